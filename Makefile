@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: setup demo test check coverage golden distance docs bench bench-learning bench-speed bench-kills clean
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_TORCH) torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
+
+demo: setup  ## train CartPole before your eyes, then play it
+	$(BIN)/python examples/demo.py
+
+test: setup  ## everything that must hold: lint, types, contracts, all tests
+	$(BIN)/python scripts/test_all.py
+
+check: setup  ## seconds, before every commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
+
+coverage: setup  ## branch coverage; at least 95 % in core, data, learn
+	$(BIN)/python scripts/coverage.py
+
+golden: setup  ## rewrite the golden digits; say why in the commit
+	$(BIN)/python tests/golden/test_golden.py --rewrite
+
+distance: setup  ## lines to read from the world to the weights
+	$(BIN)/python scripts/distance.py
+
+docs: setup  ## the site, in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: bench-speed bench-kills  ## the quick benchmarks
+
+bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
+	$(BIN)/python benchmarks/learning.py
+
+bench-speed: setup  ## W1 against Stable-Baselines3 in one interleaved run, start-up times, memory
+	$(BIN)/python benchmarks/speed.py
+
+bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
+	$(BIN)/python benchmarks/kills.py
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

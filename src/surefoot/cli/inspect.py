@@ -1,0 +1,98 @@
+"""`surefoot check`, `knobs` and `presets`: what there is, before anything is trained."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckArgs:
+    """Look at an environment the way training will, and say what is wrong with it and what would work.
+
+    Exit code 1 if something would break training; advice alone is 0.
+    """
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """A Gymnasium id, or module:function for an env of your own."""
+    episodes: int = 3
+    """How many to play while looking."""
+
+    def run(self) -> int:
+        from surefoot.cli.worlds import single_env
+        from surefoot.envs.check import check_env
+
+        findings = check_env(single_env(self.env), episodes=self.episodes)
+        for finding in findings:
+            print(f"{finding.level}: {finding.what} → {finding.fix}")
+        if not findings:
+            print(f"{self.env}: nothing to complain about")
+        return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnobsArgs:
+    """List every setting that --set and --config take."""
+
+    words: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Show only settings whose name or other names contain one of these."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print JSON."""
+
+    def run(self) -> int:
+        rows = [row for row in all_knobs() if self._wanted(row)]
+        if self.as_json:
+            print(json.dumps(rows))
+            return 0
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(show_lines=True)
+        for column in ("setting", "default", "what it does", "also called"):
+            table.add_column(column, ratio=3 if column == "what it does" else 1)
+        for row in rows:
+            told = f"{row['help']}\n[dim]{row['legal']}[/dim]"
+            table.add_row(f"[bold]{row['name']}[/bold]\n{row['config']}", str(row["default"]), told, ", ".join(row["aliases"]))
+        Console(highlight=False).print(table)
+        return 0
+
+    def _wanted(self, row: dict[str, Any]) -> bool:
+        names = [row["name"], *row["aliases"]]
+        return not self.words or any(word in name for word in self.words for name in names)
+
+
+def all_knobs() -> list[dict[str, Any]]:
+    """One row a setting, of all three configs."""
+    from surefoot.learn.config import PPOConfig
+    from surefoot.nets.config import NetConfig
+    from surefoot.train.config import CollectConfig
+
+    return [
+        {"config": config.__name__, **row}
+        for config in (PPOConfig, NetConfig, CollectConfig)
+        for row in config.describe()
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetsArgs:
+    """List the shipped settings, and which worlds get them by default."""
+
+    def run(self) -> int:
+        from rich.console import Console
+        from rich.table import Table
+
+        from surefoot.learn.presets import FAMILIES, PRESETS
+
+        table = Table()
+        for column in ("preset", "for", "what it is", "steps"):
+            table.add_column(column)
+        for name, preset in PRESETS.items():
+            worlds = ", ".join(pattern for pattern, chosen in FAMILIES if chosen == name)
+            steps = "" if preset.total_steps is None else f"{preset.total_steps:,}"
+            table.add_row(name, worlds, preset.summary, steps)
+        Console(highlight=False).print(table)
+        return 0

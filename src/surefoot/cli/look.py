@@ -1,0 +1,269 @@
+"""`surefoot eval`, `play`, `report` and `runs`: looking at what was trained."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from surefoot.errors import CheckpointMissing, EnvError
+
+if TYPE_CHECKING:
+    from surefoot.envs.api import World
+    from surefoot.train.rundir import RunDir
+
+RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalArgs:
+    """Play whole episodes with a run's policy and print the score.
+
+    Episodes come from seeds that training never used. The policy is deterministic unless --stochastic.
+    """
+
+    run_name: RunName
+    """A run's directory or name."""
+    episodes: int = 100
+    """How many."""
+    checkpoint: str = "latest"
+    """latest, best, or the number of one."""
+    stochastic: bool = False
+    """Sample actions, as in training."""
+    seed: int | None = None
+    """Seed of the evaluation (default: the run's own evaluation seed plus one)."""
+    env: str | None = None
+    """Another env with the same spaces, or the module:function the run was trained on."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
+        from surefoot.train.rundir import find_run, runs_root
+
+        directory = find_run(self.run_name, runs_root(self.runs))
+        training, step = load_policy(directory, self.checkpoint, self.env)
+        seed = training.spec.seed + EVAL_SEED_OFFSET + 1 if self.seed is None else self.seed
+        world = training.make(min(self.episodes, 25))
+        played = play(
+            training.policy, world, self.episodes, seed=seed, deterministic=not self.stochastic, device=training.device
+        )
+        world.close()
+        numbers = {
+            "run": directory.name,
+            "env": training.spec.env,
+            "checkpoint": step,
+            "episodes": self.episodes,
+            "deterministic": not self.stochastic,
+            "seed": seed,
+            "mean": played.mean,
+            "std": played.std,
+            "min": min(played.returns),
+            "max": max(played.returns),
+            "length": sum(played.lengths) / len(played.lengths),
+        }
+        if self.as_json:
+            print(json.dumps({**numbers, "returns": played.returns}))
+        else:
+            print(
+                f"{directory.name}, checkpoint {step}: {played.mean:.1f} ± {played.std:.1f} over {self.episodes} "
+                f"{'sampled' if self.stochastic else 'deterministic'} episodes "
+                f"(min {numbers['min']:.1f}, max {numbers['max']:.1f}, mean length {numbers['length']:.0f})"
+            )
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayArgs:
+    """Watch a run's policy: in the terminal if it is one, and as a GIF."""
+
+    run_name: RunName
+    """A run's directory or name."""
+    episodes: int = 1
+    """How many to play, one after the other."""
+    checkpoint: str = "latest"
+    """latest, best, or the number of one."""
+    out: Path | None = None
+    """Where the GIF goes (default: episode.gif in the run's directory)."""
+    stochastic: bool = False
+    """Sample actions, as in training."""
+    seed: int = 12345
+    """Seed of the episodes."""
+    fps: int = 30
+    """Pictures a second."""
+    longest: int = 1000
+    """Stop an episode after this many steps."""
+    env: str | None = None
+    """The module:function the run was trained on."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        import sys
+
+        from surefoot.cli.picture import film, show_in_terminal, write_gif
+        from surefoot.train.rundir import find_run, runs_root
+
+        directory = find_run(self.run_name, runs_root(self.runs))
+        training, step = load_policy(directory, self.checkpoint, self.env)
+        world = _with_pictures(training.spec.env, training.make, training.spec.env_kwargs)
+        frames, returns = film(
+            training.policy,
+            world,
+            self.episodes,
+            seed=self.seed,
+            deterministic=not self.stochastic,
+            longest=self.longest,
+        )
+        world.close()
+        if sys.stdout.isatty():
+            show_in_terminal(frames, fps=self.fps)
+        out = write_gif(frames, self.out or directory.path / "episode.gif", fps=self.fps)
+        told = ", ".join(f"{value:.1f}" for value in returns)
+        print(f"{directory.name}, checkpoint {step}: return {told} in {len(frames)} pictures → {out}")
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportArgs:
+    """Write report.html, one page that needs neither server nor network, and print a summary."""
+
+    run_name: RunName
+    """A run's directory or name, or an .ndjson file."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Where the page goes (default: report.html in the run's directory)."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.telemetry.view import summary_lines, write_report
+        from surefoot.train.rundir import find_run, runs_root
+
+        given = Path(self.run_name)
+        source = given if given.suffix in (".ndjson", ".jsonl") else find_run(given, runs_root(self.runs)).path
+        page = write_report(source, self.out)
+        print("\n".join(summary_lines(source)))
+        print(f"→ {page}")
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsArgs:
+    """List runs, the oldest first."""
+
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print JSON."""
+
+    def run(self) -> int:
+        from surefoot.train.rundir import list_runs, runs_root
+
+        root = runs_root(self.runs)
+        rows = [_row(run) for run in list_runs(root)]
+        if self.as_json:
+            print(json.dumps(rows))
+            return 0
+        if not rows:
+            print(f"no runs under {root}; `surefoot train CartPole-v1` makes one")
+            return 0
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        for column in ("run", "env", "state", "steps", "score", "finding"):
+            table.add_column(column, justify="right" if column in ("steps", "score") else "left", no_wrap=column == "run")
+        for row in rows:
+            score = "–" if row["score"] is None else f"{row['score']:.1f}"
+            table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
+        Console(highlight=False).print(table)
+        return 0
+
+
+def _row(run: RunDir) -> dict[str, Any]:
+    """A run in one line: its state is what its record's last words are."""
+    from surefoot.errors import SurefootError
+    from surefoot.telemetry.schema import End, Evaluation, Finding, Header
+    from surefoot.telemetry.read import read_records
+
+    row: dict[str, Any] = {"run": run.name, "env": "?", "state": "unreadable", "env_steps": 0, "score": None, "finding": None}
+    try:
+        for record in read_records(run.path):
+            row["env_steps"] = record.env_steps
+            match record:
+                case Header():
+                    row["env"], row["state"] = record.env, "running"
+                case Evaluation():
+                    row["score"] = record.return_mean
+                case Finding():
+                    row["finding"] = record.message
+                case End():
+                    row["state"] = record.reason
+                    row["finding"] = record.message or row["finding"]
+                case _:
+                    pass
+    except SurefootError as why:
+        row["finding"] = str(why)
+    if row["state"] == "running" and not _locked(run):
+        row["state"] = "stopped without an end"
+    return row
+
+
+def _locked(run: RunDir) -> bool:
+    from surefoot.errors import RunLocked
+    from surefoot.learn.files import RunLock
+
+    try:
+        with RunLock(run.path):
+            return False
+    except RunLocked:
+        return True
+
+
+def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Any, int]:
+    """A training with a checkpoint's weights in it, and the checkpoint's number."""
+    from surefoot.cli.train import open_training
+    from surefoot.learn.checkpoint import load_checkpoint
+    from surefoot.train.device import pin_threads
+    from surefoot.train.training import load_weights
+
+    pin_threads()
+    root = directory.checkpoints
+    if checkpoint == "latest":
+        path = root
+    elif checkpoint == "best":
+        path = root / "best"
+    elif checkpoint.isdigit():
+        path = root / f"{int(checkpoint):06d}"
+    else:
+        raise CheckpointMissing(f"checkpoint is {checkpoint!r}; it is latest, best, or the number of one")
+    if not path.exists():
+        have = ", ".join(sorted(p.name for p in root.glob("[0-9]*"))) if root.is_dir() else ""
+        raise CheckpointMissing(f"{directory.name} has no checkpoint {checkpoint!r}; it has {have or 'none yet'}")
+    loaded = load_checkpoint(path)
+    for sentence in loaded.skipped:
+        print(sentence)
+    training = open_training(directory.path, env)
+    load_weights(training.policy, loaded.parts["weights"])
+    return training, loaded.step
+
+
+def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
+    """One stream that can draw itself: ours do, Gymnasium's must be asked when they are made."""
+    from surefoot.envs.make import backend_of, make_world
+
+    world: World = make(1)
+    if backend_of(world) == "surefoot" or ":" in env:
+        return world
+    world.close()
+    try:
+        return make_world(env, 1, backend="gymnasium", env_kwargs={**env_kwargs, "render_mode": "rgb_array"})
+    except EnvError as why:
+        raise EnvError(f"{env} cannot be drawn here: {why}") from why
+
+

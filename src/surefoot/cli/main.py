@@ -1,0 +1,107 @@
+"""`surefoot VERB …`: finds the verb, reads its arguments, and turns what went wrong into one sentence."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+from surefoot.errors import SurefootError
+
+OK, FINDING, REFUSED, USAGE = 0, 1, 2, 64
+"""Exit codes, the same for every verb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A word of the command line and where it is written."""
+
+    module: str
+    args: str
+    help: str
+
+
+VERBS = {
+    "train": Verb("surefoot.cli.train", "TrainArgs", "Train a policy: surefoot train CartPole-v1"),
+    "resume": Verb("surefoot.cli.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"),
+    "eval": Verb("surefoot.cli.look", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
+    "play": Verb("surefoot.cli.look", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
+    "report": Verb("surefoot.cli.look", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
+    "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
+    "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
+    "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
+    "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),
+}
+
+HELP = """surefoot: PPO that shows its work
+
+usage: surefoot VERB [arguments]          surefoot VERB --help teaches each verb
+
+{verbs}
+
+first steps
+  surefoot train CartPole-v1              trains with tuned settings, live dashboard, ~15 s
+  surefoot train Pendulum-v1 --set lr=5e-4 --steps 100_000
+  surefoot runs                           what there is
+  surefoot eval RUN --episodes 100        how good it is
+  surefoot play RUN                       what it does
+
+RUN is a run's directory or its name under ./runs ($SUREFOOT_RUNS, --runs DIR).
+exit codes: 0 fine · 1 a finding · 2 failed or refused · 64 the command line is wrong"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The console script; returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(HELP.format(verbs="\n".join(f"  {name:<9} {verb.help}" for name, verb in VERBS.items())))
+        return OK if argv else USAGE
+    if argv[0] in ("-V", "--version"):
+        from importlib.metadata import version
+
+        print(f"surefoot {version('surefoot')}")
+        return OK
+    if argv[0] not in VERBS:
+        return _unknown(argv[0])
+    try:
+        return _run(argv[0], argv[1:])
+    except SurefootError as error:
+        print(f"surefoot {argv[0]}: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print(f"surefoot {argv[0]}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # `surefoot runs | head`: whoever read us has seen enough.
+        sys.stderr.close()
+        return OK
+
+
+def _run(name: str, argv: list[str]) -> int:
+    import tyro
+
+    verb = VERBS[name]
+    module = importlib.import_module(verb.module)
+    try:
+        args = tyro.cli(
+            getattr(module, verb.args),
+            prog=f"surefoot {name}",
+            args=argv,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+    except SystemExit as stop:
+        return OK if stop.code in (0, None) else USAGE
+    return args.run()
+
+
+def _unknown(word: str) -> int:
+    import difflib
+
+    close = difflib.get_close_matches(word, VERBS, n=1)
+    advice = f"did you mean `surefoot {close[0]}`?" if close else "`surefoot --help` lists the verbs"
+    print(f"surefoot: there is no verb {word!r}; {advice}", file=sys.stderr)
+    return USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

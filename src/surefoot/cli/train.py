@@ -1,0 +1,322 @@
+"""`surefoot train` and `surefoot resume`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from surefoot.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from surefoot.cli.history import Header
+    from surefoot.envs.api import World
+    from surefoot.train.run import Run
+    from surefoot.train.spec import RunSpec
+    from surefoot.train.training import Training
+
+Display = Literal["auto", "live", "lines", "quiet"]
+Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainArgs:
+    """Train a policy with PPO.
+
+    Settings come from the preset of the env's family, then --config, then --set; what was chosen is printed and kept
+    in the run's run.json. `surefoot knobs` lists every setting, `surefoot presets` the shipped ones.
+    Ctrl-C finishes the update, saves and stops; `surefoot resume RUN` goes on to the last bit.
+    """
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """A Gymnasium id such as CartPole-v1 or HalfCheetah-v5, or module:function for an env of your own."""
+    steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
+    """Env steps to train for; the preset says if you do not."""
+    seed: int | None = None
+    """Everything random follows from it; 0 if neither you nor --config says."""
+    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    """Change a setting: --set lr=3e-4 --set net_arch=128,128. SB3's, CleanRL's and the zoo's names work too."""
+    config: Path | None = None
+    """A YAML file of settings: flat, or in RL Zoo's form with one entry an env."""
+    preset: str | None = None
+    """Start from this preset instead of the env family's; sb3 for Stable-Baselines3's defaults."""
+    env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
+    """An argument for the env's constructor: --env-arg gravity=5.0"""
+    backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
+    """Whose env: auto takes our own vectorised one for the classics."""
+    seeds: int = 1
+    """Train this many seeds (seed, seed + 1, …), then print IQM and interval over them."""
+    jobs: int = 1
+    """Seeds trained side by side, each in a process of its own."""
+    eval_every: int | None = None
+    """Env steps between evaluations (default: ten in a run; 0 for none)."""
+    eval_episodes: int | None = None
+    """Episodes of each evaluation, deterministic, on seeds of their own (default 10)."""
+    checkpoint_every: int | None = None
+    """Env steps between checkpoints (default: twenty in a run)."""
+    name: str | None = None
+    """The run's name; default <env>-<date>-<time>-s<seed>."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    display: Display = "auto"
+    """live dashboard, plain lines, or quiet."""
+    tensorboard: bool = False
+    """Mirror the numbers to TensorBoard, in the run's directory."""
+    threads: int = 1
+    """Threads for torch. More than one rarely helps small networks, and changes the last digits."""
+    dry_run: bool = False
+    """Print the settings that would be used, and stop."""
+
+    def run(self) -> int:
+        from surefoot.train.rundir import new_run_dir, runs_root
+
+        if self.seeds < 1 or self.jobs < 1:
+            raise ConfigError(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
+        make, spec = self.resolve()
+        if self.dry_run:
+            print_spec(spec)
+            return 0
+        if self.seeds > 1:
+            from surefoot.cli.seeds import train_seeds
+
+            return train_seeds(self, spec)
+        from surefoot.train.device import pin_threads
+        from surefoot.train.run import create_run
+        from surefoot.train.training import Training
+
+        pin_threads(self.threads)
+        training = Training(spec, make=make)
+        directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
+        mirrors = [_tensorboard(directory.path)] if self.tensorboard else []
+        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
+        return drive(run, self.display)
+
+    def resolve(self) -> tuple[Callable[[int], World], RunSpec]:
+        """The world asked for and the whole spec, before anything is written."""
+        from surefoot.cli.worlds import maker
+        from surefoot.train.config import read_settings
+        from surefoot.train.spec import make_spec
+
+        settings: dict[str, Any] = read_settings(self.config, self.env) if self.config else {}
+        preset, total = settings.pop("preset", None), settings.pop("total_steps", None)
+        settings |= pairs(self.set, "--set")
+        if self.seed is not None:
+            settings["seed"] = self.seed
+        env_kwargs = {key: _literal(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
+        make = maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
+        probe = make(1)
+        probe.close()
+        spec = make_spec(
+            self.env,
+            probe.action,
+            preset_name=self.preset or preset,
+            settings=settings,
+            total_steps=self.steps or total,
+            env_kwargs=env_kwargs or None,
+            backend=self.backend,
+            eval_every=self.eval_every,
+            eval_episodes=self.eval_episodes,
+            checkpoint_every=self.checkpoint_every,
+        )
+        return make, spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeArgs:
+    """Go on with a run from its newest whole checkpoint.
+
+    For worlds whose state can be saved (all of ours, Gymnasium's classics, MuJoCo, any env with get_state and
+    set_state) the resumed run gives the same digits as one that was never stopped; --verify proves it.
+    """
+
+    run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """A run's directory or name."""
+    steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
+    """Train until this many env steps in all; schedules are stretched to it."""
+    verify: bool = False
+    """Do not go on: train a few updates straight and through a save, a new process and a load, and compare the bits."""
+    verify_updates: int = 6
+    """Updates of each way."""
+    env: str | None = None
+    """The module:function the run was trained on; code is never taken from a run's files."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    display: Display = "auto"
+    """live dashboard, plain lines, or quiet."""
+    threads: int = 1
+    """Threads for torch; as many as before, if the digits matter."""
+
+    def run(self) -> int:
+        from surefoot.train.device import pin_threads
+        from surefoot.train.run import resume_run
+        from surefoot.train.rundir import find_run, runs_root
+
+        pin_threads(self.threads)
+        directory = find_run(self.run_name, runs_root(self.runs))
+        if self.verify:
+            from surefoot.train.verify import verify_resume
+
+            outcome = verify_resume(directory, updates=self.verify_updates)
+            print("\n".join(outcome.lines))
+            return 0 if outcome.identical else 1
+        training = open_training(directory.path, self.env, total_steps=self.steps)
+        run, _ = resume_run(directory, total_steps=self.steps, training=training, command=["surefoot", *sys.argv[1:]])
+        if run.training.finished:
+            run.close("finished")
+            print(
+                f"{directory.name} is finished ({run.training.env_steps:,} steps); "
+                f"`surefoot resume {directory.name} --steps {2 * run.spec.total_steps}` would make it longer"
+            )
+            return 0
+        return drive(run, self.display)
+
+
+def open_training(path: Path, env: str | None, *, total_steps: int | None = None) -> Training:
+    """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
+    from dataclasses import replace
+
+    from surefoot.cli.worlds import maker
+    from surefoot.train.rundir import RunDir
+    from surefoot.train.spec import RunSpec
+    from surefoot.train.training import Training
+
+    spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
+    if total_steps is not None:
+        spec = replace(spec, total_steps=total_steps)
+    if ":" in spec.env and env is None:
+        raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
+    return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
+
+
+def drive(run: Run, display: Display) -> int:
+    """Train a run to its end behind a screen, and leave its report."""
+    from surefoot.cli.render import make_screen
+    from surefoot.train.interrupt import GentleStop
+
+    screen = make_screen(display)
+    ending = "finished"
+    try:
+        with GentleStop() as stop:
+            screen.open(header_of(run))
+            for moment in run.moments(lambda: stop.requested):
+                screen.show(moment)
+            if stop.requested:
+                ending = "interrupted"
+        run.close("interrupted" if ending == "interrupted" else "finished")
+    except BaseException as error:
+        screen.close(f"stopped by {type(error).__name__}")
+        from surefoot.errors import Diverged
+
+        run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
+        raise
+    _leave_report(run)
+    screen.close(ending)
+    return 0
+
+
+def _leave_report(run: Run) -> None:
+    from surefoot.telemetry.view import write_report
+
+    write_report(run.directory.path, run.directory.report)
+
+
+def header_of(run: Run) -> Header:
+    """What the screen says before the first update."""
+    import math
+
+    import torch
+
+    from surefoot.cli.history import Header
+    from surefoot.data.spaces import Discrete, MultiDiscrete
+    from surefoot.envs.make import backend_of
+
+    spec, world = run.spec, run.training.world
+    whose = "surefoot's own vectorised" if backend_of(world) == "surefoot" else "Gymnasium's"
+    entropy = None
+    if isinstance(world.action, Discrete):
+        entropy = math.log(world.action.n)
+    elif isinstance(world.action, MultiDiscrete):
+        entropy = sum(math.log(n) for n in world.action.nvec)
+    threads = torch.get_num_threads()
+    why = ": small networks lose time to a second one" if threads == 1 else ""
+    return Header(
+        env=spec.env,
+        run_dir=str(run.directory.path),
+        settings=brief(spec),
+        seed=spec.seed,
+        path_note=f"torch on {run.training.device.type}, {threads} thread{'s' if threads > 1 else ''}{why}",
+        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}",
+        preset=spec.preset,
+        target=TARGETS.get(spec.env),
+        target_kl=spec.ppo.target_kl,
+        max_grad_norm=spec.ppo.max_grad_norm,
+        max_entropy=entropy,
+    )
+
+
+TARGETS = {
+    "CartPole-v1": 475.0,
+    "CartPole-v0": 195.0,
+    "Acrobot-v1": -100.0,
+    "MountainCar-v0": -110.0,
+    "MountainCarContinuous-v0": 90.0,
+    "Pendulum-v1": -200.0,
+    "LunarLander-v3": 200.0,
+    "BipedalWalker-v3": 300.0,
+}
+"""Mean returns at which a task is usually called solved; a line in the picture, nothing else."""
+
+
+def brief(spec: RunSpec) -> dict[str, str]:
+    """The settings people ask for first."""
+    ppo = spec.ppo.to_json()
+    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "steps", "envs", "ent_coef")
+    shown = {name: _short(ppo[name]) for name in names}
+    return shown | {"net": "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"}
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{kind} {part}" for kind, part in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def print_spec(spec: RunSpec) -> None:
+    """Everything a run would be made from, as YAML that --config reads."""
+    import yaml
+
+    plain = spec.to_json()
+    print(f"# {spec.env}, preset {spec.preset}, {spec.total_steps:,} steps in {spec.total_updates:,} updates")
+    flat = {"total_steps": spec.total_steps, **plain["ppo"], **plain["net"], **plain["collect"]}
+    print(yaml.safe_dump(flat, sort_keys=False), end="")
+
+
+def pairs(given: tuple[str, ...], flag: str) -> dict[str, str]:
+    """{"lr": "3e-4"} from ("lr=3e-4",)."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"{flag} {shlex.quote(text)} is not KEY=VALUE, such as {flag} lr=3e-4")
+        if key in found:
+            raise ConfigError(f"{flag} {key} is given twice; give it once")
+        found[key] = value
+    return found
+
+
+def _literal(text: str) -> Any:
+    import yaml
+
+    return yaml.safe_load(text)
+
+
+def _tensorboard(path: Path) -> Any:
+    from surefoot.telemetry.export import TensorBoardMirror
+
+    return TensorBoardMirror(path / "tensorboard")

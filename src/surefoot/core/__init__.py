@@ -1,0 +1,1 @@
+"""The paper: pure functions on tensors. No I/O, no config, no state."""

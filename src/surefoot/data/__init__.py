@@ -1,0 +1,1 @@
+"""The nouns: what an experience is. Numpy only."""

@@ -1,0 +1,242 @@
+"""Sorts of values: what each may be, how it is read from text and how it goes into JSON."""
+
+from __future__ import annotations
+
+import ast
+import math
+import numbers
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from surefoot.errors import ConfigError
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A sort of value: what it is called, what is legal, how it comes in and how it goes out."""
+
+    type: str
+    legal: str
+    """Ends the sentence "it must be …"."""
+    accept: Callable[[Any], Any]
+    """The value in its one form; TypeError or ValueError for what is not legal."""
+    parse: Callable[[str], Any]
+    """From text to something `accept` can judge."""
+    to_json: Callable[[Any], Any] = _as_it_is
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where a number may lie; infinite bounds are no bounds, and no interval holds inf or NaN."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return math.isfinite(value) and above and below
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if math.isfinite(self.low):
+            parts.append(f"{'above' if self.open_low else 'at least'} {self.low}")
+        if math.isfinite(self.high):
+            parts.append(f"{'below' if self.open_high else 'at most'} {self.high}")
+        return " and ".join(parts) or "finite"
+
+
+POSITIVE = Interval(0, open_low=True)
+NOT_NEGATIVE = Interval(0)
+UNIT = Interval(0, 1)
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """A list or tuple as a list; None for anything else."""
+    return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else None
+
+
+def as_mapping(value: Any) -> dict[Any, Any] | None:
+    """A mapping as a dict; None for anything else."""
+    return dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else None
+
+
+def number(value: Any) -> float:
+    """A float from any real number, numpy's included; not from a bool, not from text."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
+
+
+def whole_number(value: Any) -> int:
+    """An int from any whole number; 1e5 from a YAML file is one."""
+    exact = number(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if not exact.is_integer():
+        raise ValueError(f"{value!r} is not whole")
+    return int(exact)
+
+
+def truth(value: Any) -> bool:
+    """A bool from True, False, or a word for one of them."""
+    if isinstance(value, str):
+        return _truth_from_text(value)
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither True nor False")
+    return value
+
+
+def _truth_from_text(text: str) -> bool:
+    match text.strip().lower():
+        case "true" | "yes" | "on" | "1":
+            return True
+        case "false" | "no" | "off" | "0":
+            return False
+        case _:
+            raise ValueError(f"{text!r} is neither true nor false")
+
+
+def _whole_from_text(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return whole_number(float(text))  # "1e5"
+
+
+def real(within: Interval) -> Kind:
+    def accept(value: Any) -> float:
+        if number(value) not in within:
+            raise ValueError(f"{value!r} is not {within}")
+        return number(value)
+
+    return Kind("float", f"a number, {within}", accept, float)
+
+
+def whole(within: Interval) -> Kind:
+    def accept(value: Any) -> int:
+        if whole_number(value) not in within:
+            raise ValueError(f"{value!r} is not {within}")
+        return whole_number(value)
+
+    return Kind("int", f"a whole number, {within}", accept, _whole_from_text)
+
+
+def flag() -> Kind:
+    def accept(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{value!r} is neither True nor False")
+        return value
+
+    return Kind("bool", "true or false", accept, _truth_from_text)
+
+
+def choice(*words: str, true: str | None = None, false: str | None = None) -> Kind:
+    """One of `words`; `true` and `false` are the words that a plain bool stands for, where other libraries have one."""
+
+    def accept(value: Any) -> str:
+        if isinstance(value, bool):
+            value = true if value else false
+        if value not in words:
+            raise ValueError(f"{value!r} is none of them")
+        return value
+
+    def parse(text: str) -> Any:
+        word = text.strip().lower()
+        if word not in words and true is not None:
+            return _truth_from_text(word)
+        return word
+
+    return Kind(" | ".join(words), f"one of {', '.join(words)}", accept, parse)
+
+
+def matching(pattern: str, legal: str) -> Kind:
+    """Text of which the whole matches `pattern`."""
+
+    def accept(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(f"{value!r} does not match")
+        return value
+
+    return Kind("str", legal, accept, str.strip)
+
+
+def sizes() -> Kind:
+    """Layer widths; from text such as "64,64" or "[64, 64]"."""
+    width = whole(Interval(1))
+
+    def accept(value: Any) -> tuple[int, ...]:
+        parts = as_list(value)
+        if parts is None:
+            raise TypeError(f"{value!r} is not a list")
+        return tuple(width.accept(part) for part in parts)
+
+    return Kind("ints", "a list of whole numbers, each at least 1", accept, _parts(_whole_from_text), list)
+
+
+def span() -> Kind:
+    """A low and a high number; from text such as "-1,1"."""
+
+    def accept(value: Any) -> tuple[float, float]:
+        low, high = (real(Interval()).accept(part) for part in value)
+        if not low < high:
+            raise ValueError(f"{low} is not below {high}")
+        return low, high
+
+    return Kind("float, float", "two numbers, the first below the second", accept, _parts(float), list)
+
+
+def _parts(parse: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    def split(text: str) -> list[Any]:
+        return [parse(part) for part in text.strip().strip("[]()").split(",") if part.strip()]
+
+    return split
+
+
+def optional(kind: Kind) -> Kind:
+    """`kind` or None; from text, the words none and null."""
+
+    def parse(text: str) -> Any:
+        return None if text.strip().lower() in ("none", "null") else kind.parse(text)
+
+    return Kind(
+        f"{kind.type} | none",
+        f"{kind.legal}; or none",
+        lambda value: None if value is None else kind.accept(value),
+        parse,
+        lambda value: None if value is None else kind.to_json(value),
+    )
+
+
+def literal(text: str) -> Any:
+    """The value of a Python literal in which `dict(a=1)` and names such as `nn.ReLU` may occur; nothing is run."""
+    try:
+        return _plain(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as why:
+        raise ConfigError(f"cannot read {text!r} as a literal such as dict(net_arch=[64, 64])") from why
+
+
+def _plain(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return [_plain(part) for part in parts]
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {_plain(key): _plain(value) for key, value in zip(keys, values, strict=True) if key is not None}
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=pairs) if all(pair.arg for pair in pairs):
+            return {pair.arg: _plain(pair.value) for pair in pairs}
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            raise ValueError(f"{ast.unparse(node)} is not a literal")

@@ -1,0 +1,129 @@
+"""A knob is written once: its default, its help, what is legal, and the names other libraries have for it."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from surefoot.data.kinds import Kind
+from surefoot.errors import ConfigError
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
+
+
+def knob(default: Any, help: str, kind: Kind, *, shown: Any = MISSING) -> Any:
+    """A dataclass field that knows its help and its kind. `shown` is the default to print where it differs."""
+    described = default if shown is MISSING else shown
+    return field(default=default, metadata={"help": help, "kind": kind, "default": described})
+
+
+def _kinds(config: Any) -> dict[str, Kind]:
+    return {entry.name: entry.metadata["kind"] for entry in fields(config)}
+
+
+def _refusal(name: str, value: Any, kind: Kind, why: Exception) -> ConfigError:
+    detail = f" ({why})" if isinstance(why, ConfigError) else ""
+    return ConfigError(f"{name} is {_BRIEF.repr(value)}; it must be {kind.legal}{detail}")
+
+
+def settle(config: Any) -> None:
+    """Check every knob of a new config and put its value into the one form; for `__post_init__`."""
+    for name, kind in _kinds(config).items():
+        value = getattr(config, name)
+        try:
+            object.__setattr__(config, name, kind.accept(value))
+        except (TypeError, ValueError, OverflowError) as why:
+            raise _refusal(name, value, kind, why) from None
+
+
+def parse_knob(config: Any, name: str, text: str) -> Any:
+    """The value of the knob `name` of `config` (a class or an instance) that `text` stands for."""
+    kind = _kinds(config)[name]
+    try:
+        return kind.accept(kind.parse(text))
+    except (TypeError, ValueError, OverflowError) as why:
+        raise _refusal(name, text, kind, why) from None
+
+
+def read_texts(config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with text turned into what its knob means by it; names that are no knobs of `config` pass."""
+    kinds = _kinds(config)
+    return {
+        name: parse_knob(config, name, value) if isinstance(value, str) and name in kinds else value
+        for name, value in values.items()
+    }
+
+
+def knobs_to_json(config: Any) -> dict[str, Any]:
+    return {name: kind.to_json(getattr(config, name)) for name, kind in _kinds(config).items()}
+
+
+Meaning = Callable[[Any], dict[str, Any]]
+
+
+def _no_meanings() -> dict[str, Meaning]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The names by which people know the knobs of one config."""
+
+    knobs: Mapping[str, tuple[str, ...]]
+    """{knob: its other names}; every knob is there."""
+    meanings: Mapping[str, Meaning] = field(default_factory=_no_meanings)
+    """{name: what it sets}, for names that are more than another word for one knob."""
+
+    def names(self) -> set[str]:
+        return {name for knob, others in self.knobs.items() for name in (knob, *others)} | set(self.meanings)
+
+    def translate(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """`said` by the knobs' own names. Two names for one knob are an error; names must be known."""
+        owner = {name: knob for knob, others in self.knobs.items() for name in (knob, *others)}
+        found: dict[str, Any] = {}
+        by: dict[str, str] = {}
+        for name, value in said.items():
+            meant = self.meanings[name](value) if name in self.meanings else {owner[name]: value}
+            for target, its_value in meant.items():
+                if target in by:
+                    raise ConfigError(f"{by[target]} and {name} both set {target}; give one of them")
+                by[target], found[target] = name, its_value
+        return found
+
+
+def require_known(said: Iterable[str], known: Iterable[str], hints: Mapping[str, str]) -> None:
+    """ConfigError for names that are not `known`, with what was probably meant or what `hints` says of the name."""
+    names = sorted(set(known))
+    strangers = [name for name in said if name not in names]
+    if strangers:
+        raise ConfigError("; ".join(_about(name, names, hints) for name in strangers))
+
+
+def _about(name: str, known: list[str], hints: Mapping[str, str]) -> str:
+    if name in hints:
+        return f"{name} is not taken: {hints[name]}"
+    close = difflib.get_close_matches(name, known, n=2)
+    advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot train --help` lists them all"
+    return f"no setting is called {name!r}; {advice}"
+
+
+def describe_knobs(config: Any, vocabulary: Vocabulary) -> list[dict[str, Any]]:
+    """One row a knob: name, type, default, legal, help, aliases; all JSON values."""
+    rows: list[dict[str, Any]] = []
+    for entry in fields(config):
+        kind: Kind = entry.metadata["kind"]
+        rows.append(
+            {
+                "name": entry.name,
+                "type": kind.type,
+                "default": kind.to_json(entry.metadata["default"]),
+                "legal": kind.legal,
+                "help": entry.metadata["help"],
+                "aliases": list(vocabulary.knobs[entry.name]),
+            }
+        )
+    return rows

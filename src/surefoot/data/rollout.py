@@ -1,0 +1,77 @@
+"""Dense experience, time first: the one thing every use hands to the learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surefoot.errors import ShapeError
+
+_FLAGS = ("terminated", "truncated", "start", "valid")
+_NUMBERS = ("log_prob", "value", "next_value", "reward")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """T steps of N streams; arrays are [T, N, …].
+
+    Whoever makes a rollout says in `next_value` what each step's *true* successor was worth, so that horizons,
+    time limits, one-step decisions and ends of text need no special case. It is not read where `terminated`.
+    """
+
+    obs: dict[str, np.ndarray]
+    action: np.ndarray
+    """As the policy chose it, before anything was clipped or squashed for the world."""
+    log_prob: np.ndarray
+    """Of that action, by the policy that chose it, when it chose it."""
+    value: np.ndarray
+    next_value: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    start: np.ndarray
+    """True at the first step of an episode."""
+    valid: np.ndarray
+    """True = counts."""
+    policy_version: np.ndarray
+    """[T, N] int64: which policy acted."""
+    action_mask: np.ndarray | None = None
+    """True = allowed."""
+    ref_log_prob: np.ndarray | None = None
+    context: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    """[N, …]: what each stream walked in with (a hidden state, a prompt)."""
+    stats: dict[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        shape = self.reward.shape
+        if len(shape) != 2:
+            raise ShapeError(f"reward is {list(shape)}; a rollout is time-major [T, N]")
+        for name in (*_NUMBERS, *_FLAGS, "policy_version"):
+            array: np.ndarray = getattr(self, name)
+            if array.shape != shape:
+                raise ShapeError(f"{name} is {list(array.shape)} but reward is {list(shape)}; they must match, [T, N]")
+        for name in _FLAGS:
+            if getattr(self, name).dtype != np.bool_:
+                raise ShapeError(f"{name} has dtype {getattr(self, name).dtype}; flags are bool")
+        parts = {"action": self.action, **{f"obs[{key!r}]": x for key, x in self.obs.items()}}
+        if self.action_mask is not None:
+            parts["action_mask"] = self.action_mask
+        if self.ref_log_prob is not None:
+            parts["ref_log_prob"] = self.ref_log_prob
+        for name, array in parts.items():
+            if array.shape[:2] != shape:
+                raise ShapeError(f"{name} is {list(array.shape)} but must begin with [T, N] = {list(shape)}")
+        for key, array in self.context.items():
+            if array.shape[:1] != shape[1:]:
+                raise ShapeError(f"context[{key!r}] is {list(array.shape)} but must begin with [N] = {[shape[1]]}")
+
+    @property
+    def ended(self) -> np.ndarray:
+        """[T, N]: the episode ended here, for whichever reason."""
+        return self.terminated | self.truncated
+
+    @property
+    def samples(self) -> int:
+        """How many steps count."""
+        return int(self.valid.sum())

@@ -1,0 +1,100 @@
+"""What can be seen and what can be done, as plain values that fit into JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import SpaceError
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Real numbers (or bytes) of a fixed shape, with bounds; an observation part or a continuous action."""
+
+    shape: tuple[int, ...]
+    low: tuple[float, ...] | float = -math.inf
+    high: tuple[float, ...] | float = math.inf
+    dtype: str = "float32"
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds when laid flat."""
+        return math.prod(self.shape)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds, each of `shape`, float32."""
+        low = np.broadcast_to(np.asarray(self.low, np.float32), (self.size,)).reshape(self.shape)
+        high = np.broadcast_to(np.asarray(self.high, np.float32), (self.size,)).reshape(self.shape)
+        return low, high
+
+    @property
+    def bounded(self) -> bool:
+        """True if every component has two finite bounds."""
+        low, high = self.bounds()
+        return bool(np.isfinite(low).all() and np.isfinite(high).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Discrete:
+    """One of `n` choices, called start, start + 1, … by the world."""
+
+    n: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MultiDiscrete:
+    """Several choices at once: the k-th is one of nvec[k]."""
+
+    nvec: tuple[int, ...]
+
+
+ActionSpace = Box | Discrete | MultiDiscrete
+ObservationSpace = dict[str, Box]
+Space = Box | Discrete | MultiDiscrete
+
+
+def space_to_json(space: Space) -> dict[str, Any]:
+    """A JSON object that `space_from_json` turns back into an equal space; infinities become strings."""
+    match space:
+        case Box():
+            return {
+                "kind": "box",
+                "shape": list(space.shape),
+                "low": _bound_to_json(space.low),
+                "high": _bound_to_json(space.high),
+                "dtype": space.dtype,
+            }
+        case Discrete():
+            return {"kind": "discrete", "n": space.n, "start": space.start}
+        case MultiDiscrete():
+            return {"kind": "multi_discrete", "nvec": list(space.nvec)}
+
+
+def space_from_json(spec: dict[str, Any]) -> Space:
+    """The space that `space_to_json` described."""
+    match spec.get("kind"):
+        case "box":
+            return Box(tuple(spec["shape"]), _bound_from_json(spec["low"]), _bound_from_json(spec["high"]), spec["dtype"])
+        case "discrete":
+            return Discrete(int(spec["n"]), int(spec["start"]))
+        case "multi_discrete":
+            return MultiDiscrete(tuple(int(n) for n in spec["nvec"]))
+        case kind:
+            raise SpaceError(f"a space of kind {kind!r} is unknown; known are box, discrete and multi_discrete")
+
+
+def _bound_to_json(bound: tuple[float, ...] | float) -> Any:
+    if isinstance(bound, tuple):
+        return [_bound_to_json(part) for part in bound]
+    return bound if math.isfinite(bound) else str(bound)
+
+
+def _bound_from_json(bound: Any) -> tuple[float, ...] | float:
+    if isinstance(bound, list):
+        return tuple(float(part) for part in bound)
+    return float(bound)

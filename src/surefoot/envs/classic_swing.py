@@ -1,0 +1,155 @@
+"""Things that hang and should stand: one link driven at its hinge, two links driven at the elbow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surefoot.data.spaces import Box, Discrete
+from surefoot.envs import draw
+
+
+def _square(x: np.ndarray) -> np.ndarray:
+    """x² by the C library's pow, which is what `scalar ** 2` is.
+
+    It differs from x·x in the last digit about once in a thousand times. Numpy turns an exponent that is a
+    scalar 2 into x·x, hence the array of twos.
+    """
+    return np.power(x, np.full(x.shape, 2.0, x.dtype))
+
+
+_DT = np.array(0.05)
+_FASTEST = 8.0
+_STRONGEST = 2.0
+
+
+class Pendulum:
+    """Swing the link up with a torque in [-2, 2] and hold it; the reward is minus a cost, never an end.
+
+    The operations come in the order of Gymnasium's `PendulumEnv`: the torque stays float32, all else is float64.
+    """
+
+    observation = Box((3,), (-1.0, -1.0, -_FASTEST), (1.0, 1.0, _FASTEST))
+    action = Box((1,), -_STRONGEST, _STRONGEST)
+    max_episode_steps = 200
+
+    def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Any angle, a velocity within ±1."""
+        reach = np.array([[np.pi], [1.0]])
+        return rng.uniform(-reach, reach, (2, n))
+
+    def advance(
+        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The cost is of the state that is left and of the torque, cut to its bounds."""
+        theta, theta_dot = state
+        torque = action[:, 0].clip(-_STRONGEST, _STRONGEST)
+        upright = ((theta + np.pi) % (2 * np.pi)) - np.pi
+        cost = _square(upright) + 0.1 * _square(theta_dot) + 0.001 * _square(torque)
+        theta_dot = theta_dot + (15.0 * np.sin(theta) + 3.0 * torque) * _DT
+        theta_dot = theta_dot.clip(-_FASTEST, _FASTEST)
+        return np.array((theta + theta_dot * _DT, theta_dot)), -cost, np.zeros(len(cost), bool)
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """Cosine and sine of the angle from upright, and the velocity."""
+        return np.array((np.cos(state[0]), np.sin(state[0]), state[1])).T.astype(np.float32, order="C")
+
+    def mask(self, state: np.ndarray) -> None:
+        """Everything is allowed."""
+
+    def draw(self, state: np.ndarray) -> np.ndarray:
+        """The link, upright at angle 0."""
+        theta = float(state[0])
+        canvas = draw.Canvas(left=-1.6, right=1.6, middle=0.0)
+        canvas.line((0.0, 0.0), (-math.sin(theta), math.cos(theta)), 0.2, draw.RED)
+        canvas.disc((0.0, 0.0), 0.05, draw.BLACK)
+        return canvas.picture()
+
+
+_MAX_VEL = np.array([[4 * np.pi], [9 * np.pi]])
+_TORQUE = np.array([-1.0, 0.0, 1.0])
+_STEP = 0.2
+# 0-d arrays: in an expression of short arrays numpy takes them in half the time of Python floats.
+_G1, _G2 = np.array((0.5 + 1.0) * 9.8), np.array(0.5 * 9.8)
+_QUARTER_TURN = np.array(np.pi / 2)
+_QUARTER, _HALF, _MINUS_HALF, _ONE, _FIVE_QUARTERS, _TWO = (np.array(x) for x in (0.25, 0.5, -0.5, 1.0, 1.25, 2.0))
+_STEP_HALF, _STEP_WHOLE, _STEP_SIXTH = np.array(_STEP / 2), np.array(_STEP), np.array(_STEP / 6)
+
+
+class Acrobot:
+    """Drive the elbow with -1, 0 or 1 N m until the tip is one link above the hinge; -1 a step, 0 on the last.
+
+    The operations come in the order of Gymnasium's `AcrobotEnv` (Runge-Kutta, links of 1 m and 1 kg, the book's
+    equations), with products of constants folded where that is exact.
+    """
+
+    observation = Box(
+        (6,), (-1.0, -1.0, -1.0, -1.0, -4 * math.pi, -9 * math.pi), (1.0, 1.0, 1.0, 1.0, 4 * math.pi, 9 * math.pi)
+    )
+    action = Discrete(3)
+    max_episode_steps = 500
+
+    def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Both angles and both velocities within ±0.1, as numbers that fit into float32 (Gymnasium's do)."""
+        return rng.uniform(-0.1, 0.1, (4, n)).astype(np.float32).astype(np.float64)
+
+    def advance(
+        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One Runge-Kutta step of 0.2 s; then angles wrapped to ±π and velocities cut to 4π and 9π."""
+        torque = _TORQUE[action]
+        k1 = _rates(state, torque)
+        k2 = _rates(state + _STEP_HALF * k1, torque)
+        k3 = _rates(state + _STEP_HALF * k2, torque)
+        k4 = _rates(state + _STEP_WHOLE * k3, torque)
+        after = state + _STEP_SIXTH * (k1 + _TWO * k2 + _TWO * k3 + k4)
+        _wrap(after[:2])
+        after[2:].clip(-_MAX_VEL, _MAX_VEL, out=after[2:])
+        up = -np.cos(after[0]) - np.cos(after[1] + after[0]) > 1.0
+        return after, up - 1.0, up
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """Cosine and sine of the first link's angle from hanging and of the elbow's, and both velocities."""
+        seen = np.empty((state.shape[1], 6), np.float32)
+        seen[:, 0:4:2] = np.cos(state[:2]).T
+        seen[:, 1:4:2] = np.sin(state[:2]).T
+        seen[:, 4:] = state[2:].T
+        return seen
+
+    def mask(self, state: np.ndarray) -> None:
+        """Everything is allowed."""
+
+    def draw(self, state: np.ndarray) -> np.ndarray:
+        """Both links, and the height that the tip must reach."""
+        first, second = float(state[0]), float(state[0] + state[1])
+        elbow = (math.sin(first), -math.cos(first))
+        tip = (elbow[0] + math.sin(second), elbow[1] - math.cos(second))
+        canvas = draw.Canvas(left=-2.95, right=2.95, middle=0.0)
+        canvas.line((-2.95, 1.0), (2.95, 1.0), 0.03, draw.GREY)
+        canvas.line((0.0, 0.0), elbow, 0.2, draw.BLUE)
+        canvas.line(elbow, tip, 0.2, draw.GREEN)
+        for joint in ((0.0, 0.0), elbow):
+            canvas.disc(joint, 0.1, draw.BROWN)
+        return canvas.picture()
+
+
+def _rates(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
+    """Time derivatives of the two angles and the two velocities, [4, N] (Sutton & Barto, §11.3)."""
+    theta1, theta2, dtheta1, dtheta2 = state
+    cos2, sin2 = np.cos(theta2), np.sin(theta2)
+    d1 = _QUARTER + (_FIVE_QUARTERS + cos2) + _ONE + _ONE
+    d2 = _QUARTER + _HALF * cos2 + _ONE
+    squares = _square(np.array((dtheta1, dtheta2, d2)))
+    phi2 = _G2 * np.cos(theta1 + theta2 - _QUARTER_TURN)
+    phi1 = _MINUS_HALF * squares[1] * sin2 - dtheta2 * dtheta1 * sin2 + _G1 * np.cos(theta1 - _QUARTER_TURN) + phi2
+    pull = torque + d2 / d1 * phi1 - _HALF * squares[0] * sin2 - phi2
+    ddtheta2 = pull / (_FIVE_QUARTERS - squares[2] / d1)
+    ddtheta1 = -(d2 * ddtheta2 + phi1) / d1
+    return np.array((dtheta1, dtheta2, ddtheta1, ddtheta2))
+
+
+def _wrap(angles: np.ndarray) -> None:
+    """Bring angles into [-π, π] in place, by whole turns."""
+    while np.count_nonzero(over := np.abs(angles) > np.pi):
+        angles[over] -= np.copysign(2 * np.pi, angles[over])

@@ -1,0 +1,193 @@
+"""A world from whatever the user has: an id, an env, a function that builds one, a vector env, or a world."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+
+import gymnasium as gym
+from gymnasium.vector import VectorEnv
+
+from surefoot.envs.api import World
+from surefoot.envs.gym import VectorWorld
+from surefoot.envs.register import own_worlds, register_envs
+from surefoot.envs.vector import EnvsWorld
+from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
+
+Backend = Literal["auto", "surefoot", "gymnasium"]
+SingleEnv = gym.Env[Any, Any]
+EnvLike = str | SingleEnv | Callable[[], SingleEnv] | VectorEnv[Any, Any, Any] | World
+Wrap = Callable[[SingleEnv], SingleEnv]
+
+
+@runtime_checkable
+class _AnyWorld(World, Protocol):
+    """`World`, so that one can be told from an env at run time."""
+
+
+def make_world(
+    env: EnvLike,
+    num_envs: int = 1,
+    *,
+    backend: Backend = "auto",
+    env_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Wrap] = (),
+    max_episode_steps: int | None = None,
+    allow_import: bool = False,
+) -> World:
+    """N streams of `env`.
+
+    "auto" takes our own vectorised world where there is one for the id and nothing is asked of it that only
+    Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. An id with a
+    module in front ("module:Name-v0") runs that module's code, so it needs `allow_import`.
+    """
+    if num_envs < 1:
+        raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
+    if backend not in ("auto", "surefoot", "gymnasium"):
+        raise ConfigError(f"backend is {backend!r}; it is 'auto', 'surefoot' or 'gymnasium'")
+    changed = bool(env_kwargs) or bool(wrappers) or max_episode_steps is not None
+    if isinstance(env, str):
+        own = own_worlds()
+        if backend == "surefoot" or (backend == "auto" and not changed and env in own):
+            return _own(env, num_envs, own, changed)
+        build = _builder(env, dict(env_kwargs or {}), max_episode_steps, allow_import)
+        return EnvsWorld([_wrapped(build, wrappers, None)] * num_envs, name=env.rpartition(":")[2])
+    if backend == "surefoot":
+        raise ConfigError(f"backend='surefoot' needs the id of one of our own worlds, not {type(env).__name__}")
+    if isinstance(env, VectorEnv | _AnyWorld):
+        return _ready(env, num_envs, changed)
+    if env_kwargs:
+        raise ConfigError(f"env_kwargs only go with an id; put them into whatever builds the {type(env).__name__}")
+    if isinstance(env, gym.Env):
+        if num_envs > 1:
+            raise ConfigError(
+                f"{num_envs} streams cannot share one {type(env.unwrapped).__name__}; pass a function that builds one, "
+                f"such as lambda: {type(env.unwrapped).__name__}()"
+            )
+        single = cast(SingleEnv, env)
+        return EnvsWorld([_wrapped(lambda: single, wrappers, max_episode_steps)])
+    if not callable(env):
+        raise EnvError(_not_an_env(env))
+    return EnvsWorld([_wrapped(_fresh(env), wrappers, max_episode_steps)] * num_envs)
+
+
+def backend_of(world: World) -> str:
+    """Who runs the streams: "gymnasium", or "surefoot" for a world that is its own."""
+    return "gymnasium" if isinstance(world, EnvsWorld | VectorWorld) else "surefoot"
+
+
+def _own(name: str, num_envs: int, own: Mapping[str, Callable[[int], World]], changed: bool) -> World:
+    if name not in own:
+        raise UnknownEnv(f"there is no world of our own called {name!r}; there are {', '.join(sorted(own))}")
+    if changed:
+        raise ConfigError(
+            f"our own {name} takes no env_kwargs, wrappers or max_episode_steps; backend='gymnasium' does (slower)"
+        )
+    return own[name](num_envs)
+
+
+def _ready(env: VectorEnv[Any, Any, Any] | World, num_envs: int, changed: bool) -> World:
+    """Something that has its streams already."""
+    world = VectorWorld(env) if isinstance(env, VectorEnv) else env
+    if changed:
+        raise ConfigError(
+            f"{world.name} is a vector of envs already; env_kwargs, wrappers and max_episode_steps go where it is built"
+        )
+    if num_envs not in (1, world.num_envs):
+        raise ConfigError(f"{world.name} has {world.num_envs} streams already, so num_envs={num_envs} cannot be had")
+    return world
+
+
+def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, allow_import: bool) -> Callable[[], Any]:
+    module, colon, name = name.rpartition(":")
+    if colon:
+        if not allow_import:
+            raise EnvError(
+                f"{module}:{name} would import the module {module!r}, which runs its code; import it yourself and pass "
+                f"{name!r}, or say allow_import=True"
+            )
+        importlib.import_module(module)
+    register_envs()
+    spec = copy.copy(_spec(name))
+    spec.order_enforce = False  # a world never steps before it resets, and looking at it costs time in each step
+
+    def build() -> Any:
+        try:
+            return gym.make(spec, max_episode_steps, disable_env_checker=True, **kwargs)
+        except (gym.error.DependencyNotInstalled, ImportError) as error:
+            raise EnvError(f"{name} needs a package that is not installed ({error}){_extra(spec)}") from error
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"{name} could not be made with {kwargs or 'its defaults'}: {error}") from error
+
+    return build
+
+
+def _spec(name: str) -> Any:
+    if name.startswith("ALE/") and name not in gym.registry:
+        try:
+            importlib.import_module("ale_py")
+        except ImportError as error:
+            raise EnvError(f'{name} needs Atari, which is not installed; pip install "surefoot[atari]"') from error
+    if name in gym.registry:
+        return gym.registry[name]
+    near = difflib.get_close_matches(name, [*gym.registry, *own_worlds()], n=3, cutoff=0.6)
+    advice = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "gymnasium.pprint_registry() lists them."
+    raise UnknownEnv(f"there is no env {name!r}; {advice}")
+
+
+def _extra(spec: Any) -> str:
+    where = str(spec.entry_point)
+    for sign, extra in (("mujoco", "mujoco"), ("box2d", "box2d"), ("ale_py", "atari")):
+        if sign in where:
+            return f'; pip install "surefoot[{extra}]"'
+    return ""
+
+
+def _fresh(build: Callable[[], Any]) -> Callable[[], SingleEnv]:
+    """`build`, looked at: it must make a new Gymnasium env each time."""
+    made: list[SingleEnv] = []
+
+    def built() -> SingleEnv:
+        env = build()
+        if not isinstance(env, gym.Env):
+            raise EnvError(_not_an_env(env))
+        if any(env is other for other in made):
+            raise EnvError(
+                "the function that builds envs returned the same env twice; let it build a new one each time"
+            )
+        made.append(cast(SingleEnv, env))
+        return made[-1]
+
+    return built
+
+
+def _wrapped(
+    build: Callable[[], SingleEnv], wrappers: Sequence[Wrap], max_episode_steps: int | None
+) -> Callable[[], Any]:
+    def built() -> SingleEnv:
+        env = build()
+        if max_episode_steps is not None:
+            env = gym.wrappers.TimeLimit(env, max_episode_steps)
+        for wrap in wrappers:
+            env = wrap(env)
+        return env
+
+    return built
+
+
+def _not_an_env(thing: Any) -> str:
+    kind = type(thing)
+    if any(base.__module__.partition(".")[0] == "gym" for base in kind.__mro__):
+        return (
+            f"{kind.__name__} is an env of the old gym; derive it from gymnasium.Env, or wrap it with shimmy's "
+            "GymV21CompatibilityV0 or GymV26CompatibilityV0"
+        )
+    return (
+        f"{kind.__name__} is not an env; an id, a gymnasium.Env, a function that builds one, a "
+        "gymnasium.vector.VectorEnv or a surefoot World works"
+    )

@@ -1,0 +1,100 @@
+"""Everything that can go wrong, as one tree.
+
+SurefootError
+├── ConfigError            a knob has a value that cannot work                    (also a ValueError)
+├── ShapeError             arrays that must agree do not                          (also a ValueError)
+├── SpaceError             an observation or action space no policy here can use  (also a ValueError)
+├── PolicyError            a network that breaks a rule PPO relies on
+├── AllActionsMasked       a row in which no action is allowed
+├── IllegalAction          a stored action that its own mask forbids
+├── Diverged               learning was stopped because the numbers left the finite
+├── EnvError               a world misbehaved
+│   ├── UnknownEnv         no world of that name
+│   └── NonFiniteValue     an observation or a reward is NaN or infinite
+├── CheckpointError
+│   ├── CheckpointMissing      nothing there to load
+│   ├── CheckpointCorrupt      the bytes are not the ones that were written
+│   └── CheckpointIncompatible written by another format, for another policy or another world
+├── RunError
+│   ├── RunNotFound        no such run
+│   └── RunLocked          another process is writing this run
+└── TelemetryError         a record that does not say what its schema promises
+"""
+
+from __future__ import annotations
+
+
+class SurefootError(Exception):
+    """Base of everything raised on purpose; the message says what would work."""
+
+
+class ConfigError(SurefootError, ValueError):
+    """A knob has a value that cannot work."""
+
+
+class ShapeError(SurefootError, ValueError):
+    """Arrays that must agree do not."""
+
+
+class SpaceError(SurefootError, ValueError):
+    """An observation or action space that no policy here can use."""
+
+
+class PolicyError(SurefootError):
+    """A network that breaks a rule PPO relies on."""
+
+
+class AllActionsMasked(SurefootError):
+    """A row in which no action is allowed."""
+
+
+class IllegalAction(SurefootError):
+    """A stored action that its own mask forbids."""
+
+
+class Diverged(SurefootError):
+    """Learning was stopped because the numbers left the finite."""
+
+
+class EnvError(SurefootError):
+    """A world misbehaved."""
+
+
+class UnknownEnv(EnvError):
+    """No world of that name."""
+
+
+class NonFiniteValue(EnvError):
+    """An observation or a reward is NaN or infinite."""
+
+
+class CheckpointError(SurefootError):
+    """A checkpoint could not be written or read."""
+
+
+class CheckpointMissing(CheckpointError):
+    """Nothing there to load."""
+
+
+class CheckpointCorrupt(CheckpointError):
+    """The bytes are not the ones that were written."""
+
+
+class CheckpointIncompatible(CheckpointError):
+    """Written by another format, for another policy or another world."""
+
+
+class RunError(SurefootError):
+    """A run directory cannot be used."""
+
+
+class RunNotFound(RunError):
+    """No such run."""
+
+
+class RunLocked(RunError):
+    """Another process is writing this run."""
+
+
+class TelemetryError(SurefootError):
+    """A record that does not say what its schema promises."""

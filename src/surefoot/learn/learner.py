@@ -1,0 +1,315 @@
+"""PPO: one rollout in, the weights moved, one report out. This file is the algorithm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.batch import Batch
+from surefoot.core.divergence import effective_sample_size, k3
+from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
+from surefoot.core.masked import masked_mean, masked_moments
+from surefoot.core.moments import correlation, explained_variance, standardize
+from surefoot.data.rollout import Rollout
+from surefoot.errors import Diverged
+from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors, set_learning_rate
+from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
+from surefoot.learn.report import UpdateReport
+from surefoot.learn.schedule import value_at
+from surefoot.learn.tally import Tally
+from surefoot.nets.policy import Policy
+
+BAD_STEPS_BEFORE_ROLLBACK = 3
+LARGEST_ROLLBACK = 50_000_000
+"""Parameters up to which a copy is kept to go back to; a second copy of a large model would not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What the schedules say for this update."""
+
+    lr: float
+    clip: float
+    ent_coef: float
+
+
+class Learner:
+    """Holds a policy, its optimiser and the position in every schedule; `update` is all it does.
+
+    `total_updates` is the length of the run that linear schedules count on; None holds them at their start.
+    """
+
+    def __init__(
+        self, policy: Policy, config: PPOConfig, *, total_updates: int | None = None, device: str | torch.device = "cpu"
+    ) -> None:
+        self.policy, self.config, self.total_updates = policy, config, total_updates
+        self.device = torch.device(device)
+        policy.to(self.device)
+        self.optimizer = make_optimizer(policy.parameters(), config)
+        self.parameters: list[nn.Parameter] = [p for g in self.optimizer.param_groups for p in g["params"]]
+        self.generator = torch.Generator().manual_seed(config.seed)
+        """Shuffles the minibatches, nothing else."""
+        self.updates = 0
+        self.lr_scale = 1.0
+        """Halved each time an update had to be taken back."""
+        self.rollbacks_in_a_row = 0
+
+    @property
+    def policy_version(self) -> int:
+        """Counts the policies there have been; a rollout says which one acted."""
+        return self.updates
+
+    @property
+    def progress(self) -> float:
+        """Share of the run that is over, 0 … 1."""
+        return min(1.0, self.updates / self.total_updates) if self.total_updates else 0.0
+
+    def knobs(self) -> Knobs:
+        """Learning rate, clip range and entropy coefficient as of now; they change per update, not per minibatch."""
+        at = {"progress": self.progress, "updates": self.updates}
+        c = self.config
+        return Knobs(value_at(c.lr, **at) * self.lr_scale, value_at(c.clip, **at), value_at(c.ent_coef, **at))
+
+    def update(self, rollout: Rollout) -> UpdateReport:
+        """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be."""
+        begin = time.perf_counter()
+        config, knobs = self.config, self.knobs()
+        valid, stale = self._fresh(rollout)
+        samples = int(valid.sum())
+        if samples < config.min_samples:
+            return self._skipped(rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}")
+        batch = self.prepare(rollout, valid)
+        before = self._copy()
+        prepared = time.perf_counter()
+
+        lag = int(self.policy_version - rollout.policy_version[valid].min())
+        sample_size = self._effective_sample_size(batch) if lag > 0 else 1.0
+        set_learning_rate(self.optimizer, knobs.lr)
+        tally, stopped, bad_steps, bad_in_a_row = Tally(), False, 0, 0
+        first_ratio_error = 0.0
+        for epoch, minibatch in self._minibatches(batch):
+            losses, advantage_std = self._loss(minibatch, knobs)
+            if epoch == 0 and not tally.epoch and bad_steps == 0:
+                first_ratio_error = _ratio_error(losses.log_ratio, minibatch.valid)
+            if self._too_far(losses, minibatch.valid):
+                stopped = True
+                break
+            grad_norm = self._gradient(losses)
+            if not bool(torch.isfinite(grad_norm + losses.total)):
+                bad_steps, bad_in_a_row = bad_steps + 1, bad_in_a_row + 1
+                if bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
+                    break
+                continue
+            bad_in_a_row = 0
+            self.optimizer.step()
+            tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
+        rolled_back = bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK
+        self._settle(before, rolled_back)
+
+        self.updates += 1
+        self.policy.absorb({name: x[valid] for name, x in rollout.obs.items()})
+        return UpdateReport(
+            **self._common(rollout, knobs, samples),
+            **_averages(tally, knobs.clip),
+            **_describe(batch, rollout, valid),
+            first_ratio_error=first_ratio_error,
+            effective_sample_size=sample_size,
+            stopped_early=stopped,
+            nonfinite_steps=bad_steps,
+            rolled_back=rolled_back,
+            policy_lag=lag,
+            action_std=self.policy.action_std(),
+            skipped_reason="every gradient step was not finite" if not tally.epoch and bad_steps else None,
+            stats={**rollout.stats, **({"stale_steps": float(stale)} if stale else {})},
+            seconds={"prepare": prepared - begin, "learn": time.perf_counter() - prepared},
+        )
+
+    def prepare(self, rollout: Rollout, valid: np.ndarray | None = None) -> Batch:
+        """The batch `update` learns from: checked, with advantages, laid out for this policy."""
+        valid = rollout.valid if valid is None else valid
+        refuse_bad_numbers(rollout, valid)
+        refuse_bad_masks(rollout, valid)
+        config = self.config
+        return to_batch(
+            rollout,
+            valid,
+            gamma=config.gamma,
+            lam=config.lam,
+            sequential=self.policy.sequential,
+            device=self.device,
+        )
+
+    def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        """(epoch, minibatch): in every epoch all columns are shuffled and each is used exactly once (detail C6)."""
+        if self.config.normalize_advantage == "batch":
+            batch.advantage, _ = standardize(batch.advantage, batch.valid)
+        steps_per_column = batch.advantage.shape[0]
+        size, _ = self.config.minibatch_size_for(batch.columns * steps_per_column)
+        sizes = split_sizes(batch.columns, max(1, size // steps_per_column))
+        for epoch in range(self.config.epochs):
+            order = torch.randperm(batch.columns, generator=self.generator).to(self.device)
+            shuffled, begin = batch.take(order), 0
+            for width in sizes:
+                yield epoch, shuffled.slice(begin, begin + width)
+                begin += width
+
+    def _loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
+        advantage, config = minibatch.advantage, self.config
+        if config.normalize_advantage == "minibatch":
+            advantage, spread = standardize(advantage, minibatch.valid)
+        else:
+            _, spread = masked_moments(advantage, minibatch.valid)
+        losses = ppo_loss(
+            self.policy.evaluate(minibatch),
+            minibatch,
+            advantage,
+            clip=knobs.clip,
+            value_clip=config.value_clip,
+            vf_coef=config.vf_coef,
+            ent_coef=knobs.ent_coef,
+            kl_coef=config.kl_coef,
+        )
+        return losses, spread
+
+    def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
+        """True once the policy has moved beyond the target KL: ends this epoch and all that follow (P18)."""
+        target = self.config.target_kl
+        if target is None:
+            return False
+        moved = masked_mean(k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)), valid)
+        return float(moved) > self.config.kl_stop_factor * target
+
+    def _gradient(self, losses: Losses) -> Tensor:
+        """Back-propagate and clip over all parameters together (detail C11); the norm before clipping."""
+        self.optimizer.zero_grad(set_to_none=True)
+        losses.total.backward()
+        limit = float("inf") if self.config.max_grad_norm is None else self.config.max_grad_norm
+        return nn.utils.clip_grad_norm_(self.parameters, limit, foreach=True)
+
+    def _fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
+        """Which steps count: the valid ones whose policy is not too old; and how many were too old."""
+        limit = self.config.max_policy_lag
+        if limit is None:
+            return rollout.valid, 0
+        stale = rollout.valid & (self.policy_version - rollout.policy_version > limit)
+        return rollout.valid & ~stale, int(stale.sum())
+
+    def _effective_sample_size(self, batch: Batch) -> float:
+        with torch.no_grad():
+            log_ratio = self.policy.evaluate(batch).log_prob - batch.log_prob
+        counted = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
+        return float(effective_sample_size(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
+
+    def _copy(self) -> tuple[list[Tensor], dict[str, Tensor]] | None:
+        """Weights and optimiser memory to go back to if this update fails; None if the model is too large for it."""
+        if sum(p.numel() for p in self.parameters) > LARGEST_ROLLBACK:
+            return None
+        memory = {name: x.clone() for name, x in optimizer_tensors(self.optimizer).items()}
+        return [p.detach().clone() for p in self.parameters], memory
+
+    def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, rolled_back: bool) -> None:
+        """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
+        if not rolled_back:
+            self.rollbacks_in_a_row = 0
+            return
+        self.rollbacks_in_a_row += 1
+        if before is None or self.rollbacks_in_a_row > 1:
+            raise Diverged(
+                f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or without "
+                "a copy to go back to; resume from an earlier checkpoint with a smaller lr, or look at the reward's scale"
+            )
+        weights, memory = before
+        with torch.no_grad():
+            for parameter, kept in zip(self.parameters, weights, strict=True):
+                parameter.copy_(kept)
+        load_optimizer_tensors(self.optimizer, memory)
+        self.lr_scale *= 0.5
+
+    def _skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
+        self.updates += 1
+        return UpdateReport(**self._common(rollout, knobs, samples), skipped_reason=reason, stats=dict(rollout.stats))
+
+    def _common(self, rollout: Rollout, knobs: Knobs, samples: int) -> dict[str, Any]:
+        return {
+            "update": self.updates,
+            "policy_version": self.policy_version,
+            "samples": samples,
+            "path": "torch",
+            "path_reason": "the torch path is the only one built",
+            "lr": knobs.lr,
+            "clip": knobs.clip,
+            "ent_coef": knobs.ent_coef,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the weights: optimiser memory, counters, the shuffling generator."""
+        return {
+            "optimizer": optimizer_tensors(self.optimizer),
+            "learner": {
+                "updates": self.updates,
+                "total_updates": self.total_updates,
+                "lr_scale": self.lr_scale,
+                "rollbacks_in_a_row": self.rollbacks_in_a_row,
+                "generator": self.generator.get_state(),
+            },
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        load_optimizer_tensors(self.optimizer, {k: torch.as_tensor(x) for k, x in state["optimizer"].items()})
+        mine = state["learner"]
+        self.updates, self.total_updates = mine["updates"], mine["total_updates"]
+        self.lr_scale, self.rollbacks_in_a_row = mine["lr_scale"], mine["rollbacks_in_a_row"]
+        self.generator.set_state(torch.as_tensor(mine["generator"]))
+
+
+def _ratio_error(log_ratio: Tensor, valid: Tensor | None) -> float:
+    counted = log_ratio if valid is None else log_ratio[valid]
+    return float(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())
+
+
+def _averages(tally: Tally, clip: float) -> dict[str, Any]:
+    """Means and extremes over the gradient steps."""
+    if not tally.epoch:
+        return {}
+    table = tally.table(clip=clip)
+    mean = {name: float(column.mean()) for name, column in table.items() if name != "advantage_std"}
+    return {
+        **mean,
+        "approx_kl_max": float(table["approx_kl"].max()),
+        "clip_fraction_max": float(table["clip_fraction"].max()),
+        "grad_norm_max": float(table["grad_norm"].max()),
+        "entropy_std": float(table["entropy"].std(correction=0)),
+        "advantage_min_std": float(table["advantage_std"].min()),
+        "zero_std_minibatches": int((table["advantage_std"] < 1e-6).sum()),
+        "minibatches": len(tally.epoch),
+        "epochs": tally.epochs(table),
+    }
+
+
+def _describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, float]:
+    """What the rollout itself was like, before the first gradient step."""
+    advantage = batch.target - batch.value  # `advantage` may have been standardised in place of the raw one
+    mean, std = masked_moments(advantage, batch.valid)
+    target_mean, target_std = masked_moments(batch.target, batch.valid)
+    kept = rollout.reward[valid]
+    reward = torch.from_numpy(kept.astype(np.float32)).to(batch.value.device)
+    flat = advantage.flatten() if batch.valid is None else advantage[batch.valid]
+    return {
+        "explained_variance": float(explained_variance(batch.value, batch.target, batch.valid)),
+        "advantage_mean": float(mean),
+        "advantage_std": float(std),
+        "reward_advantage_corr": float(correlation(reward, flat)),
+        "reward_mean": float(kept.mean()),
+        "reward_std": float(kept.std()),
+        "value_mean": float(masked_mean(batch.value, batch.valid)),
+        "target_mean": float(target_mean),
+        "target_std": float(target_std),
+    }

@@ -1,0 +1,127 @@
+"""From a rollout to the batch the loss sees, with every bad number refused by name on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.advantage import gae
+from surefoot.core.batch import Batch
+from surefoot.data.rollout import Rollout
+from surefoot.errors import AllActionsMasked, IllegalAction, NonFiniteValue
+
+
+def to_batch(
+    rollout: Rollout, valid: np.ndarray, *, gamma: float, lam: float, sequential: bool, device: torch.device
+) -> Batch:
+    """[T, N] steps with advantages and targets; `valid` says which of them count.
+
+    A minibatch is a choice of columns. A memoryless policy's steps are laid out as [1, T·N], padding dropped, so that
+    every step is a column of its own; a sequential policy keeps its N streams.
+    """
+    load = _Loader(device)
+    count = load(valid)
+    value, reward = load(rollout.value), load(rollout.reward)
+    advantage = gae(
+        reward,
+        value,
+        load(rollout.next_value),
+        load(rollout.terminated),
+        load(rollout.ended),
+        None if valid.all() else count,
+        gamma=gamma,
+        lam=lam,
+    )
+    batch = Batch(
+        obs={name: load(x) for name, x in rollout.obs.items()},
+        action=load(rollout.action),
+        log_prob=load(rollout.log_prob),
+        value=value,
+        advantage=advantage,
+        target=advantage + value,
+        valid=None if valid.all() else count,
+        action_mask=None if rollout.action_mask is None else load(rollout.action_mask),
+        ref_log_prob=None if rollout.ref_log_prob is None else load(rollout.ref_log_prob),
+        start=load(rollout.start) if sequential else None,
+        context={name: load(x) for name, x in rollout.context.items()} if sequential else {},
+    )
+    return batch if sequential else _one_row(batch)
+
+
+def _one_row(batch: Batch) -> Batch:
+    """[T, N, …] as [1, T·N, …] without the steps that do not count."""
+    keep = None if batch.valid is None else batch.valid.flatten().nonzero().squeeze(-1)
+
+    def row(x: Tensor) -> Tensor:
+        flat = x.flatten(0, 1)
+        return (flat if keep is None else flat.index_select(0, keep)).unsqueeze(0)
+
+    return Batch(
+        obs={name: row(x) for name, x in batch.obs.items()},
+        action=row(batch.action),
+        log_prob=row(batch.log_prob),
+        value=row(batch.value),
+        advantage=row(batch.advantage),
+        target=row(batch.target),
+        action_mask=None if batch.action_mask is None else row(batch.action_mask),
+        ref_log_prob=None if batch.ref_log_prob is None else row(batch.ref_log_prob),
+    )
+
+
+class _Loader:
+    """Numpy to tensor, cast once at this boundary: float64 becomes float32, everything else stays as it is."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __call__(self, array: np.ndarray) -> Tensor:
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def refuse_bad_numbers(rollout: Rollout, valid: np.ndarray) -> None:
+    """Raise for a NaN or infinity in anything learning would read, naming tensor, step and stream.
+
+    `next_value` of a terminal step is not read, and may be anything.
+    """
+    read = {"reward": rollout.reward, "value": rollout.value, "log_prob": rollout.log_prob}
+    read |= {f"obs[{name!r}]": x for name, x in rollout.obs.items()}
+    if np.issubdtype(rollout.action.dtype, np.floating):
+        read["action"] = rollout.action
+    for name, array in read.items():
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            _name_first(name, array, valid)
+    if not np.isfinite(rollout.next_value).all():
+        _name_first("next_value", rollout.next_value, valid & ~rollout.terminated)
+
+
+def _name_first(name: str, array: np.ndarray, valid: np.ndarray) -> None:
+    bad = ~np.isfinite(array.reshape(*array.shape[:2], -1)).all(axis=2) & valid
+    if bad.any():
+        step, stream = (int(i) for i in np.argwhere(bad)[0])
+        raise NonFiniteValue(
+            f"{name} is {array[step, stream]} at step {step} of stream {stream} ({int(bad.sum())} such in this rollout); "
+            "nothing was learned from it. Mend the world, or set nonfinite='drop_episode' to leave such episodes out"
+        )
+
+
+def refuse_bad_masks(rollout: Rollout, valid: np.ndarray) -> None:
+    """Raise if a row allows nothing, or if a stored action is one that its mask forbids."""
+    mask = rollout.action_mask
+    if mask is None:
+        return
+    closed = ~mask.any(axis=-1) & valid
+    if closed.any():
+        step, stream = (int(i) for i in np.argwhere(closed)[0])
+        raise AllActionsMasked(f"the action mask allows nothing at step {step} of stream {stream}")
+    if rollout.action.ndim != 2:
+        return  # several choices at once: their masks lie side by side and are checked by the head that splits them
+    allowed = np.take_along_axis(mask, rollout.action[..., None].astype(np.int64), axis=-1)[..., 0]
+    if not (allowed | ~valid).all():
+        step, stream = (int(i) for i in np.argwhere(~allowed & valid)[0])
+        raise IllegalAction(
+            f"action {int(rollout.action[step, stream])} at step {step} of stream {stream} is forbidden by its own mask; "
+            "the mask stored with a step must be the one it was chosen under"
+        )

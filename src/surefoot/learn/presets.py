@@ -1,0 +1,350 @@
+"""Sets of knobs with a name: the settings that earlier systems shipped, and those tuned for a family of worlds."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from surefoot.errors import ConfigError
+from surefoot.learn.schedule import Linear, StepDecay
+
+
+def _nothing() -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Values for the three configs, by their own names; what is not there keeps its default."""
+
+    name: str
+    summary: str
+    ppo: dict[str, Any] = field(default_factory=_nothing)
+    net: dict[str, Any] = field(default_factory=_nothing)
+    collect: dict[str, Any] = field(default_factory=_nothing)
+    total_steps: int | None = None
+    """How long to train if nobody says; None where the preset's source does not say either."""
+
+
+# DNNE's trainer node; its guidelines (stable, fast, …) change some of these and keep the rest.
+_DNNE: dict[str, Any] = {
+    "steps": 2048,
+    "epochs": 10,
+    "minibatch_size": 64,
+    "lr": 3e-4,
+    "gamma": 0.99,
+    "lam": 0.95,
+    "clip": 0.2,
+    "vf_coef": 0.5,
+    "ent_coef": 0.01,
+    "max_grad_norm": 0.5,
+}
+# What four of the five earlier systems agree on.
+_COMMON: dict[str, Any] = {"gamma": 0.99, "lam": 0.95, "clip": 0.2, "epochs": 4, "vf_coef": 0.5}
+
+# The zoo's MuJoCo nets: no orthogonal weights, little noise, wide and ReLU.
+_WIDE: dict[str, Any] = {
+    "hidden": (256, 256),
+    "activation": "relu",
+    "log_std_init": -2.0,
+    "ortho_init": False,
+    "normalize_obs": True,
+}
+_NORMALIZED: dict[str, Any] = {"normalize_obs": True}
+_SCALED: dict[str, Any] = {"normalize_reward": True}
+
+_ORIGINS = (
+    Preset(name="sb3", summary="Stable-Baselines3's defaults, which are also PPOConfig's."),
+    Preset(name="stable", summary="DNNE's default: long rollouts, 10 epochs, clip 0.2.", ppo={**_DNNE}),
+    Preset(
+        name="fast",
+        summary="DNNE's aggressive setting: short rollouts, 15 epochs, wide clip, higher learning rate.",
+        ppo={**_DNNE, "steps": 512, "epochs": 15, "clip": 0.3, "lr": 5e-4},
+    ),
+    Preset(
+        name="sample-efficient",
+        summary="DNNE's conservative setting: twice the data, half the epochs, narrow clip, large minibatches.",
+        ppo={**_DNNE, "steps": 4096, "epochs": 5, "clip": 0.1, "minibatch_size": 256},
+    ),
+    Preset(
+        name="robotics",
+        summary="DNNE's for Isaac Gym: 16 steps and 4 epochs, meant for many envs (set envs to 64 or more).",
+        ppo={**_DNNE, "steps": 16, "epochs": 4, "gamma": 0.99, "clip": 0.2},
+    ),
+    Preset(
+        name="atari",
+        summary="DNNE's for Atari games: 128 steps, 4 epochs, a full-weight value loss.",
+        ppo={**_DNNE, "steps": 128, "epochs": 4, "ent_coef": 0.01, "vf_coef": 1.0},
+    ),
+    Preset(
+        name="hololoom",
+        # Its buffer holds 1000; it stops at KL > 0.01 itself, not at 1.5 times that.
+        summary="HoloLoom's tool selection: 4 epochs, entropy bonus, stops at a divergence of 0.01.",
+        ppo={
+            **_COMMON,
+            "lr": 3e-4,
+            "minibatch_size": 64,
+            "ent_coef": 0.01,
+            "max_grad_norm": 0.5,
+            "target_kl": 0.01,
+            "kl_stop_factor": 1.0,
+            "steps": 1000,
+            "min_samples": 32,
+        },
+    ),
+    Preset(
+        name="townlet",
+        summary="Townlet's town of agents: 100 ticks, clipped values, 4 minibatches of at most 32.",
+        ppo={
+            **_COMMON,
+            "lr": 3e-4,
+            "minibatch_size": 32,
+            "minibatches": 4,
+            "ent_coef": 0.01,
+            "max_grad_norm": 0.5,
+            "value_clip": 0.2,
+            "normalize_advantage": "minibatch",
+            "steps": 100,
+        },
+        net={"hidden": (256, 256), "activation": "relu", "shared": True},
+    ),
+    Preset(
+        name="directive023",
+        # The text says Adam, the code has AdamW and a StepLR; its BatchNorm and Dropout stay out.
+        summary="Directive-023's prompt mutation: AdamW, learning rate × 0.9 every 100 updates, clipped values.",
+        ppo={
+            **_COMMON,
+            "lr": StepDecay(3e-4, every=100, factor=0.9),
+            "optimizer": "adamw",
+            "weight_decay": 0.01,
+            "minibatch_size": 64,
+            "ent_coef": 0.01,
+            "max_grad_norm": 0.5,
+            "value_clip": 0.2,
+            "steps": 2048,
+            "min_samples": 128,
+        },
+        net={"hidden": (256, 256, 128), "activation": "relu"},
+    ),
+    Preset(
+        name="constitutional",
+        # The trainer's table; its pipeline class has 0.02 for kl_coef.
+        summary="Constitutional AI's language models: small steps, small batches, tied to a reference policy.",
+        ppo={**_COMMON, "lr": 1e-5, "minibatch_size": 4, "kl_coef": 0.1, "max_grad_norm": 1.0},
+    ),
+    Preset(
+        name="dnne",
+        # The text's table; the node in the code has horizon 16, 4 epochs, minibatch 32.
+        summary="DNNE's PPO nodes as documented: the trainer's table and a shared 64x64 ELU network.",
+        ppo={**_DNNE},
+        net={"hidden": (64, 64), "activation": "elu", "shared": True},
+    ),
+)
+
+# First values: RL Zoo's published settings. Edit freely; the tests hold only their form.
+_TUNED = (
+    Preset(
+        name="cartpole",
+        summary="CartPole: short rollouts of 8 envs, one minibatch, learning rate and clip fall to 0.",
+        ppo={"envs": 8, "steps": 32, "minibatch_size": 256, "epochs": 20, "lam": 0.8, "gamma": 0.98}
+        | {"lr": Linear(1e-3), "clip": Linear(0.2)},
+        total_steps=100_000,
+    ),
+    Preset(
+        name="cartpole-continuous",
+        summary="Isaac's Cartpole: many envs, short rollouts, a small ELU net.",
+        ppo={"envs": 64, "steps": 16, "minibatch_size": 256, "epochs": 8, "max_grad_norm": 1.0},
+        net={"hidden": (32, 32), "activation": "elu"} | _NORMALIZED,
+        total_steps=500_000,
+    ),
+    Preset(
+        name="acrobot",
+        summary="Acrobot: 16 envs, 4 epochs, standardised observations and scaled rewards.",
+        ppo={"envs": 16, "steps": 256, "epochs": 4, "lam": 0.94},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="pendulum",
+        summary="Pendulum: a short horizon (gamma 0.9) and smooth noise.",
+        ppo={"envs": 4, "steps": 1024, "epochs": 10, "gamma": 0.9, "lr": 1e-3},
+        net={"gsde": True, "gsde_every": 4},
+        total_steps=100_000,
+    ),
+    Preset(
+        name="mountain-car",
+        summary="MountainCar: 16 envs, standardised observations and scaled rewards.",
+        ppo={"envs": 16, "steps": 16, "epochs": 4, "lam": 0.98},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="mountain-car-continuous",
+        summary="MountainCarContinuous: smooth, small noise and a very long horizon.",
+        ppo={"envs": 1, "steps": 8, "minibatch_size": 256, "epochs": 10, "gamma": 0.9999, "lam": 0.9, "clip": 0.1}
+        | {"lr": 7.77e-5, "ent_coef": 0.00429, "vf_coef": 0.19, "max_grad_norm": 5.0},
+        net={"gsde": True, "log_std_init": -3.29, "ortho_init": False} | _NORMALIZED,
+        collect=_SCALED,
+        total_steps=20_000,
+    ),
+    Preset(
+        name="lunar-lander",
+        summary="LunarLander, both kinds of action: 16 envs, a long horizon, an entropy bonus.",
+        ppo={
+            "envs": 16,
+            "steps": 1024,
+            "minibatch_size": 64,
+            "epochs": 4,
+            "gamma": 0.999,
+            "lam": 0.98,
+            "ent_coef": 0.01,
+        },
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="bipedal-walker",
+        summary="BipedalWalker: 32 envs and long rollouts.",
+        ppo={"envs": 32, "steps": 2048, "minibatch_size": 64, "epochs": 10, "gamma": 0.999, "clip": 0.18},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=5_000_000,
+    ),
+    Preset(
+        name="mujoco",
+        summary="MuJoCo bodies without settings of their own: 64x64 tanh, standardised observations, scaled rewards.",
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="swimmer",
+        summary="Swimmer: as mujoco, with a horizon of 10,000 steps.",
+        ppo={"gamma": 0.9999},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="half-cheetah",
+        summary="HalfCheetah: a wide net, small steps, 20 epochs.",
+        ppo={"steps": 512, "minibatch_size": 64, "epochs": 20, "gamma": 0.98, "lam": 0.92, "clip": 0.1}
+        | {"lr": 2.0633e-5, "ent_coef": 0.000401762, "vf_coef": 0.58096, "max_grad_norm": 0.8},
+        net=_WIDE,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="hopper",
+        summary="Hopper: a wide net, small minibatches, a long horizon.",
+        ppo={"steps": 512, "minibatch_size": 32, "epochs": 5, "gamma": 0.999, "lam": 0.99, "clip": 0.2}
+        | {"lr": 9.80828e-5, "ent_coef": 0.00229519, "vf_coef": 0.835671, "max_grad_norm": 0.7},
+        net=_WIDE,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="walker2d",
+        # The zoo gives no network here; 64x64 tanh it is.
+        summary="Walker2d: small minibatches, 20 epochs, narrow clip.",
+        ppo={"steps": 512, "minibatch_size": 32, "epochs": 20, "gamma": 0.99, "lam": 0.95, "clip": 0.1}
+        | {"lr": 5.05041e-5, "ent_coef": 0.000585045, "vf_coef": 0.871923, "max_grad_norm": 1.0},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="humanoid",
+        summary="Humanoid: a wide net, a short horizon, long training.",
+        ppo={"steps": 512, "minibatch_size": 256, "epochs": 5, "gamma": 0.95, "lam": 0.9, "clip": 0.3}
+        | {"lr": 3.56987e-5, "ent_coef": 0.00238306, "vf_coef": 0.431892, "max_grad_norm": 2.0},
+        net=_WIDE,
+        collect=_SCALED,
+        total_steps=10_000_000,
+    ),
+    Preset(
+        name="reacher",
+        summary="Reacher: the next ten steps are what counts.",
+        ppo={"steps": 512, "minibatch_size": 32, "epochs": 5, "gamma": 0.9, "lam": 1.0, "clip": 0.3}
+        | {"lr": 1.04019e-4, "ent_coef": 7.52585e-8, "vf_coef": 0.950368, "max_grad_norm": 0.9},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="inverted-pendulum",
+        summary="InvertedPendulum: very short rollouts, wide clip.",
+        ppo={"steps": 32, "minibatch_size": 64, "epochs": 5, "gamma": 0.999, "lam": 0.9, "clip": 0.4}
+        | {"lr": 2.22425e-4, "ent_coef": 1.37976e-7, "vf_coef": 0.19816, "max_grad_norm": 0.3},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="inverted-double-pendulum",
+        summary="InvertedDoublePendulum: short rollouts as one minibatch, wide clip.",
+        ppo={"steps": 128, "minibatch_size": 512, "epochs": 10, "gamma": 0.98, "lam": 0.8, "clip": 0.4}
+        | {"lr": 1.55454e-4, "ent_coef": 1.05057e-6, "vf_coef": 0.695929, "max_grad_norm": 0.5},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+    Preset(
+        name="default-discrete",
+        summary="A world we know nothing of, with choices: 8 envs of 256 steps, standardised observations.",
+        ppo={"envs": 8, "steps": 256, "minibatch_size": 64, "ent_coef": 0.01},
+        net=_NORMALIZED,
+        total_steps=500_000,
+    ),
+    Preset(
+        name="default-continuous",
+        summary="A world we know nothing of, with real-valued actions: 8 envs of 256 steps, everything scaled.",
+        ppo={"envs": 8, "steps": 256, "minibatch_size": 64},
+        net=_NORMALIZED,
+        collect=_SCALED,
+        total_steps=1_000_000,
+    ),
+)
+
+PRESETS: dict[str, Preset] = {entry.name: entry for entry in (*_ORIGINS, *_TUNED)}
+
+FAMILIES: tuple[tuple[str, str], ...] = (
+    ("surefoot/CartPoleContinuous*", "cartpole-continuous"),
+    ("CartPole*", "cartpole"),
+    ("Acrobot*", "acrobot"),
+    ("Pendulum*", "pendulum"),
+    ("MountainCarContinuous*", "mountain-car-continuous"),
+    ("MountainCar-*", "mountain-car"),
+    ("LunarLander*", "lunar-lander"),
+    ("BipedalWalker*", "bipedal-walker"),
+    ("HalfCheetah*", "half-cheetah"),
+    ("Hopper*", "hopper"),
+    ("Walker2d*", "walker2d"),
+    ("Swimmer*", "swimmer"),
+    ("Humanoid*", "humanoid"),
+    ("Reacher*", "reacher"),
+    ("InvertedPendulum*", "inverted-pendulum"),
+    ("InvertedDoublePendulum*", "inverted-double-pendulum"),
+    ("Ant*", "mujoco"),
+    ("Pusher*", "mujoco"),
+    ("*", "default-discrete"),
+)
+"""(pattern of an env id, preset), the first that fits; the last becomes default-continuous for real-valued actions."""
+
+
+def preset(name: str) -> Preset:
+    """The preset of that name."""
+    if name not in PRESETS:
+        close = difflib.get_close_matches(name, PRESETS, n=2)
+        advice = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(PRESETS)}"
+        raise ConfigError(f"no preset is called {name!r}; {advice}")
+    return PRESETS[name]
+
+
+def family_preset(env_id: str, *, continuous: bool = False) -> str:
+    """Name of the preset for worlds like `env_id`; `continuous` decides for those no family knows."""
+    name = next(name for pattern, name in FAMILIES if fnmatchcase(env_id, pattern))
+    return "default-continuous" if continuous and name == "default-discrete" else name

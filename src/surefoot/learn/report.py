@@ -1,0 +1,113 @@
+"""What one update did, in numbers: everything the record, the dashboard and the doctor read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochReport:
+    """One pass over the rollout; each number is the mean over its minibatches."""
+
+    epoch: int
+    minibatches: int
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    loss: float
+    approx_kl: float
+    clip_fraction: float
+    grad_norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReport:
+    """What `Learner.update` returns. Means are over the minibatches that were stepped on."""
+
+    update: int
+    """Number of this update, counted from 1 over the whole life of the learner."""
+    policy_version: int
+    samples: int
+    """Valid steps learned from."""
+    path: str
+    """Which implementation ran: "torch" or "native"."""
+    path_reason: str
+    """Why that one."""
+
+    policy_loss: float = 0.0
+    value_loss: float = 0.0
+    """Half the mean squared error (the larger of the two where the value is clipped)."""
+    entropy: float = 0.0
+    entropy_std: float = 0.0
+    loss: float = 0.0
+    """policy_loss - ent_coef · entropy + vf_coef · value_loss (+ kl_coef · kl_to_reference)."""
+    kl_to_reference: float = 0.0
+
+    approx_kl: float = 0.0
+    """k3: mean of (r - 1) - log r, never negative."""
+    approx_kl_max: float = 0.0
+    kl_divergence: float = 0.0
+    """Signed mean of old minus new log-prob (k1)."""
+    clip_fraction: float = 0.0
+    clip_fraction_max: float = 0.0
+    first_ratio_error: float = 0.0
+    """max |ratio - 1| in the first minibatch of the first epoch; ~0 for a fresh rollout."""
+    effective_sample_size: float = 1.0
+    """Share of the rollout that still counts under the importance ratio at the start of the update."""
+    grad_norm: float = 0.0
+    """Before clipping."""
+    grad_norm_max: float = 0.0
+
+    explained_variance: float = 0.0
+    """1 - Var[target - value] / Var[target]; 0 if the targets do not vary."""
+    advantage_mean: float = 0.0
+    advantage_std: float = 0.0
+    advantage_min_std: float = 0.0
+    """Smallest standard deviation of raw advantages in any minibatch."""
+    zero_std_minibatches: int = 0
+    """Minibatches whose advantages did not vary; they were set to 0."""
+    reward_advantage_corr: float = 0.0
+    reward_mean: float = 0.0
+    """As learned from (after scaling)."""
+    reward_std: float = 0.0
+    value_mean: float = 0.0
+    target_mean: float = 0.0
+    target_std: float = 0.0
+    action_std: float | None = None
+    """Mean standard deviation of a Gaussian policy; None for others."""
+
+    lr: float = 0.0
+    clip: float = 0.0
+    ent_coef: float = 0.0
+    minibatches: int = 0
+    """Gradient steps taken."""
+    epochs: tuple[EpochReport, ...] = ()
+    stopped_early: bool = False
+    """The target KL ended the update."""
+
+    skipped_reason: str | None = None
+    """Why nothing was learned, or None."""
+    nonfinite_steps: int = 0
+    """Gradient steps left out because loss or gradient was not finite."""
+    rolled_back: bool = False
+    """Weights and optimiser were put back to where this update began, and the learning rate was halved."""
+    clamped_fraction: float = 0.0
+    """Share of log-ratios held at ±20."""
+    policy_lag: int = 0
+    """Largest number of updates between the policy that acted and the one that learns."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Where the time went: "prepare", "learn", and whatever the loop adds ("collect", "env", "policy")."""
+    stats: dict[str, float] = field(default_factory=dict[str, float])
+    """Numbers the rollout brought along (guards, use-specific counters)."""
+
+    def metrics(self) -> dict[str, float]:
+        """The plain numbers by name, for a record or a table; without epochs, timings and None."""
+        plain = asdict(self)
+        flat = {k: v for k, v in plain.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        return {k: v for k, v in flat.items() if k not in ("update", "policy_version")}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return asdict(self)

@@ -1,0 +1,190 @@
+"""Knobs that move while a run goes on: by the share of the run that is behind us, or by the count of updates."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.data.kinds import as_mapping, number, whole_number
+from surefoot.errors import ConfigError
+
+SAMPLES_OF_A_CALLABLE = 1001
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """From `start` to `end` in a straight line over the whole run."""
+
+    start: float
+    end: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_finite("Linear", start=self.start, end=self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class StepDecay:
+    """`start`, times `factor` after every `every` updates: start · factor^⌊updates / every⌋ (torch's StepLR)."""
+
+    start: float
+    every: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        _require_finite("StepDecay", start=self.start, factor=self.factor)
+        if self.every < 1 or not 0 < self.factor <= 1:
+            raise ConfigError(
+                f"StepDecay has every={self.every} and factor={self.factor}; "
+                "every must be at least 1 and factor above 0 and at most 1"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """Straight lines between (progress, value) points; held at the first and the last value outside them."""
+
+    points: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        at = [progress for progress, _ in self.points]
+        rising = all(a < b for a, b in itertools.pairwise(at))
+        if not at or not rising or not all(0 <= progress <= 1 for progress in at):
+            raise ConfigError(f"Piecewise has points at {at[:5]}; it needs one or more, rising, from 0 to 1")
+        for progress, value in self.points:
+            _require_finite("Piecewise", **{f"value at {progress:g}": value})
+
+
+Schedule = Linear | StepDecay | Piecewise
+
+
+def value_at(knob: float | Schedule, *, progress: float, updates: int) -> float:
+    """The knob's value when `progress` (0 to 1, held there) of the run and `updates` updates are behind us."""
+    progress = min(max(progress, 0.0), 1.0)
+    match knob:
+        case Linear(start, end):
+            return (1.0 - progress) * start + progress * end
+        case StepDecay(start, every, factor):
+            return start * factor ** (updates // every)
+        case Piecewise(points):
+            return _between(points, progress)
+        case _:
+            return knob
+
+
+def _between(points: tuple[tuple[float, float], ...], progress: float) -> float:
+    right = bisect.bisect_left(points, progress, key=lambda point: point[0])
+    if right == 0:
+        return points[0][1]
+    if right == len(points):
+        return points[-1][1]
+    (p0, v0), (p1, v1) = points[right - 1], points[right]
+    share = (progress - p0) / (p1 - p0)
+    return (1.0 - share) * v0 + share * v1
+
+
+def extremes(knob: float | Schedule) -> tuple[float, float]:
+    """The lowest and the highest value the knob can ever have."""
+    match knob:
+        case Linear(start, end):
+            return min(start, end), max(start, end)
+        case StepDecay(start):
+            return min(start, 0.0), max(start, 0.0)
+        case Piecewise(points):
+            values = [value for _, value in points]
+            return min(values), max(values)
+        case _:
+            return knob, knob
+
+
+def parse_schedule(value: Any) -> float | Schedule:
+    """A number or a schedule from anything people write for one.
+
+    Numbers (as text too), schedules, the zoo's "lin_3e-4" (down to 0) and "lin_3e-4_1e-5", the JSON of
+    `schedule_to_json`, and SB3's callables of `progress_remaining`, which goes from 1 to 0. A callable cannot be
+    saved, so it is read at 1001 evenly spaced points and becomes a `Piecewise`: jumps in it turn into short ramps.
+    """
+    if isinstance(value, Linear | StepDecay | Piecewise):
+        return value
+    if isinstance(value, str):
+        return _from_text(value.strip())
+    spec = as_mapping(value)
+    if spec is not None:
+        return _from_json(spec)
+    if callable(value):
+        return _from_callable(value)
+    try:
+        return number(value)
+    except TypeError:
+        raise ConfigError(_unreadable(value)) from None
+
+
+def schedule_to_json(knob: float | Schedule) -> float | dict[str, Any]:
+    """A JSON value that `parse_schedule` turns back into an equal knob."""
+    match knob:
+        case Linear(start, end):
+            return {"kind": "linear", "start": start, "end": end}
+        case StepDecay(start, every, factor):
+            return {"kind": "step", "start": start, "every": every, "factor": factor}
+        case Piecewise(points):
+            return {"kind": "piecewise", "points": [list(point) for point in points]}
+        case _:
+            return knob
+
+
+def _from_text(text: str) -> float | Schedule:
+    try:
+        if text.startswith("lin_"):
+            return Linear(*(float(part) for part in text.removeprefix("lin_").split("_")))
+        if text.startswith("{"):
+            return parse_schedule(json.loads(text))
+        return float(text)
+    except (TypeError, ValueError) as why:
+        raise ConfigError(_unreadable(text)) from why
+
+
+def _from_json(spec: Mapping[str, Any]) -> Schedule:
+    try:
+        match spec.get("kind"):
+            case "linear":
+                return Linear(number(spec["start"]), number(spec.get("end", 0.0)))
+            case "step":
+                return StepDecay(number(spec["start"]), whole_number(spec["every"]), number(spec["factor"]))
+            case "piecewise":
+                return Piecewise(tuple((number(progress), number(value)) for progress, value in spec["points"]))
+            case kind:
+                raise ConfigError(f"a schedule of kind {kind!r} is unknown; known are linear, step and piecewise")
+    except ConfigError:
+        raise
+    except (KeyError, TypeError, ValueError) as why:
+        raise ConfigError(_unreadable(dict(spec))) from why
+
+
+def _from_callable(function: Callable[[float], Any]) -> Piecewise:
+    last = SAMPLES_OF_A_CALLABLE - 1
+    try:
+        return Piecewise(tuple((i / last, number(function((last - i) / last))) for i in range(last + 1)))
+    except ConfigError:
+        raise
+    except Exception as why:
+        raise ConfigError(
+            f"the schedule {function!r} failed ({why}); it is called with progress_remaining, 1 down to 0, "
+            "and must return a number"
+        ) from why
+
+
+def _require_finite(owner: str, **values: float) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise ConfigError(f"{owner} has {name} {value}; it must be finite")
+
+
+def _unreadable(value: Any) -> str:
+    return (
+        f"cannot read {value!r} as a number or a schedule; write 3e-4, lin_3e-4, lin_3e-4_1e-5, "
+        '{"kind": "step", "start": 3e-4, "every": 100, "factor": 0.9} or a callable of progress_remaining'
+    )

@@ -1,0 +1,1 @@
+"""Policies: how an observation becomes an action, and a stored action its probability. Torch loads on first use."""

@@ -1,0 +1,195 @@
+"""The shape of a policy: layers, activation, noise, and whether observations are standardised. No torch here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from surefoot.data.kinds import (
+    POSITIVE,
+    Interval,
+    as_list,
+    as_mapping,
+    choice,
+    flag,
+    literal,
+    optional,
+    real,
+    sizes,
+    whole,
+    whole_number,
+)
+from surefoot.data.knobs import Vocabulary, describe_knobs, knob, knobs_to_json, read_texts, require_known, settle
+from surefoot.errors import ConfigError
+
+ACTIVATIONS = ("tanh", "relu", "elu", "silu", "gelu", "leaky_relu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetConfig:
+    """How a policy and its critic are built. The defaults are SB3's MlpPolicy."""
+
+    hidden: tuple[int, ...] = knob(
+        (64, 64),
+        "Widths of the policy's hidden layers, input side first, as in 64,64. None at all makes a linear policy.",
+        sizes(),
+    )
+    critic_hidden: tuple[int, ...] | None = knob(
+        None, "Widths of the critic's hidden layers; none means the same as the policy's.", optional(sizes())
+    )
+    activation: str = knob(
+        "tanh",
+        "Non-linearity after each hidden layer. tanh is the safe choice for small control tasks.",
+        choice(*ACTIVATIONS),
+    )
+    shared: bool = knob(
+        False,
+        "Policy and critic share one trunk. Saves time on pixels; on small observations separate nets learn better.",
+        flag(),
+    )
+    ortho_init: bool = knob(
+        True,
+        "Orthogonal initial weights: gain √2 in hidden layers, 0.01 at the policy's head, 1 at the critic's. "
+        "Without it, torch's own.",
+        flag(),
+    )
+    log_std_init: float = knob(
+        0.0,
+        "Initial log of the standard deviation of a continuous policy; 0 is a deviation of 1, -2 of 0.14.",
+        real(Interval(-20, 2)),
+    )
+    squash: bool = knob(
+        False,
+        "Bounded continuous actions pass through tanh, with the log-prob corrected, instead of being clipped.",
+        flag(),
+    )
+    gsde: bool = knob(
+        False,
+        "State-dependent exploration: noise is a function of the state that is drawn anew now and then, "
+        "so that motion is smooth. Continuous actions only.",
+        flag(),
+    )
+    gsde_every: int = knob(
+        -1,
+        "Steps after which gsde draws a new noise matrix; -1 draws once a rollout.",
+        whole(Interval(-1)),
+    )
+    normalize_obs: bool = knob(
+        False,
+        "Standardise observations by running mean and deviation. "
+        "The statistics are part of the policy and saved with it.",
+        flag(),
+    )
+    obs_clip: float = knob(10.0, "Standardised observations are held within ± this many deviations.", real(POSITIVE))
+    allow_stateful_norm: bool = knob(
+        False,
+        "Allow BatchNorm and Dropout in a network of your own. "
+        "They make the policy that learns differ from the one that acted, which PPO does not forgive.",
+        flag(),
+    )
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.shared and self.critic_hidden is not None:
+            raise ConfigError(
+                f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape, drop one"
+            )
+        if self.gsde_every == 0:
+            raise ConfigError("gsde_every is 0; it must be -1 (once a rollout) or at least 1")
+
+    @classmethod
+    def make(cls, **names: Any) -> Self:
+        """From any names that people know the knobs by, such as SB3's policy_kwargs."""
+        return cls(**canonical_net(names))
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some knobs changed; any of their names will do."""
+        return dataclasses.replace(self, **canonical_net(changes))
+
+    def to_json(self) -> dict[str, Any]:
+        return knobs_to_json(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls.make(**data)
+
+    @classmethod
+    def describe(cls) -> list[dict[str, Any]]:
+        """One row a knob, for docs, command line and node panels."""
+        return describe_knobs(cls, NET_NAMES)
+
+
+def _net_arch(value: Any) -> dict[str, Any]:
+    """SB3's: [64, 64], dict(pi=[64], vf=[256]), the older [dict(pi=…, vf=…)], or text of one of them."""
+    arch = literal(value) if isinstance(value, str) else value
+    layers = as_list(arch) or []
+    split = as_mapping(layers[0] if len(layers) == 1 else arch)
+    if split is not None and set(split) == {"pi", "vf"}:
+        hidden, critic = _widths(split["pi"]), _widths(split["vf"])
+        return {"hidden": hidden, "critic_hidden": None if critic == hidden else critic}
+    return {"hidden": _widths(arch), "critic_hidden": None}
+
+
+def _widths(value: Any) -> tuple[int, ...]:
+    parts = as_list(value)
+    try:
+        return tuple(whole_number(part) for part in ([value] if parts is None else parts))
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"net_arch has {value!r}; write [64, 64] or dict(pi=[64, 64], vf=[64, 64]); "
+            "layers that are shared first and split later are not supported"
+        ) from None
+
+
+def _activation_fn(value: Any) -> dict[str, Any]:
+    """A class such as nn.ReLU, or its name."""
+    name = value if isinstance(value, str) else getattr(value, "__name__", repr(value))
+    word = name.rpartition(".")[2].lower()
+    return {"activation": "leaky_relu" if word == "leakyrelu" else word}
+
+
+def _hidden_dim(value: Any) -> dict[str, Any]:
+    """Directive-023's: a width h stands for layers of h, h and h/2."""
+    widths = _widths(literal(value) if isinstance(value, str) else value)
+    if len(widths) != 1 or widths[0] < 2:
+        raise ConfigError(f"hidden_dim is {value!r}; it must be one whole number, at least 2")
+    return {"hidden": (widths[0], widths[0], widths[0] // 2)}
+
+
+NET_NAMES = Vocabulary(
+    knobs={
+        "hidden": ("hidden_sizes", "units"),
+        "critic_hidden": (),
+        "activation": (),
+        "shared": (),
+        "ortho_init": (),
+        "log_std_init": ("init_log_std",),
+        "squash": ("squash_output",),
+        "gsde": ("use_sde",),
+        "gsde_every": ("sde_sample_freq",),
+        "normalize_obs": ("norm_obs", "normalize_input", "normalize_observations"),
+        "obs_clip": ("clip_obs",),
+        "allow_stateful_norm": (),
+    },
+    meanings={"net_arch": _net_arch, "activation_fn": _activation_fn, "hidden_dim": _hidden_dim},
+)
+
+_FROM_SPACES = "it follows from the spaces of the env"
+_OWN_TORSO = "pass a torso of your own to the policy instead"
+NET_HINTS = {
+    "input_dim": _FROM_SPACES,
+    "input_size": _FROM_SPACES,
+    "action_dim": _FROM_SPACES,
+    "output_size": _FROM_SPACES,
+    "action_space": _FROM_SPACES,
+    "features_extractor_class": _OWN_TORSO,
+    "features_extractor_kwargs": _OWN_TORSO,
+}
+
+
+def canonical_net(names: Mapping[str, Any]) -> dict[str, Any]:
+    """`names` by NetConfig's own names; values that are text become what they stand for."""
+    require_known(names, NET_NAMES.names(), NET_HINTS)
+    return read_texts(NetConfig, NET_NAMES.translate(names))

@@ -1,0 +1,177 @@
+"""Distributions over actions, written out: no validation, no broadcasting, nothing that costs on the hot path.
+
+Each is made from a network's output, and says `sample`, `mode`, `log_prob`, `entropy` and its `params`.
+Actions are as stored in a rollout; what the world gets is the head's business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from surefoot.errors import AllActionsMasked
+
+LOG_STD_RANGE = (-20.0, 2.0)
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_LOG_2 = math.log(2.0)
+
+
+class Distribution(Protocol):
+    """One distribution per row."""
+
+    def sample(self, generator: torch.Generator) -> Tensor: ...
+
+    def mode(self) -> Tensor: ...
+
+    def log_prob(self, action: Tensor) -> Tensor: ...
+
+    def entropy(self) -> Tensor: ...
+
+    def params(self) -> dict[str, Tensor]: ...
+
+
+def mask_logits(logits: Tensor, mask: Tensor) -> Tensor:
+    """Logits with forbidden choices at the dtype's floor.
+
+    Finite, not -inf: the entropy's p · log p of a forbidden choice must be 0, not NaN. The floor is the dtype's own,
+    halved, so that bf16 and fp16 do not overflow and a later subtraction stays finite.
+    """
+    return logits.masked_fill(~mask, torch.finfo(logits.dtype).min / 2)
+
+
+def require_choice(mask: Tensor) -> None:
+    """Raise if some row allows nothing: a softmax over forbidden choices would quietly pick one of them."""
+    open_rows = mask.any(dim=-1)
+    if not bool(open_rows.all()):
+        row = int((~open_rows).nonzero()[0, 0])
+        raise AllActionsMasked(f"row {row} of the action mask allows nothing; at least one action must be True")
+
+
+class Categorical:
+    """One of K choices; rows [B, K] of logits, forbidden ones already masked."""
+
+    __slots__ = ("log_probs",)
+
+    def __init__(self, logits: Tensor) -> None:
+        # Normalised in float32 whatever the network runs in (P17).
+        self.log_probs = F.log_softmax(logits, dim=-1, dtype=torch.float32)
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        # The race of exponentials: argmin Eₖ/pₖ is distributed as p, in two kernels and without normalising again.
+        race = torch.empty_like(self.log_probs).exponential_(generator=generator)
+        return (self.log_probs - race.log_()).argmax(dim=-1)
+
+    def mode(self) -> Tensor:
+        return self.log_probs.argmax(dim=-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return self.log_probs.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        return -(self.log_probs.exp() * self.log_probs).sum(dim=-1)
+
+    def params(self) -> dict[str, Tensor]:
+        return {"probs": self.log_probs.exp()}
+
+
+class MultiCategorical:
+    """Several choices at once, independent given the observation: log-probs and entropies add up."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, logits: Tensor, nvec: tuple[int, ...]) -> None:
+        self.parts = [Categorical(part) for part in logits.split(list(nvec), dim=-1)]
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
+
+    def mode(self) -> Tensor:
+        return torch.stack([part.mode() for part in self.parts], dim=-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return sum_of([part.log_prob(a) for part, a in zip(self.parts, action.unbind(-1), strict=True)])
+
+    def entropy(self) -> Tensor:
+        return sum_of([part.entropy() for part in self.parts])
+
+    def params(self) -> dict[str, Tensor]:
+        return {f"probs_{k}": part.log_probs.exp() for k, part in enumerate(self.parts)}
+
+
+class Gaussian:
+    """Independent normals; rows [B, A]."""
+
+    __slots__ = ("log_std", "mean", "std")
+
+    def __init__(self, mean: Tensor, log_std: Tensor) -> None:
+        self.mean = mean
+        self.log_std = log_std.clamp(*LOG_STD_RANGE)
+        self.std = self.log_std.exp()
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        noise = torch.empty_like(self.mean).normal_(generator=generator)
+        return torch.addcmul(self.mean, self.std.expand_as(self.mean), noise)
+
+    def mode(self) -> Tensor:
+        return self.mean
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        z = (action - self.mean) / self.std
+        return -(0.5 * z.square() + self.log_std + _HALF_LOG_2PI).sum(dim=-1)
+
+    def entropy(self) -> Tensor:
+        return (self.log_std + (0.5 + _HALF_LOG_2PI)).sum(dim=-1).expand(self.mean.shape[:-1])
+
+    def params(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "std": self.std.expand_as(self.mean)}
+
+
+class TanhGaussian(Gaussian):
+    """A normal squashed by tanh onto (-1, 1) and stretched to half-width `scale`.
+
+    Actions are kept *before* the tanh, so that nothing is lost to saturation; densities are those of the squashed one.
+    """
+
+    __slots__ = ("log_scale",)
+
+    def __init__(self, mean: Tensor, log_std: Tensor, log_scale: Tensor) -> None:
+        super().__init__(mean, log_std)
+        self.log_scale = log_scale
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return super().log_prob(action) - (log_tanh_slope(action) + self.log_scale).sum(dim=-1)
+
+    def entropy(self) -> Tensor:
+        """H[u] + E[log |da/du|], the expectation by 9-point Gauss-Hermite quadrature: no closed form exists."""
+        nodes = _NODES.to(self.mean.device).view(-1, *([1] * self.mean.dim()))
+        weights = _WEIGHTS.to(self.mean.device).view_as(nodes)
+        slope = (weights * log_tanh_slope(self.mean + self.std * nodes)).sum(dim=0)
+        return super().entropy() + (slope + self.log_scale).sum(dim=-1)
+
+
+def log_tanh_slope(u: Tensor) -> Tensor:
+    """log(1 - tanh² u) in the form that stays finite when tanh saturates (P26)."""
+    return 2.0 * (_LOG_2 - u - F.softplus(-2.0 * u))
+
+
+def sum_of(parts: list[Tensor]) -> Tensor:
+    """Their sum; torch's own sum over a list starts from the int 0."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _hermite(points: int) -> tuple[Tensor, Tensor]:
+    """Nodes and weights with E[f(z)] ≈ Σ wᵢ f(zᵢ) for a standard normal z."""
+    import numpy as np
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
+    return torch.tensor(nodes, dtype=torch.float32), torch.tensor(weights / weights.sum(), dtype=torch.float32)
+
+
+_NODES, _WEIGHTS = _hermite(9)

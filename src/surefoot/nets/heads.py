@@ -1,0 +1,163 @@
+"""From features to a distribution over actions, and from a chosen action to what the world takes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.errors import ConfigError, SpaceError
+from surefoot.nets.config import NetConfig
+from surefoot.nets.distributions import (
+    LOG_STD_RANGE,
+    Categorical,
+    Distribution,
+    Gaussian,
+    MultiCategorical,
+    TanhGaussian,
+    mask_logits,
+)
+
+
+class Head(Protocol):
+    """The part of a policy that knows the action space."""
+
+    outputs: int
+    """How many numbers the actor's last layer must give."""
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Distribution: ...
+
+    def env_action(self, action: np.ndarray) -> np.ndarray: ...
+
+    def action_std(self) -> float | None: ...
+
+
+class DiscreteHead(nn.Module):
+    """One of n; the world counts from `start`."""
+
+    def __init__(self, space: Discrete) -> None:
+        super().__init__()
+        self.outputs, self.start = space.n, space.start
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Categorical:
+        return Categorical(raw if mask is None else mask_logits(raw, mask))
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action if self.start == 0 else action + self.start
+
+    def action_std(self) -> float | None:
+        return None
+
+
+class MultiDiscreteHead(nn.Module):
+    """Several choices at once; the mask has all their choices side by side."""
+
+    def __init__(self, space: MultiDiscrete) -> None:
+        super().__init__()
+        self.nvec, self.outputs = space.nvec, sum(space.nvec)
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> MultiCategorical:
+        return MultiCategorical(raw if mask is None else mask_logits(raw, mask), self.nvec)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+    def action_std(self) -> float | None:
+        return None
+
+
+class GaussianHead(nn.Module):
+    """Independent normals with a state-independent log-std; clipped for the world, stored as drawn (detail N5)."""
+
+    def __init__(self, space: Box, *, log_std_init: float) -> None:
+        super().__init__()
+        self.shape, self.outputs = space.shape, space.size
+        self.low, self.high = space.bounds()
+        self.log_std = nn.Parameter(torch.full((space.size,), log_std_init))
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Gaussian:
+        return Gaussian(raw, self.log_std)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action.reshape(len(action), *self.shape), self.low, self.high)
+
+    def action_std(self) -> float | None:
+        return float(self.log_std.detach().clamp(*LOG_STD_RANGE).exp().mean())
+
+
+class TanhHead(GaussianHead):
+    """A normal squashed into the bounds, so that no probability lies outside them."""
+
+    log_scale: Tensor
+
+    def __init__(self, space: Box, *, log_std_init: float) -> None:
+        if not space.bounded:
+            raise SpaceError("squash=True needs an action space with finite bounds on both sides; this one is open")
+        super().__init__(space, log_std_init=log_std_init)
+        self.half = (self.high - self.low) / 2.0
+        self.middle = (self.high + self.low) / 2.0
+        self.register_buffer("log_scale", torch.from_numpy(np.log(self.half)).flatten(), persistent=False)
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> TanhGaussian:
+        return TanhGaussian(raw, self.log_std, self.log_scale)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return self.middle + self.half * np.tanh(action.reshape(len(action), *self.shape))
+
+
+class StateDependentHead(nn.Module):
+    """gSDE (Raffin et al. 2021): noise = featuresᵀ·W with W ~ N(0, std²), kept for several steps.
+
+    Over W the action is normal with variance Σᵢ fᵢ² stdᵢ²; features are detached there, as the std alone should
+    learn how much to explore.
+    """
+
+    def __init__(self, space: Box, features: int, *, log_std_init: float) -> None:
+        super().__init__()
+        self.shape, self.outputs = space.shape, space.size
+        self.low, self.high = space.bounds()
+        self.log_std = nn.Parameter(torch.full((features, space.size), log_std_init))
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Gaussian:
+        variance = features.detach().square() @ self._std().square()
+        return Gaussian(raw, 0.5 * (variance + 1e-6).log())
+
+    def draw(self, streams: int, generator: torch.Generator) -> Tensor:
+        """[streams, F, A] fresh exploration matrices."""
+        std = self._std().detach()
+        return torch.empty((streams, *std.shape), device=std.device).normal_(generator=generator) * std
+
+    def explore(self, raw: Tensor, features: Tensor, matrix: Tensor) -> Tensor:
+        """The action that goes with these exploration matrices."""
+        return raw + torch.bmm(features.unsqueeze(1), matrix).squeeze(1)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return np.clip(action.reshape(len(action), *self.shape), self.low, self.high)
+
+    def action_std(self) -> float | None:
+        return float(self._std().detach().mean())
+
+    def _std(self) -> Tensor:
+        return self.log_std.clamp(*LOG_STD_RANGE).exp()
+
+
+AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | StateDependentHead
+
+
+def make_head(space: ActionSpace, features: int, config: NetConfig) -> AnyHead:
+    """The head for an action space; `features` is the width of what the actor's trunk gives."""
+    if isinstance(space, Discrete | MultiDiscrete):
+        if config.squash or config.gsde:
+            wrong = "squash" if config.squash else "gsde"
+            raise ConfigError(f"{wrong}=True is for continuous actions; {space} is discrete: leave it False")
+        return DiscreteHead(space) if isinstance(space, Discrete) else MultiDiscreteHead(space)
+    if config.squash and config.gsde:
+        raise ConfigError("squash=True and gsde=True cannot be combined: choose one")
+    if config.gsde:
+        return StateDependentHead(space, features, log_std_init=config.log_std_init)
+    if config.squash:
+        return TanhHead(space, log_std_init=config.log_std_init)
+    return GaussianHead(space, log_std_init=config.log_std_init)

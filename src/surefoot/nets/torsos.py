@@ -1,0 +1,77 @@
+"""From observations to features: flattening, normalising, layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.spaces import Box, ObservationSpace
+from surefoot.errors import SpaceError
+from surefoot.nets.normalizer import Normalizer
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "silu": nn.SiLU,
+    "gelu": nn.GELU,
+    "leaky_relu": nn.LeakyReLU,
+}
+
+
+def layer(inputs: int, outputs: int, *, gain: float, ortho_init: bool) -> nn.Linear:
+    """A linear layer with orthogonal weights of the given gain and zero biases (detail C2), or torch's own."""
+    linear = nn.Linear(inputs, outputs)
+    if ortho_init:
+        nn.init.orthogonal_(linear.weight, gain)
+        nn.init.zeros_(linear.bias)
+    return linear
+
+
+def mlp(inputs: int, hidden: Sequence[int], *, activation: str, ortho_init: bool) -> nn.Sequential:
+    """Linear → activation for each width in `hidden`; gain √2."""
+    modules: list[nn.Module] = []
+    for width in hidden:
+        modules += [layer(inputs, width, gain=math.sqrt(2.0), ortho_init=ortho_init), ACTIVATIONS[activation]()]
+        inputs = width
+    return nn.Sequential(*modules)
+
+
+class Flatten(nn.Module):
+    """All observation parts side by side as one float row, normalised if asked; bytes are divided by 255."""
+
+    def __init__(self, observation: ObservationSpace, *, normalize: bool, clip: float) -> None:
+        super().__init__()
+        if not observation:
+            raise SpaceError("the observation has no parts; this policy needs at least one Box")
+        # Sorted, so that a dict in another order makes the same row.
+        self.parts: list[tuple[str, Box]] = sorted(observation.items())
+        self.size = sum(box.size for _, box in self.parts)
+        self.normalizer = Normalizer(self.size, clip=clip) if normalize else None
+
+    def forward(self, obs: dict[str, Tensor]) -> Tensor:
+        if len(self.parts) == 1:
+            flat = _as_row(obs[self.parts[0][0]], self.parts[0][1])
+        else:
+            flat = torch.cat([_as_row(obs[name], box) for name, box in self.parts], dim=-1)
+        return flat if self.normalizer is None else self.normalizer(flat)
+
+    def absorb(self, obs: dict[str, np.ndarray]) -> None:
+        """Take raw rows into the normaliser, if there is one."""
+        if self.normalizer is None:
+            return
+        rows = [obs[name].reshape(len(obs[name]), -1).astype(np.float64) for name, _ in self.parts]
+        scaled = [r / 255.0 if box.dtype == "uint8" else r for r, (_, box) in zip(rows, self.parts, strict=True)]
+        self.normalizer.update(np.concatenate(scaled, axis=1))
+
+
+def _as_row(x: Tensor, box: Box) -> Tensor:
+    if len(box.shape) != 1:
+        x = x.reshape(x.shape[: x.dim() - len(box.shape)] + (box.size,))
+    if x.dtype == torch.uint8:
+        return x.float() / 255.0
+    return x if x.dtype == torch.float32 else x.float()

@@ -1,0 +1,120 @@
+"""What a run came to, in words: its state, its score, its speed, where the time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.telemetry.read import Curves, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What stands at the head of a report."""
+
+    env: str
+    run: str
+    state: str
+    """running, finished, interrupted, error, diverged, or killed (no end, and nobody writes)."""
+    state_text: str
+    tiles: list[tuple[str, str, str]]
+    """(label, value, note)"""
+    split: list[tuple[str, float]]
+    """Where the seconds went, in the order of a step."""
+
+
+def gather(curves: Curves, *, running: bool) -> Facts:
+    """The facts of a record; `running` says whether somebody is writing it."""
+    header, end = curves.header, curves.end
+    if end:
+        state, text = end.reason, end.reason + (f": {end.message}" if end.message else "")
+    elif running:
+        state, text = "running", "running"
+    else:
+        state, text = "killed", "stopped without saying why: there is no end record"
+    return Facts(
+        env=header.env if header else "unknown world",
+        run=header.run if header else "",
+        state=state,
+        state_text=text,
+        tiles=_tiles(curves),
+        split=_split(curves.updates),
+    )
+
+
+def _tiles(curves: Curves) -> list[tuple[str, str, str]]:
+    updates, header = curves.updates, curves.header
+    tiles = [("score", *_score(curves))]
+    if len(updates):
+        steps, seconds = int(updates.env_steps[-1]), float(updates.elapsed[-1])
+        goal = f"of {header.total_steps:,}" if header and header.total_steps else ""
+        tiles.append(("env steps", f"{steps:,}", goal))
+        tiles.append(("updates", f"{int(updates.updates[-1]):,}", ""))
+        tiles.append(("wall time", clock_time(seconds), f"{curves.sessions} sessions" if curves.sessions > 1 else ""))
+        if seconds > 0:
+            tiles.append(("steps/s", f"{(steps - _first_steps(curves)) / seconds:,.0f}", ""))
+    if header and header.path:
+        tiles.append(("path", header.path, header.path_reason))
+    if header and header.exact is not None:
+        tiles.append(("resume", "exact" if header.exact else "not exact", header.exact_reason))
+    return tiles
+
+
+def _first_steps(curves: Curves) -> int:
+    """Env steps taken before this record begins; all but 0 only where an older record was lost."""
+    first = curves.updates
+    return 0 if first.updates[0] <= first["covers"][0] else int(first.env_steps[0])
+
+
+def _score(curves: Curves) -> tuple[str, str]:
+    """The last evaluation; without one, the mean return of the last hundred training episodes or so."""
+    evals = curves.evals
+    if len(evals) and np.isfinite(evals["return_mean"][-1]):
+        value = f"{number(evals['return_mean'][-1])} ± {number(evals['return_std'][-1])}"
+        note = f"{int(evals['episodes'][-1])} evaluation episodes at {int(evals.env_steps[-1]):,} steps"
+        best = np.nanmax(evals["return_mean"])
+        return value, note + (f"; best {number(best)}" if best > evals["return_mean"][-1] else "")
+    counts = np.nan_to_num(curves.updates["episodes.count"])
+    returns = curves.updates["episodes.return_mean"]
+    recent = np.flatnonzero(np.isfinite(returns))[::-1]
+    if len(recent) == 0:
+        return "none yet", "no episode has ended"
+    enough = int(np.searchsorted(np.cumsum(counts[recent]), 100)) + 1
+    last = recent[:enough]
+    return number(
+        float(np.average(returns[last], weights=counts[last]))
+    ), f"last {int(counts[last].sum())} training episodes"
+
+
+def _split(updates: Table) -> list[tuple[str, float]]:
+    """The sums of `seconds`. `collect` holds `env` and `policy`, so only what is left of it is shown beside them."""
+    if len(updates) == 0:
+        return []
+    prefix = "seconds."
+    sums = {n.removeprefix(prefix): float(np.nansum(x)) for n, x in updates.columns.items() if n.startswith(prefix)}
+    inner = sums.get("env", 0.0) + sums.get("policy", 0.0)
+    if "collect" in sums and inner:
+        sums["collect"] = max(0.0, sums["collect"] - inner)
+    order = ("env", "policy", "collect", "prepare", "learn")
+    parts = [(n, sums.pop(n)) for n in order if n in sums] + sorted(sums.items())
+    other = float(updates.elapsed[-1]) - sum(seconds for _, seconds in parts)
+    parts = [("collect, rest" if n == "collect" and inner else n, s) for n, s in parts]
+    return [(n, s) for n, s in [*parts, ("other", other)] if s > 0]
+
+
+def clock_time(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    return f"{minutes} min {int(seconds % 60)} s" if hours == 0 else f"{hours} h {minutes % 60} min"
+
+
+def number(x: float) -> str:
+    """A number as short as it can be read."""
+    if x == 0 or 0.001 <= abs(x) < 100:
+        return f"{x:.3g}"
+    if 100 <= abs(x) < 1e6:
+        return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.1f}"
+    return f"{x:.2e}"

@@ -1,0 +1,272 @@
+"""The lines of a run's record: one struct a kind, told apart by `kind`; the file format and its only definition.
+
+Within 2.x a change may only add optional fields and kinds: readers ignore fields they do not know. Anything else
+(a new required field, a rename, another unit) is version 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+VERSION = "2.0.0"
+FILE_NAME = "telemetry.ndjson"
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+EndReason = Literal["finished", "interrupted", "error", "diverged"]
+Level = Literal["info", "warning", "error", "fatal"]
+
+
+class _Line(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """What every record says. A field that equals its default is left out of the line."""
+
+    v: str
+    """Semantic version of the schema that wrote the line."""
+    run: str
+    seq: Count
+    """Strictly increasing over the life of the run, restarts included."""
+    t: float
+    """Unix time in seconds."""
+    env_steps: Count
+    updates: Count
+    """Updates finished when the line was written."""
+    nonfinite: dict[str, str] = {}
+    """{dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null."""
+
+
+class Header(_Line, tag="run"):
+    """The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part."""
+
+    env: str
+    seed: int
+    config: dict[str, Any]
+    session: str
+    """Names the process that writes; a repeated header keeps it, a resumed run gets another."""
+    versions: dict[str, str] = {}
+    command: list[str] = []
+    """The command line that makes this run."""
+    resume_command: list[str] = []
+    """The command line that goes on with it."""
+    threads: int | None = None
+    exact: bool | None = None
+    """A resumed run is bit-exact."""
+    exact_reason: str = ""
+    """Why not, where it is not."""
+    path: str = ""
+    """Which implementation learns: "native" or "torch"."""
+    path_reason: str = ""
+    git_commit: str | None = None
+    num_envs: int | None = None
+    total_steps: int | None = None
+    """Env steps the run means to take."""
+
+
+class Episodes(msgspec.Struct, kw_only=True, frozen=True):
+    """The episodes that ended while one rollout was collected; returns as the world paid them, unscaled."""
+
+    count: Count
+    return_mean: float | None = None
+    return_min: float | None = None
+    return_max: float | None = None
+    length_mean: float | None = None
+    success_rate: float | None = None
+    """Share of those that said whether they succeeded; None if none did."""
+
+    @classmethod
+    def of(
+        cls, returns: Sequence[float], lengths: Sequence[int], successes: Sequence[bool | None] = ()
+    ) -> Episodes | None:
+        """The summary of finished episodes; None if none finished."""
+        if len(returns) == 0:
+            return None
+        told = [float(s) for s in successes if s is not None]
+        return cls(
+            count=len(returns),
+            return_mean=fmean(returns),
+            return_min=float(min(returns)),
+            return_max=float(max(returns)),
+            length_mean=fmean(lengths),
+            success_rate=fmean(told) if told else None,
+        )
+
+
+class Update(_Line, tag="update"):
+    """What one update did; at a high rate, what several did together."""
+
+    m: dict[str, float | None]
+    """The numbers of `METRICS` and any a use adds; the mean where the line covers several updates."""
+    covers: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """How many updates, the last of them number `updates`, this line stands for."""
+    m_min: dict[str, float | None] = {}
+    """Smallest of each number that varied over the covered updates; likewise `m_max`."""
+    m_max: dict[str, float | None] = {}
+    epochs: list[dict[str, float | None]] = []
+    """One entry an epoch; only where the line covers a single update."""
+    seconds: dict[str, float | None] = {}
+    """Where the time went, summed over the covered updates."""
+    episodes: Episodes | None = None
+    episodes_dropped: Count = 0
+    """`episode` lines left out since the last update because they came too fast; `episodes` counts them all."""
+    stopped_early: Count = 0
+    """Covered updates that the target KL ended."""
+    rolled_back: Count = 0
+    """Covered updates that were undone because their numbers left the finite."""
+    skipped_reason: str | None = None
+    """Why the last covered update that learned nothing did not."""
+
+
+class Episode(_Line, tag="episode"):
+    """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
+
+    return_: float | None = msgspec.field(name="return")
+    length: Count
+    env: Count
+    """The stream it ran in."""
+    terminated: bool = True
+    """False: it was truncated."""
+    success: bool | None = None
+
+
+class Evaluation(_Line, tag="eval"):
+    """Episodes played only to measure."""
+
+    episodes: Count
+    return_mean: float | None
+    return_std: float | None
+    """Population standard deviation."""
+    return_min: float | None
+    return_max: float | None
+    length_mean: float | None
+    returns: list[float | None]
+    lengths: list[int]
+    success_rate: float | None = None
+    checkpoint: str | None = None
+    """Which weights played; None for the ones in memory."""
+    deterministic: bool | None = None
+
+
+class Event(_Line, tag="event"):
+    """Something worth knowing happened: "checkpoint", "resumed", "torn_tail", …"""
+
+    name: str
+    message: str = ""
+    data: dict[str, Any] = {}
+
+
+class Finding(_Line, tag="finding"):
+    """Reserved: what an examination of the run found."""
+
+    rule: str
+    level: Level
+    message: str
+
+
+class End(_Line, tag="end"):
+    """The last line of a session. A record without it was cut short."""
+
+    reason: EndReason
+    message: str = ""
+
+
+Record = Header | Update | Episode | Evaluation | Event | Finding | End
+
+_decoder = msgspec.json.Decoder(Record)
+
+
+def decode(line: bytes) -> Record:
+    """The record of one line of version 2; msgspec's DecodeError or ValidationError where it is none."""
+    return _decoder.decode(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another library's name for a number, and what ours is multiplied by to be theirs."""
+
+    tag: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a number of an update means. A value outside `healthy` is worth a look, not an error."""
+
+    unit: str
+    meaning: str
+    healthy: tuple[float, float] | None = None
+    sb3: Alias | None = None
+    cleanrl: Alias | None = None
+
+
+METRICS: dict[str, Metric] = {
+    "samples": Metric("steps", "valid steps learned from"),
+    "policy_loss": Metric(
+        "", "clipped surrogate, negated", None, Alias("train/policy_gradient_loss"), Alias("losses/policy_loss")
+    ),
+    # SB3 reports the whole mean squared error, CleanRL and we half of it.
+    "value_loss": Metric(
+        "return²",
+        "half the squared error of the critic",
+        None,
+        Alias("train/value_loss", 2.0),
+        Alias("losses/value_loss"),
+    ),
+    "entropy": Metric(
+        "nats", "how undecided the policy is", None, Alias("train/entropy_loss", -1.0), Alias("losses/entropy")
+    ),
+    "entropy_std": Metric("nats", "spread of the entropy over states"),
+    "loss": Metric("", "what the optimiser minimises", None, Alias("train/loss")),
+    "kl_to_reference": Metric("nats", "distance from a reference policy, where there is one"),
+    "approx_kl": Metric(
+        "nats",
+        "how far the update moved the policy (k3)",
+        (0.0, 0.02),
+        Alias("train/approx_kl"),
+        Alias("losses/approx_kl"),
+    ),
+    "approx_kl_max": Metric("nats", "largest approx_kl of a minibatch"),
+    "kl_divergence": Metric(
+        "nats", "signed mean of old minus new log-prob (k1)", None, None, Alias("losses/old_approx_kl")
+    ),
+    "clip_fraction": Metric(
+        "share",
+        "samples whose ratio left the clip range",
+        (0.01, 0.3),
+        Alias("train/clip_fraction"),
+        Alias("losses/clipfrac"),
+    ),
+    "clip_fraction_max": Metric("share", "largest clip_fraction of a minibatch"),
+    "first_ratio_error": Metric("", "max |ratio - 1| before the first step; 0 but for rounding", (0.0, 1e-4)),
+    "effective_sample_size": Metric("share", "of the rollout that still counts under the ratio", (0.5, 1.0)),
+    "grad_norm": Metric("", "length of the gradient before clipping"),
+    "grad_norm_max": Metric("", "largest grad_norm of a minibatch"),
+    "explained_variance": Metric(
+        "share",
+        "of the targets' variance that the critic predicts",
+        (0.0, 1.0),
+        Alias("train/explained_variance"),
+        Alias("losses/explained_variance"),
+    ),
+    "advantage_mean": Metric("return", "mean of the raw advantages"),
+    "advantage_std": Metric("return", "standard deviation of the raw advantages"),
+    "advantage_min_std": Metric("return", "smallest advantage_std of a minibatch"),
+    "zero_std_minibatches": Metric("minibatches", "whose advantages did not vary", (0.0, 0.0)),
+    "reward_advantage_corr": Metric("", "correlation of reward and advantage"),
+    "reward_mean": Metric("reward", "mean reward as learned from"),
+    "reward_std": Metric("reward", "standard deviation of the reward as learned from"),
+    "value_mean": Metric("return", "mean of the critic's values"),
+    "target_mean": Metric("return", "mean of the critic's targets"),
+    "target_std": Metric("return", "standard deviation of the critic's targets"),
+    "action_std": Metric("", "mean standard deviation of a Gaussian policy", None, Alias("train/std")),
+    "lr": Metric("", "learning rate", None, Alias("train/learning_rate"), Alias("charts/learning_rate")),
+    "clip": Metric("", "clip range of the ratio", None, Alias("train/clip_range")),
+    "ent_coef": Metric("", "weight of the entropy bonus"),
+    "minibatches": Metric("steps", "gradient steps taken"),
+    "nonfinite_steps": Metric("steps", "gradient steps left out as not finite", (0.0, 0.0)),
+    "clamped_fraction": Metric("share", "log-ratios held at ±20", (0.0, 0.0)),
+    "policy_lag": Metric("updates", "between the policy that acted and the one that learns", (0.0, 4.0)),
+}
+"""Every number of `UpdateReport.metrics()`. The bands are where the doctor's warnings begin."""

@@ -1,0 +1,194 @@
+"""A run on one page that needs nothing but a browser, and the same in a few lines for a terminal."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from surefoot.telemetry.facts import Facts, gather, number
+from surefoot.telemetry.parts import is_being_written, live_file
+from surefoot.telemetry.read import Curves, Table, load_curves
+from surefoot.telemetry.schema import METRICS
+
+PANELS = (
+    "entropy",
+    "approx_kl",
+    "clip_fraction",
+    "explained_variance",
+    "value_loss",
+    "grad_norm",
+    "lr",
+    "first_ratio_error",
+)
+_BUCKETS = 1000
+_EVENTS = 300
+
+
+def write_report(run: Path | str, out: Path | str | None = None) -> Path:
+    """Write the page, by default `report.html` beside the record, and return where it is."""
+    live = live_file(Path(run))
+    curves = load_curves(run)
+    facts = gather(curves, running=is_being_written(live))
+    target = Path(out) if out else live.parent / "report.html"
+    target.write_text(_page(curves, facts, live), encoding="utf-8")
+    return target
+
+
+def summary_lines(run: Path | str) -> list[str]:
+    """The run in some ten lines of plain text."""
+    live = live_file(Path(run))
+    curves = load_curves(run)
+    return _summary(curves, gather(curves, running=is_being_written(live)), live)
+
+
+def _page(curves: Curves, facts: Facts, live: Path) -> str:
+    """The template with its three holes filled in one pass, so that no filling is itself taken for a hole."""
+    # In JSON "<" only stands inside strings, where \u003c means the same: nothing can close the script element.
+    data = json.dumps(page_data(curves, facts), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    fill = {
+        "title": html.escape(f"{facts.env} · {facts.run}"),
+        "summary": html.escape("\n".join(_summary(curves, facts, live))),
+        "data": data,
+    }
+    template = (files("surefoot.telemetry") / "view.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(title|summary|data)\}\}", lambda hole: fill[hole[1]], template)
+
+
+def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
+    """Everything the page draws, as JSON values; a curve has at most 1000 points, each with its range."""
+    updates = curves.updates
+    edges = np.unique(np.linspace(0, len(updates), min(len(updates), _BUCKETS) + 1).astype(np.int64))[:-1]
+    ends = np.append(edges[1:], len(updates)) - 1 if len(edges) else edges
+    episodes = "episodes.return_{}".format
+    counts = np.nan_to_num(updates["episodes.count"])
+    header = curves.header
+    events = curves.events[-_EVENTS:]
+    return {
+        "env": facts.env,
+        "run": facts.run,
+        "state": facts.state,
+        "state_text": facts.state_text,
+        "facts": [{"label": label, "value": value, "note": note} for label, value, note in facts.tiles],
+        "x": _clocks(updates, ends),
+        "returns": _curve(updates, edges, episodes("mean"), episodes("min"), episodes("max"), counts),
+        "evals": _clocks(curves.evals, np.arange(len(curves.evals)))
+        | {key: _rounded(curves.evals[f"return_{key}"]) for key in ("mean", "std", "min", "max")},
+        "panels": [_panel(updates, edges, name) for name in PANELS],
+        "split": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in facts.split],
+        "events": [
+            {
+                "name": e.name,
+                "message": e.message,
+                "env_steps": e.env_steps,
+                "updates": e.updates,
+                "elapsed": round(at, 3),
+            }
+            for e, at in zip(events, curves.events_elapsed[-_EVENTS:], strict=True)
+        ],
+        "config": flat(header.config) if header else [],
+        "about": _about(curves),
+        "reproduce": shlex.join(header.command) if header else "",
+        "resume": shlex.join(header.resume_command) if header else "",
+        "problems": [str(p) for p in curves.problems[:50]],
+    }
+
+
+def _panel(updates: Table, edges: np.ndarray, name: str) -> dict[str, Any]:
+    metric = METRICS[name]
+    bad = np.nan_to_num(updates[f"nonfinite.{name}"])
+    return {
+        "name": name,
+        "unit": metric.unit,
+        "meaning": metric.meaning,
+        "healthy": metric.healthy,
+        "bad": np.flatnonzero(np.add.reduceat(bad, edges)).tolist() if len(edges) else [],
+        **_curve(updates, edges, name, f"{name}.min", f"{name}.max", np.nan_to_num(updates["covers"])),
+    }
+
+
+def _curve(updates: Table, edges: np.ndarray, mean: str, low: str, high: str, weight: np.ndarray) -> dict[str, Any]:
+    """One point a bucket: weighted mean, smallest and largest of what lies in it; None where nothing does."""
+    if len(edges) == 0:
+        return {"mean": [], "min": [], "max": []}
+    x = updates[mean]
+    known = np.where(np.isnan(x), 0.0, weight)
+    with np.errstate(invalid="ignore", divide="ignore"):  # 0/0: an empty bucket
+        mid = np.add.reduceat(np.nan_to_num(x) * known, edges) / np.add.reduceat(known, edges)
+    lowest = np.fmin.reduceat(np.fmin(updates[low], x), edges)
+    highest = np.fmax.reduceat(np.fmax(updates[high], x), edges)
+    return {"mean": _rounded(mid), "min": _rounded(lowest), "max": _rounded(highest)}
+
+
+def _clocks(table: Table, rows: np.ndarray) -> dict[str, list[Any]]:
+    return {
+        "env_steps": table.env_steps[rows].tolist(),
+        "updates": table.updates[rows].tolist(),
+        "elapsed": [round(x, 3) for x in table.elapsed[rows].tolist()],
+    }
+
+
+def _rounded(column: np.ndarray) -> list[float | None]:
+    """Five significant digits are more than a screen shows; None for NaN."""
+    return [float(f"{x:.5g}") if np.isfinite(x) else None for x in column.tolist()]
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested settings as rows (dotted name, text)."""
+    rows: list[tuple[str, str]] = []
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            rows += flat(cast(Mapping[str, Any], value), f"{prefix}{name}.")
+        else:
+            rows.append((f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)))
+    return rows
+
+
+def _about(curves: Curves) -> list[tuple[str, str]]:
+    header = curves.header
+    if header is None:
+        return []
+    rows = [("seed", str(header.seed)), ("threads", str(header.threads)), ("sessions", str(curves.sessions))]
+    rows += [("git commit", header.git_commit)] if header.git_commit else []
+    return rows + list(header.versions.items()) + [("record", f"version {header.v}")]
+
+
+def _summary(curves: Curves, facts: Facts, live: Path) -> list[str]:
+    lines = [f"{facts.env} · {facts.run} · {facts.state_text}"]
+    lines += [f"  {label:<12} {value}{f'  ({note})' if note else ''}" for label, value, note in facts.tiles]
+    total = sum(seconds for _, seconds in facts.split)
+    if total:
+        shares = " · ".join(f"{name} {seconds / total:.0%}" for name, seconds in facts.split)
+        lines.append(f"  {'time split':<12} {shares}")
+    if spark := sparkline(curves.updates["episodes.return_mean"]):
+        lines.append(f"  {'returns':<12} {spark}")
+    for name in PANELS:
+        values = curves.updates[name]
+        values = values[np.isfinite(values)]
+        if len(values):
+            band = METRICS[name].healthy
+            healthy = f"  (healthy {number(band[0])} to {number(band[1])})" if band else ""
+            lines.append(f"  {name:<18} {number(values[-1])}{healthy}")
+    if curves.problems:
+        lines.append(f"  {len(curves.problems)} unreadable lines, the first: {curves.problems[0]}")
+    lines.append(f"  record       {live}")
+    return lines
+
+
+def sparkline(values: np.ndarray, width: int = 48) -> str:
+    """A curve in one line of block characters; empty if there are fewer than two numbers."""
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return ""
+    chunks = np.array_split(known, min(width, len(known)))
+    means = np.array([chunk.mean() for chunk in chunks])
+    span = float(means.max() - means.min()) or 1.0
+    levels = ((means - means.min()) / span * 7).round().astype(int)
+    return f"{number(means[0])} {''.join('▁▂▃▄▅▆▇█'[level] for level in levels)} {number(means[-1])}"

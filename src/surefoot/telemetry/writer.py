@@ -1,0 +1,300 @@
+"""One line a record, whole or not at all: what a run writes down so that a crash, a NaN or a restart stays visible."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import msgspec
+import numpy as np
+
+from surefoot.errors import Diverged, TelemetryError
+from surefoot.telemetry import parts
+from surefoot.telemetry.cut import truncate_after
+from surefoot.telemetry.lines import LineFile
+from surefoot.telemetry.merge import merge
+from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json
+from surefoot.telemetry.schema import (
+    VERSION,
+    End,
+    EndReason,
+    Episode,
+    Episodes,
+    Evaluation,
+    Event,
+    Header,
+    Record,
+    Update,
+)
+
+__all__ = ["Mirror", "Recorder", "truncate_after"]
+
+
+class Mirror(Protocol):
+    """Somewhere else that every record goes too, such as TensorBoard."""
+
+    def write(self, record: Record) -> None:
+        """Take one record, as it was written."""
+        ...
+
+    def close(self) -> None:
+        """Write out what is held back."""
+        ...
+
+
+class Recorder:
+    """Writes a run's record; the only one who does, by an advisory lock.
+
+    Every line is one `write` to a file opened for appending, so a killed process leaves whole lines; the disk is
+    synchronised every `sync_seconds` and by `sync`. Above `updates_per_second` one line stands for several updates:
+    call `sync` before a checkpoint is written, then the record reaches at least as far as the checkpoint.
+    Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        run: str,
+        *,
+        mirrors: Sequence[Mirror] = (),
+        rotate_bytes: int = 64 << 20,
+        sync_seconds: float = 5.0,
+        updates_per_second: float = 10.0,
+        episodes_per_second: int = 20,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.run = run
+        self._mirrors = mirrors
+        self._rotate_bytes = rotate_bytes
+        self._sync_seconds = sync_seconds
+        self._update_gap = 1.0 / updates_per_second
+        self._episodes_per_second = episodes_per_second
+        self._clock = clock
+        self._encode = msgspec.json.Encoder(enc_hook=plain).encode
+        self._header: Header | None = None
+        self._waiting: list[Update] = []
+        self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
+        self._written_at, self._synced_at = -math.inf, clock()
+        self._file = LineFile(parts.live_file(Path(path)))
+        last, torn = self._file.last, self._file.torn_bytes
+        self.env_steps, self.updates, self._seq = (last.env_steps, last.updates, last.seq) if last else (0, 0, 0)
+        if torn:
+            self.event("torn_tail", f"the last line was torn and cut off ({torn} bytes)", {"bytes": torn})
+
+    def header(
+        self,
+        *,
+        env: str,
+        seed: int,
+        config: Mapping[str, Any],
+        versions: Mapping[str, str] | None = None,
+        command: Sequence[str] = (),
+        resume_command: Sequence[str] = (),
+        threads: int | None = None,
+        exact: bool | None = None,
+        exact_reason: str = "",
+        path: str = "",
+        path_reason: str = "",
+        git_commit: str | None = None,
+        num_envs: int | None = None,
+        total_steps: int | None = None,
+    ) -> None:
+        """Begin a session: once after every opening, before anything else."""
+        bad: dict[str, str] = {}
+        now = self._clock()
+        self._header = Header(
+            **self._common(now),
+            nonfinite=bad,
+            env=env,
+            seed=seed,
+            config=plain_json(config, "config", bad),
+            session=f"{int(now * 1000):x}-{os.getpid():x}",
+            versions=dict(versions or {}),
+            command=list(command),
+            resume_command=list(resume_command),
+            threads=threads,
+            exact=exact,
+            exact_reason=exact_reason,
+            path=path,
+            path_reason=path_reason,
+            git_commit=git_commit,
+            num_envs=num_envs,
+            total_steps=total_steps,
+        )
+        self._flush()
+        self._write(self._header)
+
+    def update(
+        self,
+        *,
+        env_steps: int,
+        updates: int,
+        m: Mapping[str, float | None],
+        epochs: Sequence[Mapping[str, float | None]] = (),
+        seconds: Mapping[str, float] | None = None,
+        episodes: Episodes | None = None,
+        stopped_early: bool = False,
+        rolled_back: bool = False,
+        skipped_reason: str | None = None,
+    ) -> None:
+        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next."""
+        self.env_steps, self.updates = env_steps, updates
+        bad: dict[str, str] = {}
+        now = self._clock()
+        record = Update(
+            **self._common(now),
+            nonfinite=bad,
+            m=finite(m, "m", bad),
+            epochs=[] if self._waiting else finite_rows(epochs, "epochs", bad),  # a shared line has none
+            seconds=finite(seconds, "seconds", bad) if seconds else {},
+            episodes=finite_episodes(episodes, bad) if episodes else None,
+            episodes_dropped=self._dropped,
+            stopped_early=int(stopped_early),
+            rolled_back=int(rolled_back),
+            skipped_reason=skipped_reason,
+        )
+        self._dropped = 0
+        self._waiting.append(record)
+        if not 0 <= now - self._written_at < self._update_gap:  # a clock set back must not hold lines up
+            self._flush()
+
+    def episode(
+        self, *, return_: float, length: int, env: int, env_steps: int, terminated: bool, success: bool | None = None
+    ) -> None:
+        """An episode ended at `env_steps`, on the way to the next update. Those above the rate are only counted."""
+        now = self._clock()
+        if int(now) != self._episode_second:
+            self._episode_second, self._episodes_in_it = int(now), 0
+        self._episodes_in_it += 1
+        if self._episodes_in_it > self._episodes_per_second:
+            self._dropped += 1
+            return
+        bad: dict[str, str] = {}
+        value = finite({"return": return_}, "", bad)["return"]
+        common: dict[str, Any] = self._common(now) | {"env_steps": env_steps}
+        # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
+        self._write(
+            Episode(
+                **common, nonfinite=bad, return_=value, length=length, env=env, terminated=terminated, success=success
+            )
+        )
+
+    def eval(
+        self,
+        *,
+        returns: Sequence[float],
+        lengths: Sequence[int],
+        successes: Sequence[bool | None] = (),
+        checkpoint: str | None = None,
+        deterministic: bool | None = None,
+    ) -> None:
+        """The current policy played these episodes to be measured."""
+        if len(returns) == 0:
+            raise TelemetryError("an evaluation needs at least one episode; returns is empty")
+        told = [bool(s) for s in successes if s is not None]
+        bad: dict[str, str] = {}
+        stats = finite(_stats(returns), "return", bad)
+        each = finite({str(i): float(r) for i, r in enumerate(returns)}, "returns", bad)
+        self._flush()
+        self._write(
+            Evaluation(
+                **self._common(self._clock()),
+                nonfinite=bad,
+                episodes=len(returns),
+                return_mean=stats["mean"],
+                return_std=stats["std"],
+                return_min=stats["min"],
+                return_max=stats["max"],
+                length_mean=float(np.mean(lengths)),
+                returns=list(each.values()),
+                lengths=[int(n) for n in lengths],
+                success_rate=sum(told) / len(told) if told else None,
+                checkpoint=checkpoint,
+                deterministic=deterministic,
+            )
+        )
+
+    def event(self, name: str, message: str = "", data: Mapping[str, Any] | None = None) -> None:
+        """Something worth knowing happened."""
+        bad: dict[str, str] = {}
+        facts = plain_json(data or {}, "data", bad)
+        self._flush()
+        self._write(Event(**self._common(self._clock()), nonfinite=bad, name=name, message=message, data=facts))
+
+    def end(self, reason: EndReason, message: str = "") -> None:
+        """The session is over."""
+        self._flush()
+        self._write(End(**self._common(self._clock()), reason=reason, message=message))
+        self.sync()
+
+    def sync(self) -> None:
+        """Write down what waits and push it to the disk itself."""
+        self._flush()
+        self._file.sync()
+        self._synced_at = self._clock()
+
+    def close(self, reason: EndReason | None = None, message: str = "") -> None:
+        """Say why it ends (if `reason` is given), let go of the file. A second close does nothing."""
+        if self._file.closed:
+            return
+        try:
+            if reason:
+                self.end(reason, message)
+            else:
+                self.sync()
+        finally:
+            self._file.close()
+            for mirror in self._mirrors:
+                mirror.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close("finished")
+        elif isinstance(error, KeyboardInterrupt):
+            self.close("interrupted")
+        else:
+            self.close("diverged" if isinstance(error, Diverged) else "error", f"{type(error).__name__}: {error}")
+
+    def _common(self, now: float) -> dict[str, Any]:
+        return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": self.env_steps, "updates": self.updates}
+
+    def _flush(self) -> None:
+        """Write the updates that wait, as one line."""
+        if self._waiting:
+            record = merge(self._waiting)
+            self._waiting = []
+            self._written_at = record.t
+            self._write(record)
+
+    def _write(self, record: Record) -> None:
+        self._append(record)
+        if self._file.size >= self._rotate_bytes:
+            self._file.rotate()
+            if self._header:
+                self._append(msgspec.structs.replace(self._header, **self._common(record.t)))
+        if not 0 <= record.t - self._synced_at < self._sync_seconds:
+            self._file.sync()
+            self._synced_at = record.t
+
+    def _append(self, record: Record) -> None:
+        record.seq = self._seq + 1
+        self._file.append(self._encode(record) + b"\n")
+        self._seq += 1
+        for mirror in self._mirrors:
+            mirror.write(record)
+
+
+def _stats(returns: Sequence[float]) -> dict[str, float | None]:
+    sums = np.asarray(returns, np.float64)
+    with np.errstate(invalid="ignore"):  # inf - inf: the answer, NaN, is written down as such
+        return {k: float(f(sums)) for k, f in (("mean", np.mean), ("std", np.std), ("min", np.min), ("max", np.max))}

@@ -1,0 +1,286 @@
+"""From a world and a policy to a rollout: T steps of N streams, cut without resetting, with true successors."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.data.rollout import Rollout
+from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.errors import ConfigError, NonFiniteValue
+from surefoot.nets.policy import Policy, Seen
+from surefoot.train.config import CollectConfig
+from surefoot.train.episodes import EpisodeLog
+from surefoot.train.reward import OutlierWatch, RewardScaler
+
+
+@dataclass(slots=True)
+class _Tape:
+    """What a rollout is made of, one entry a step."""
+
+    obs: list[Arrays] = field(default_factory=list[Arrays])
+    mask: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    action: list[Tensor] = field(default_factory=list[Tensor])
+    log_prob: list[Tensor] = field(default_factory=list[Tensor])
+    value: list[Tensor] = field(default_factory=list[Tensor])
+    reward: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    terminated: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    truncated: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    start: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    valid: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    cut: list[tuple[int, np.ndarray, np.ndarray]] = field(default_factory=list[tuple[int, np.ndarray, np.ndarray]])
+    """(step, which streams were cut short, what their last observations were worth)."""
+    dropped: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    """(first step, last step, stream) of episodes that must not be learned from."""
+
+
+class Collector:
+    """Walks N streams of a world with a policy, `steps` at a time; a rollout begins where the last one stopped."""
+
+    def __init__(
+        self,
+        world: World,
+        policy: Policy,
+        *,
+        steps: int,
+        gamma: float,
+        config: CollectConfig | None = None,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.world, self.policy, self.steps = world, policy, steps
+        self.config = config or CollectConfig()
+        self.device = torch.device(device)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        """Every random number of acting."""
+        self.view = world.reset(seed)
+        self.start = np.ones(world.num_envs, dtype=bool)
+        self.context = policy.initial_context(world.num_envs)
+        self.quarantined = np.zeros(world.num_envs, dtype=bool)
+        """Streams whose running episode went bad in a world that cannot restart it: left out until it ends."""
+        self.episodes = EpisodeLog(world.num_envs)
+        self.scaler = RewardScaler(world.num_envs, gamma=gamma, clip=self.config.reward_clip)
+        self.outliers = OutlierWatch()
+        self.env_steps = 0
+        """Real steps taken since the run began; ghost rows do not count (P12)."""
+        self.seconds: dict[str, float] = {}
+        """Where the last rollout's time went."""
+        self._check_view(self.view)
+
+    @torch.no_grad()
+    def collect(self, policy_version: int = 0) -> Rollout:
+        """The next rollout, made by the policy as it is now."""
+        begin, in_world = time.perf_counter(), 0.0
+        tape, episode_from = _Tape(), np.zeros(self.world.num_envs, dtype=np.int64)
+        walked_in = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
+        self.context = self.policy.renew_context(self.context)
+        for t in range(self.steps):
+            seen = self._seen(self.view)
+            out = self.policy.act(seen, generator=self.generator)
+            action = self.policy.env_action(out.action.cpu().numpy())
+            before = time.perf_counter()
+            step = self.world.step(action)
+            in_world += time.perf_counter() - before
+            tape.obs.append(self.view.obs)
+            if self.view.action_mask is not None:
+                tape.mask.append(self.view.action_mask)
+            tape.action.append(out.action)
+            tape.log_prob.append(out.log_prob)
+            tape.value.append(out.value)
+            tape.start.append(self.start)
+            self.context = out.context
+            step = self._guard(step, t, tape, episode_from)
+            self._note(step, t, tape, episode_from)
+        rollout = self._rollout(tape, policy_version, walked_in)
+        total = time.perf_counter() - begin
+        self.seconds = {"collect": total, "env": in_world, "policy": total - in_world}
+        return rollout
+
+    def _note(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray) -> None:
+        """Write one step down and move on to its view."""
+        ended = step.terminated | step.truncated
+        self.episodes.count_in(step, ended)
+        if step.truncated.any():
+            assert step.final_obs is not None, f"{self.world.name} cut an episode short without its last observation"
+            worth = self.policy.value(Seen(obs=self._load(step.final_obs), context=self.context))
+            tape.cut.append((t, step.truncated, worth.cpu().numpy()))
+        tape.reward.append(step.reward)
+        tape.terminated.append(step.terminated)
+        tape.truncated.append(step.truncated)
+        tape.valid.append(step.valid)
+        self.start = ended | ~step.valid
+        episode_from[self.start] = t + 1
+        self.view = step.view
+
+    def _rollout(self, tape: _Tape, policy_version: int, walked_in: Arrays) -> Rollout:
+        reward, valid = np.stack(tape.reward), np.stack(tape.valid)
+        self.env_steps += int(valid.sum())
+        terminated, truncated = np.stack(tape.terminated), np.stack(tape.truncated)
+        for first, last, stream in tape.dropped:
+            valid[first : last + 1, stream] = False
+        reward, stats = self._rewards(reward, terminated | truncated, valid)
+        if tape.dropped:
+            stats["dropped_episodes"] = float(len(tape.dropped))
+        value = torch.stack(tape.value)
+        ahead = self.policy.value(self._seen(self.view))
+        next_value = torch.cat([value[1:], ahead.unsqueeze(0)]).cpu().numpy()
+        for t, streams, worth in tape.cut:
+            next_value[t, streams] = worth[streams]
+        return Rollout(
+            obs={name: np.stack([obs[name] for obs in tape.obs]) for name in tape.obs[0]},
+            action=torch.stack(tape.action).cpu().numpy(),
+            log_prob=torch.stack(tape.log_prob).cpu().numpy(),
+            value=value.cpu().numpy(),
+            next_value=next_value,
+            reward=reward.astype(np.float32),
+            terminated=terminated,
+            truncated=truncated,
+            start=np.stack(tape.start),
+            valid=valid,
+            policy_version=np.full(valid.shape, policy_version, dtype=np.int64),
+            action_mask=np.stack(tape.mask) if tape.mask else None,
+            context=walked_in,
+            stats=stats,
+        )
+
+    def _rewards(
+        self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, float]]:
+        """Rewards as learned from, and what was done to them."""
+        stats: dict[str, float] = {}
+        if self.config.reward_range is not None:
+            low, high = self.config.reward_range
+            outside = ((reward < low) | (reward > high)) & valid
+            stats["reward_out_of_range"] = float(outside.sum())
+            reward = np.clip(reward, low, high)
+        else:
+            stats["reward_outliers"] = float(self.outliers.count_in(reward[valid]))
+        if self.config.normalize_reward:
+            reward = self.scaler.scale(np.where(valid, reward, 0.0), ended, valid)
+            stats["return_std"] = float(np.sqrt(self.scaler.var))
+        return np.where(valid, reward, 0.0), stats
+
+    def _seen(self, view: View) -> Seen:
+        mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
+        start = torch.from_numpy(self.start) if self.policy.sequential else None
+        return Seen(obs=self._load(view.obs), action_mask=mask, start=start, context=self.context)
+
+    def _load(self, obs: Arrays) -> dict[str, Tensor]:
+        if self.device.type == "cpu":
+            return {name: torch.from_numpy(x) for name, x in obs.items()}
+        return {name: torch.from_numpy(x).to(self.device) for name, x in obs.items()}
+
+    def _check_view(self, view: View) -> None:
+        for name, x in view.obs.items():
+            if not np.isfinite(x).all():
+                stream = int(np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0, 0])
+                raise NonFiniteValue(
+                    f"{self.world.name} begins with observation {name!r} = {x[stream]} in stream {stream}; "
+                    "a first observation must be finite"
+                )
+
+    def _guard(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray) -> Step:
+        """The step as it is if all its numbers are finite; else raise, or drop the episodes they belong to."""
+        bad = _bad_streams(step)
+        if bad is None and not self.quarantined.any():
+            return step
+        bad = np.zeros(self.world.num_envs, dtype=bool) if bad is None else bad
+        fresh = bad & ~self.quarantined
+        if fresh.any() and self.config.nonfinite == "raise":
+            stream = int(np.flatnonzero(fresh)[0])
+            seen = {name: x[stream].tolist() for name, x in (step.final_obs or step.view.obs).items()}
+            raise NonFiniteValue(
+                f"{self.world.name} answered with a number that is not finite in stream {stream} at step "
+                f"{int(self.episodes.lengths[stream]) + 1} of its episode: reward {step.reward[stream]}, observation {seen}. "
+                "Mend the world, or set nonfinite='drop_episode' to leave such episodes out"
+            )
+        return self._drop(step, t, tape, episode_from, bad)
+
+    def _drop(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray, bad: np.ndarray) -> Step:
+        out = bad | self.quarantined
+        for stream in np.flatnonzero(out):
+            tape.dropped.append((int(episode_from[stream]), t, int(stream)))
+            self.episodes.forget(int(stream))
+        ended = step.terminated | step.truncated
+        view, final = _cleaned(step.view), step.final_obs
+        restart = out & ~ended
+        if restart.any():
+            fresh = self.world.reset_streams(restart)
+            if fresh is not None:
+                view, ended = fresh, ended | restart
+        self.quarantined = out & ~ended
+        if final is not None:
+            final = {name: np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for name, x in final.items()}
+        return Step(
+            view=view,
+            reward=np.where(out, 0.0, step.reward),
+            terminated=step.terminated & ~out,
+            truncated=step.truncated & ~out,
+            valid=step.valid & ~out,
+            final_obs=final,
+            stats=step.stats,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves, the world included; `set_state` goes on to the last bit if the world is exact."""
+        return {
+            "world": self.world.state(),
+            "generator": self.generator.get_state(),
+            "start": self.start,
+            "context": dict(self.context),
+            "quarantined": self.quarantined,
+            "episodes": self.episodes.state(),
+            "scaler": self.scaler.state(),
+            "outliers": self.outliers.state(),
+            "env_steps": self.env_steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken. A world that cannot be put back starts new episodes instead."""
+        if self.world.inexact is None:
+            self.view = self.world.set_state(state["world"])
+            self.start = np.array(state["start"])
+            self.episodes.set_state(state["episodes"])
+            self.scaler.set_state(state["scaler"])
+            self.quarantined = np.array(state["quarantined"])
+            self.context = {name: torch.as_tensor(x) for name, x in state["context"].items()}
+        else:
+            self.episodes.set_state({**state["episodes"], "returns": self.episodes.returns, "lengths": self.episodes.lengths})
+            self.scaler.set_state({**state["scaler"], "running": self.scaler.running})
+        self.outliers.set_state(state["outliers"])
+        self.generator.set_state(torch.as_tensor(state["generator"]))
+        self.env_steps = state["env_steps"]
+
+
+def _bad_streams(step: Step) -> np.ndarray | None:
+    """[N] True where a stream's answer holds NaN or infinity; None if all is well, which is the cheap case."""
+    parts = [step.reward, *step.view.obs.values()]
+    if step.final_obs is not None:
+        parts += list(step.final_obs.values())
+    if all(np.isfinite(x).all() for x in parts):
+        return None
+    bad = ~np.isfinite(step.reward)
+    ended = step.terminated | step.truncated
+    for x in step.view.obs.values():
+        bad |= ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+    for x in (step.final_obs or {}).values():
+        bad |= ended & ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+    return bad if bad.any() else None
+
+
+def _cleaned(view: View) -> View:
+    obs = {name: np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for name, x in view.obs.items()}
+    return View(obs=obs, action_mask=view.action_mask)
+
+
+def check_fit(policy_observation: dict[str, Any], world: World) -> None:
+    """Raise unless a policy made for `policy_observation` can see this world."""
+    if set(policy_observation) != set(world.observation):
+        raise ConfigError(
+            f"the policy sees {sorted(policy_observation)} but {world.name} shows {sorted(world.observation)}"
+        )

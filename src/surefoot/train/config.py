@@ -1,0 +1,237 @@
+"""How experience is collected, and how one flat list of settings finds its way into three configs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from surefoot.data.kinds import (
+    POSITIVE,
+    as_mapping,
+    choice,
+    flag,
+    literal,
+    optional,
+    real,
+    span,
+    truth,
+    whole_number,
+)
+from surefoot.data.knobs import (
+    Vocabulary,
+    describe_knobs,
+    knob,
+    knobs_to_json,
+    read_texts,
+    require_known,
+    settle,
+)
+from surefoot.errors import ConfigError
+from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
+from surefoot.learn.config import PPOConfig
+from surefoot.nets.config import NET_HINTS, NET_NAMES, canonical_net
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectConfig:
+    """What happens to a world's rewards on their way into a rollout. Reports always show the raw ones."""
+
+    normalize_reward: bool = knob(
+        False,
+        "Divide rewards by the running deviation of the discounted return, "
+        "so that the critic's targets are about 1 in size.",
+        flag(),
+    )
+    reward_clip: float = knob(
+        10.0,
+        "Scaled rewards are held within ± this; raw ones are never touched by it.",
+        real(POSITIVE),
+    )
+    reward_range: tuple[float, float] | None = knob(
+        None,
+        "The lowest and highest reward the world promises; rewards outside are clipped and counted. "
+        "None trusts the world.",
+        optional(span()),
+    )
+    nonfinite: str = knob(
+        "raise",
+        "What to do when a world answers with NaN or infinity: stop with an error, or drop that episode and go on.",
+        choice("raise", "drop_episode"),
+    )
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+    @classmethod
+    def make(cls, **names: Any) -> Self:
+        """From any names that people know the knobs by."""
+        return cls(**canonical_collect(names))
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some knobs changed; any of their names will do."""
+        return dataclasses.replace(self, **canonical_collect(changes))
+
+    def to_json(self) -> dict[str, Any]:
+        return knobs_to_json(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls.make(**data)
+
+    @classmethod
+    def describe(cls) -> list[dict[str, Any]]:
+        """One row a knob, for docs, command line and node panels."""
+        return describe_knobs(cls, COLLECT_NAMES)
+
+
+COLLECT_NAMES = Vocabulary(
+    knobs={
+        "normalize_reward": ("norm_reward", "normalize_rewards"),
+        "reward_clip": ("clip_reward",),
+        "reward_range": (),
+        "nonfinite": (),
+    }
+)
+
+
+def canonical_collect(names: Mapping[str, Any]) -> dict[str, Any]:
+    """`names` by CollectConfig's own names; values that are text become what they stand for."""
+    require_known(names, COLLECT_NAMES.names(), {})
+    return read_texts(CollectConfig, COLLECT_NAMES.translate(names))
+
+
+def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Any mix of settings under any names, as changes for (PPOConfig, NetConfig, CollectConfig).
+
+    Text is read as its knob would read it. SB3's `policy_kwargs` and the zoo's `normalize` are taken apart first.
+    Hand the first part to `PPOConfig.make` or `replace`: `anneal_lr` may still be in it, waiting to learn of what.
+    """
+    flat = _unpack(settings)
+    require_known(flat, _all_names(), PPO_HINTS | NET_HINTS)
+    ppo, net, collect = (
+        {name: value for name, value in flat.items() if name in vocabulary.names()}
+        for vocabulary in (PPO_NAMES, NET_NAMES, COLLECT_NAMES)
+    )
+    return read_texts(PPOConfig, canonical(ppo)), canonical_net(net), canonical_collect(collect)
+
+
+def _all_names() -> set[str]:
+    return PPO_NAMES.names() | NET_NAMES.names() | COLLECT_NAMES.names() | {"policy_kwargs", "normalize"}
+
+
+def parse_value(name: str, text: str) -> Any:
+    """What `text` means for the knob that goes by `name` in one of the three configs."""
+    ppo, net, collect = split_settings({name: text})
+    found = {**ppo, **net, **collect}
+    if len(found) != 1:
+        raise ConfigError(f"{name} sets {' and '.join(found)}; it has no single value")
+    return next(iter(found.values()))
+
+
+def _unpack(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with the entries of policy_kwargs and the two halves of normalize beside the rest."""
+    flat = {name: value for name, value in settings.items() if name not in ("policy_kwargs", "normalize")}
+    for whole, parts in (
+        ("policy_kwargs", _policy_kwargs(settings.get("policy_kwargs"))),
+        ("normalize", _normalize(settings.get("normalize"))),
+    ):
+        for name, value in parts.items():
+            if name in flat:
+                raise ConfigError(f"{whole} and {name} both set {name}; give one of them")
+            flat[name] = value
+    return flat
+
+
+def _policy_kwargs(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    found = as_mapping(literal(value) if isinstance(value, str) else value)
+    if found is None:
+        raise ConfigError(f"policy_kwargs is {value!r}; write dict(net_arch=[64, 64])")
+    return found
+
+
+def _normalize(value: Any) -> dict[str, Any]:
+    """The zoo's: True for both, or VecNormalize's arguments, as a dict or as text of one."""
+    if value is None:
+        return {}
+    try:
+        both = truth(value)
+    except (TypeError, ValueError):
+        found = as_mapping(literal(value) if isinstance(value, str) else value)
+        if found is None:
+            raise ConfigError(f"normalize is {value!r}; write true, false or dict(norm_obs=True)") from None
+        return {"norm_obs": True, "norm_reward": True, **found}
+    return {"norm_obs": both, "norm_reward": both}
+
+
+_RUN_LENGTH = ("total_steps", "n_timesteps", "total_timesteps")
+_NOT_SUPPORTED = (
+    "env_wrapper",
+    "vec_env_wrapper",
+    "frame_stack",
+    "callback",
+    "env_kwargs",
+    "monitor_kwargs",
+)
+_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy")
+
+
+def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
+    """The settings in a YAML file: a flat list of our own, or the zoo's with one list an env id.
+
+    `preset` and `total_steps` may be among them (the zoo's n_timesteps becomes that); the rest is for
+    `split_settings`. From a zoo's file the entry of `env_id` is taken, or `default` if there is none.
+    """
+    content = _load(path)
+    if all(isinstance(entry, Mapping) for entry in content.values()) and not set(content) & _all_names():
+        content = _entry_of(content, env_id, path)
+    settings = {str(name): value for name, value in content.items() if value is not None or name not in _NOT_SUPPORTED}
+    for name in _NOT_SUPPORTED:
+        if name in settings:
+            raise ConfigError(f"{path}: {name} is not supported; wrap the env in code of your own and pass that")
+    policy = settings.pop("policy", "MlpPolicy")
+    if policy not in _POLICIES:
+        raise ConfigError(f"{path}: policy is {policy!r}; it must be one of {', '.join(_POLICIES)}")
+    return _with_total_steps(settings, path)
+
+
+def _with_total_steps(settings: dict[str, Any], path: Path) -> dict[str, Any]:
+    given = [name for name in _RUN_LENGTH if name in settings]
+    if len(given) > 1:
+        raise ConfigError(f"{path}: {given[0]} and {given[1]} both say how long to train; give one of them")
+    for name in given:
+        value = settings.pop(name)
+        try:
+            steps = whole_number(float(value) if isinstance(value, str) else value)
+        except (TypeError, ValueError, OverflowError):
+            steps = 0
+        if steps < 1:
+            raise ConfigError(f"{path}: {name} is {value!r}; it must be a whole number, at least 1")
+        settings["total_steps"] = steps
+    return settings
+
+
+def _entry_of(content: dict[Any, Any], env_id: str | None, path: Path) -> dict[Any, Any]:
+    for name in (env_id, "default"):
+        if name in content:
+            return dict(content[name])
+    raise ConfigError(f"{path} has settings for {', '.join(map(str, content))} but none for {env_id!r} and no default")
+
+
+def _load(path: Path) -> dict[Any, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
+        raise ConfigError(f"cannot read settings from {path}: {why}") from why
+    content = as_mapping(loaded)
+    if content is None:
+        raise ConfigError(f"{path} holds {type(loaded).__name__}; it must be a mapping of names to values")
+    if not content:
+        raise ConfigError(f"{path} has no settings in it")
+    return content

@@ -1,0 +1,86 @@
+"""Returns and lengths of episodes as people know them: raw rewards, whole episodes, no ghost rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.envs.api import Step
+
+WINDOW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One finished episode."""
+
+    stream: int
+    return_: float
+    length: int
+    success: float | None
+    truncated: bool
+
+
+class EpisodeLog:
+    """Adds up the running episodes of N streams and remembers the last hundred finished ones."""
+
+    def __init__(self, streams: int) -> None:
+        self.returns = np.zeros(streams)
+        self.lengths = np.zeros(streams, dtype=np.int64)
+        self.finished = 0
+        self.fresh: list[Episode] = []
+        """Finished since `take_fresh` was last called."""
+        self._recent: deque[tuple[float, int, float | None]] = deque(maxlen=WINDOW)
+
+    def count_in(self, step: Step, ended: np.ndarray) -> None:
+        """Count one step of every stream."""
+        self.returns += step.reward * step.valid
+        self.lengths += step.valid
+        if ended.any():
+            for stream in np.flatnonzero(ended):
+                self._finish(int(stream), step)
+
+    def forget(self, stream: int) -> None:
+        """Drop a running episode without counting it."""
+        self.returns[stream], self.lengths[stream] = 0.0, 0
+
+    def take_fresh(self) -> list[Episode]:
+        """The episodes finished since last asked."""
+        fresh, self.fresh = self.fresh, []
+        return fresh
+
+    def recent(self) -> tuple[float | None, float | None, float | None]:
+        """Mean return, length and success over the last hundred episodes; None where there is nothing to say."""
+        if not self._recent:
+            return None, None, None
+        returns, lengths, success = zip(*self._recent, strict=True)
+        known = [s for s in success if s is not None]
+        return float(np.mean(returns)), float(np.mean(lengths)), float(np.mean(known)) if known else None
+
+    def _finish(self, stream: int, step: Step) -> None:
+        success = float(step.stats["success"][stream]) if "success" in step.stats else None
+        episode = Episode(
+            stream, float(self.returns[stream]), int(self.lengths[stream]), success, bool(step.truncated[stream])
+        )
+        self.fresh.append(episode)
+        self._recent.append((episode.return_, episode.length, episode.success))
+        self.finished += 1
+        self.forget(stream)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves."""
+        return {
+            "returns": self.returns,
+            "lengths": self.lengths,
+            "finished": self.finished,
+            "recent": [list(entry) for entry in self._recent],
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self.returns, self.lengths = np.array(state["returns"]), np.array(state["lengths"])
+        self.finished = state["finished"]
+        self._recent = deque(((r, n, s) for r, n, s in state["recent"]), maxlen=WINDOW)

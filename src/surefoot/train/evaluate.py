@@ -1,0 +1,84 @@
+"""How good a policy is: whole episodes in worlds of their own, on seeds that training never saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from surefoot.envs.api import World
+from surefoot.errors import ConfigError, EnvError
+from surefoot.nets.policy import Policy, Seen
+
+EVAL_SEED_OFFSET = 1_000_003
+"""Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
+LONGEST_EPISODE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The episodes of one evaluation; raw returns."""
+
+    returns: list[float]
+    lengths: list[int]
+    successes: list[bool | None]
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation of the returns."""
+        return float(np.std(self.returns))
+
+
+@torch.no_grad()
+def play(
+    policy: Policy,
+    world: World,
+    episodes: int,
+    *,
+    seed: int,
+    deterministic: bool = True,
+    device: str | torch.device = "cpu",
+) -> Played:
+    """Play `episodes` whole episodes.
+
+    Each stream plays its share, fixed beforehand: to take whichever end first would favour the short ones.
+    """
+    if episodes < 1:
+        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+    device, streams = torch.device(device), world.num_envs
+    quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+    generator = torch.Generator(device).manual_seed(seed)
+    view, context = world.reset(seed), policy.initial_context(streams)
+    start = np.ones(streams, dtype=bool)
+    returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
+    played = Played([], [], [])
+    for _ in range(LONGEST_EPISODE):
+        if not quota.any():
+            return played
+        seen = Seen(
+            obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
+            action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
+            start=torch.from_numpy(start),
+            context=context,
+        )
+        out = policy.act(seen, generator=generator, deterministic=deterministic)
+        step = world.step(policy.env_action(out.action.cpu().numpy()))
+        context, view = out.context, step.view
+        returns += step.reward * step.valid
+        lengths += step.valid
+        ended = step.terminated | step.truncated
+        start = ended | ~step.valid
+        for stream in np.flatnonzero(ended):
+            if quota[stream]:
+                quota[stream] -= 1
+                played.returns.append(float(returns[stream]))
+                played.lengths.append(int(lengths[stream]))
+                played.successes.append(bool(step.stats["success"][stream]) if "success" in step.stats else None)
+            returns[stream], lengths[stream] = 0.0, 0
+    raise EnvError(f"{world.name} did not end its episodes within {LONGEST_EPISODE:,} steps; give it a time limit")

@@ -1,0 +1,82 @@
+"""Rewards as the learner gets them: clipped to their declared range, scaled by the spread of the discounted return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class RewardScaler:
+    """r ↦ clip(r / std of the discounted return, ±clip); no mean is subtracted, as that would change the task.
+
+    A whole rollout is scaled by one number, taken after the rollout was counted in (details N8, N9). `gamma` must be
+    the learner's own (P32). Episode ends of both kinds restart a stream's return (gymnasium#760).
+    """
+
+    def __init__(self, streams: int, *, gamma: float, clip: float) -> None:
+        self.gamma, self.clip = gamma, clip
+        self.running = np.zeros(streams)
+        self.mean, self.var, self.count = 0.0, 1.0, 0.0
+
+    def scale(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> np.ndarray:
+        """Count a rollout's raw rewards ([T, N]) in, and give them scaled; ghost rows count for nothing."""
+        returns = np.zeros_like(reward)
+        for t in range(len(reward)):
+            self.running = np.where(valid[t], self.running * self.gamma + reward[t], self.running)
+            returns[t] = self.running
+            self.running = np.where(ended[t] | ~valid[t], 0.0, self.running)
+        self._merge(returns[valid])
+        return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
+
+    def _merge(self, seen: np.ndarray) -> None:
+        """Chan et al. 1979, in float64."""
+        if len(seen) == 0:
+            return
+        mean, var, count = float(seen.mean()), float(seen.var()), float(len(seen))
+        total = self.count + count
+        delta = mean - self.mean
+        self.var = (self.var * self.count + var * count + delta * delta * self.count * count / total) / total
+        self.mean += delta * count / total
+        self.count = total
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves."""
+        return {"running": self.running, "mean": self.mean, "var": self.var, "count": self.count}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self.running = np.array(state["running"])
+        self.mean, self.var, self.count = state["mean"], state["var"], state["count"]
+
+
+class OutlierWatch:
+    """Counts rewards further than 20 running standard deviations from the running mean; changes nothing."""
+
+    LIMIT = 20.0
+
+    def __init__(self) -> None:
+        self.mean, self.squares, self.count = 0.0, 0.0, 0
+
+    def count_in(self, reward: np.ndarray) -> int:
+        """How many of these ([M]) stand out from all that came before; the first hundred only set the scale."""
+        outliers = np.zeros(len(reward), dtype=bool)
+        if self.count >= 100:
+            spread = max(np.sqrt(self.squares / self.count), 1e-8 * max(1.0, abs(self.mean)))
+            outliers = np.abs(reward - self.mean) > self.LIMIT * spread
+        usual = reward[~outliers]
+        if len(usual):
+            total = self.count + len(usual)
+            delta = float(usual.mean()) - self.mean
+            self.squares += float(usual.var()) * len(usual) + delta * delta * self.count * len(usual) / total
+            self.mean += delta * len(usual) / total
+            self.count = total
+        return int(outliers.sum())
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves."""
+        return {"mean": self.mean, "squares": self.squares, "count": self.count}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self.mean, self.squares, self.count = state["mean"], state["squares"], state["count"]

@@ -1,0 +1,301 @@
+"""A run on disk: trained, looked at, written down and saved, so that it can be killed at any moment and go on."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.envs.api import World
+from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.report import UpdateReport
+from surefoot.learn.retention import mark_best, prune
+from surefoot.telemetry.schema import EndReason, Episodes
+from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
+from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.rundir import RunDir
+from surefoot.train.spec import RunSpec
+from surefoot.train.training import Training
+
+EVAL_STREAMS = 10
+
+
+class Run:
+    """Owns a run directory while it trains; make one with `create_run` or `resume_run`, iterate `moments`, close it."""
+
+    def __init__(self, directory: RunDir, training: Training, recorder: Recorder, lock: RunLock) -> None:
+        self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
+        self.spec = training.spec
+        self.best_mean = -np.inf
+        self.next_eval = self.spec.eval_every or np.inf
+        self.next_checkpoint = self.spec.checkpoint_every
+        self.saved_at: int | None = None
+        self.notes: list[str] = []
+        """Sentences for the next moment."""
+        self._eval_world: World | None = None
+        self._closed = False
+
+    def moments(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Moment]:
+        """Train until the spec's steps are done or `stop` says so, saving and evaluating on the way and at the end."""
+        begin = time.perf_counter()
+        while not self.training.finished and not stop():
+            report = self.training.update()
+            fresh = self.training.collector.episodes.take_fresh()
+            self._record(report, fresh)
+            steps, last = self.training.env_steps, self.training.finished or stop()
+            evaluation = self._evaluate() if steps >= self.next_eval or (last and self.spec.eval_every) else None
+            saved = None
+            if steps >= self.next_checkpoint or last or (evaluation is not None and evaluation.is_best):
+                saved = self.save(best=evaluation is not None and evaluation.is_best)
+            recent = self.training.collector.episodes.recent()
+            notes, self.notes = tuple(self.notes + _notes(report)), []
+            yield Moment(
+                report=report,
+                env_steps=steps,
+                total_steps=self.spec.total_steps,
+                seconds=time.perf_counter() - begin,
+                episodes=self.training.collector.episodes.finished,
+                recent_return=recent[0],
+                recent_length=recent[1],
+                recent_success=recent[2],
+                new_returns=tuple(episode.return_ for episode in fresh),
+                evaluation=evaluation,
+                checkpoint=saved,
+                notes=notes,
+            )
+
+    def save(self, *, best: bool = False) -> int:
+        """Write a checkpoint of this moment; its number is the update's."""
+        step, root = self.training.learner.updates, self.directory.checkpoints
+        while self.next_checkpoint <= self.training.env_steps:
+            self.next_checkpoint += self.spec.checkpoint_every
+        self.recorder.sync()
+        inexact = self.training.world.inexact
+        save_checkpoint(root, step, self.state(), meta={"exact": inexact is None, "why": inexact or ""})
+        if best:
+            mark_best(root, step)
+        prune(root, self.spec.keep_checkpoints)
+        self.saved_at = step
+        return step
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint: the training's and the run's own."""
+        progress = {
+            "best_mean": float(self.best_mean),
+            "next_eval": float(self.next_eval),
+            "next_checkpoint": self.next_checkpoint,
+            "threads": torch.get_num_threads(),
+        }
+        return {**self.training.state(), "run": progress}
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        """Go on from a checkpoint's parts."""
+        self.training.set_state(parts)
+        mine = parts["run"]
+        self.best_mean, self.next_eval = mine["best_mean"], mine["next_eval"]
+        self.next_checkpoint = mine["next_checkpoint"]
+        if mine["threads"] != torch.get_num_threads():
+            self.notes.append(
+                f"saved with {mine['threads']} threads, resumed with {torch.get_num_threads()}: digits will differ"
+            )
+
+    def close(self, reason: EndReason, message: str = "") -> None:
+        """Write the end down, free everything, leave a report to look at. A second close does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.recorder.close(reason, message)
+            self.training.close()
+            if self._eval_world is not None:
+                self._eval_world.close()
+        finally:
+            self.lock.__exit__(None, None, None)
+
+    def _evaluate(self) -> EvalPoint:
+        spec, steps = self.spec, self.training.env_steps
+        while self.next_eval <= steps:
+            self.next_eval += spec.eval_every
+        if self._eval_world is None:
+            self._eval_world = self.training.make(min(spec.eval_episodes, EVAL_STREAMS))
+        seed = spec.seed + EVAL_SEED_OFFSET
+        played = play(
+            self.training.policy, self._eval_world, spec.eval_episodes, seed=seed, device=self.training.device
+        )
+        is_best = played.mean > self.best_mean
+        self.best_mean = max(self.best_mean, played.mean)
+        self.recorder.eval(
+            returns=played.returns, lengths=played.lengths, successes=played.successes, deterministic=True
+        )
+        return EvalPoint(
+            env_steps=steps,
+            mean=played.mean,
+            std=played.std,
+            minimum=min(played.returns),
+            maximum=max(played.returns),
+            episodes=len(played.returns),
+            is_best=is_best,
+        )
+
+    def _record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
+        steps = self.training.env_steps
+        for episode in fresh:
+            self.recorder.episode(
+                return_=episode.return_,
+                length=episode.length,
+                env=episode.stream,
+                env_steps=steps,
+                terminated=not episode.truncated,
+                success=None if episode.success is None else bool(episode.success),
+            )
+        success = [None if e.success is None else bool(e.success) for e in fresh]
+        plain = report.as_dict()
+        self.recorder.update(
+            env_steps=steps,
+            updates=report.update,
+            m={**report.metrics(), **report.stats},
+            epochs=plain["epochs"],
+            seconds=report.seconds,
+            episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success),
+            stopped_early=report.stopped_early,
+            rolled_back=report.rolled_back,
+            skipped_reason=report.skipped_reason,
+        )
+
+
+def create_run(
+    directory: RunDir,
+    spec: RunSpec,
+    *,
+    training: Training | None = None,
+    command: Sequence[str] = (),
+    mirrors: Sequence[Mirror] = (),
+) -> Run:
+    """A new run in an empty directory, nothing trained yet."""
+    lock = RunLock(directory.path).__enter__()
+    try:
+        training = training or Training(spec)
+        _write_header(directory, spec, command)
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
+        run.notes += [size_note] if size_note else []
+        _announce(run, command)
+    except BaseException:
+        lock.__exit__(None, None, None)
+        raise
+    return run
+
+
+def resume_run(
+    directory: RunDir,
+    *,
+    total_steps: int | None = None,
+    training: Training | None = None,
+    command: Sequence[str] = (),
+    mirrors: Sequence[Mirror] = (),
+) -> tuple[Run, Checkpoint]:
+    """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
+    lock = RunLock(directory.path).__enter__()
+    try:
+        spec = RunSpec.from_json(directory.read_header()["spec"])
+        checkpoint = load_checkpoint(directory.checkpoints)
+        if total_steps is not None:
+            spec = replace(spec, total_steps=total_steps)
+        training = training or Training(spec)
+        truncate_after(directory.telemetry, checkpoint.step)
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        run.set_state(checkpoint.parts)
+        run.saved_at = checkpoint.step
+        if total_steps is not None:
+            training.learner.total_updates = spec.total_updates
+            _write_header(directory, spec, command)
+        run.notes += checkpoint.skipped
+        if training.world.inexact is not None:
+            run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
+        _announce(run, command)
+    except BaseException:
+        lock.__exit__(None, None, None)
+        raise
+    return run, checkpoint
+
+
+def _announce(run: Run, command: Sequence[str]) -> None:
+    inexact = run.training.world.inexact
+    run.recorder.header(
+        env=run.spec.env,
+        seed=run.spec.seed,
+        config=run.spec.to_json(),
+        versions=versions(),
+        command=command,
+        resume_command=["surefoot", "resume", run.directory.name],
+        threads=torch.get_num_threads(),
+        exact=inexact is None,
+        exact_reason=inexact or "",
+        path="torch",
+        path_reason="the torch path is the only one built",
+        git_commit=git_commit(Path.cwd()),
+        num_envs=run.training.world.num_envs,
+        total_steps=run.spec.total_steps,
+    )
+
+
+def _write_header(directory: RunDir, spec: RunSpec, command: Sequence[str]) -> None:
+    header = {
+        "name": directory.name,
+        "spec": spec.to_json(),
+        "versions": versions(),
+        "threads": torch.get_num_threads(),
+        "git_commit": git_commit(Path.cwd()),
+        "command": list(command),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+    replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())
+
+
+def versions() -> dict[str, str]:
+    """What the digits depend on."""
+    found = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+    for package in ("surefoot", "gymnasium", "mujoco"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit(where: Path) -> str | None:
+    """The commit checked out at `where`, if that is a git work tree."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=where, capture_output=True, text=True, timeout=2, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def _notes(report: UpdateReport) -> list[str]:
+    """What in a report deserves a sentence."""
+    notes: list[str] = []
+    if report.skipped_reason:
+        notes.append(f"update {report.update} learned nothing: {report.skipped_reason}")
+    if report.rolled_back:
+        notes.append(f"update {report.update} left the finite and was taken back; the learning rate is halved")
+    elif report.nonfinite_steps:
+        notes.append(f"update {report.update}: {report.nonfinite_steps} gradient steps were not finite, left out")
+    if report.stats.get("dropped_episodes"):
+        notes.append(f"{report.stats['dropped_episodes']:.0f} episodes with NaN or infinity were dropped")
+    if report.stats.get("reward_outliers"):
+        notes.append(f"{report.stats['reward_outliers']:.0f} rewards beyond 20 standard deviations")
+    return notes

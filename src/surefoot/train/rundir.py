@@ -1,0 +1,105 @@
+"""Where runs live and how they are found. No torch here: listing runs takes milliseconds."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import RunError, RunNotFound
+
+RUNS_VARIABLE = "SUREFOOT_RUNS"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDir:
+    """A run's directory and the names of what is in it."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name is its directory's."""
+        return self.path.name
+
+    @property
+    def header(self) -> Path:
+        """Config, seed, versions, command line."""
+        return self.path / "run.json"
+
+    @property
+    def telemetry(self) -> Path:
+        """The record."""
+        return self.path / "telemetry.ndjson"
+
+    @property
+    def checkpoints(self) -> Path:
+        """One directory a checkpoint, and links to the latest and the best."""
+        return self.path / "checkpoints"
+
+    @property
+    def report(self) -> Path:
+        """The page to look at."""
+        return self.path / "report.html"
+
+    def read_header(self) -> dict[str, Any]:
+        """What run.json says."""
+        try:
+            header = json.loads(self.header.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunNotFound(f"{self.path} is not a run: it has no run.json") from None
+        except (OSError, UnicodeDecodeError, ValueError) as why:
+            raise RunError(f"{self.header} cannot be read: {why}") from why
+        if not isinstance(header, dict) or "spec" not in header:
+            raise RunError(f"{self.header} is not the header of a run: it has no 'spec'")
+        return header
+
+
+def runs_root(given: str | Path | None = None) -> Path:
+    """Where runs are kept: as given, else $SUREFOOT_RUNS, else ./runs."""
+    return Path(given or os.environ.get(RUNS_VARIABLE) or "runs")
+
+
+def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
+    """A directory for a new run, made empty: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it is taken."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
+        raise RunError(f"{name!r} is no name for a run; use letters, digits, dots, dashes and underscores")
+    base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', env)}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
+    for number in range(1, 1000):
+        path = root / (base if number == 1 else f"{base}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            if name is not None and (path / "run.json").exists():
+                raise RunError(f"{path} holds a run already; `surefoot resume {path}` goes on with it") from None
+            continue
+        except OSError as why:
+            raise RunError(f"cannot make {path}: {why.strerror or why}; choose another place with --runs DIR") from why
+        return RunDir(path)
+    raise RunError(f"cannot find a free name like {base} under {root}")
+
+
+def find_run(name: str | Path, root: Path) -> RunDir:
+    """The run with that directory or that name under `root`."""
+    for candidate in (Path(name), root / name):
+        if (candidate / "run.json").is_file():
+            return RunDir(candidate)
+        if candidate.name == "run.json" and candidate.is_file():
+            return RunDir(candidate.parent)
+    known = [run.name for run in list_runs(root)]
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.3)
+    advice = f"did you mean {close[0]}?" if close else "`surefoot runs` lists them, --runs DIR looks elsewhere"
+    raise RunNotFound(f"no run called {str(name)!r} here or under {root}; {advice}")
+
+
+def list_runs(root: Path) -> list[RunDir]:
+    """All runs under `root`, oldest first."""
+    if not root.is_dir():
+        return []
+    runs = [RunDir(path) for path in root.iterdir() if (path / "run.json").is_file()]
+    return sorted(runs, key=lambda run: run.header.stat().st_mtime)

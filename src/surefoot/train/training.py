@@ -1,0 +1,120 @@
+"""A world, a policy, a collector and a learner put together from a spec, with one state that is all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.envs.api import World
+from surefoot.envs.make import make_world
+from surefoot.errors import CheckpointIncompatible, ConfigError
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
+from surefoot.nets.policy import Policy
+from surefoot.train.collect import Collector
+from surefoot.train.device import choose_device
+from surefoot.train.loop import timed
+from surefoot.train.spec import RunSpec
+
+
+class Training:
+    """One run in memory. `update` makes one rollout and learns from it; `state` is everything that moves.
+
+    Iterating gives a report per update until the spec's steps are done.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        *,
+        make: Callable[[int], World] | None = None,
+        world: World | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self.spec = spec
+        self.device = choose_device(spec.ppo.device)
+        self.make = make or world_maker(spec)
+        """Worlds of this run's kind, for a number of streams."""
+        self.world = world or self.make(spec.ppo.envs)
+        if self.world.num_envs != spec.ppo.envs:
+            raise ConfigError(f"the world has {self.world.num_envs} envs but the config says envs={spec.ppo.envs}")
+        self.policy = policy or ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
+        if not spec.net.allow_stateful_norm and isinstance(self.policy, torch.nn.Module):
+            refuse_stateful_layers(self.policy)
+        self.learner = Learner(self.policy, spec.ppo, total_updates=spec.total_updates, device=self.device)
+        self.collector = Collector(
+            self.world,
+            self.policy,
+            steps=spec.ppo.steps,
+            gamma=spec.ppo.gamma,
+            config=spec.collect,
+            seed=spec.seed,
+            device=self.device,
+        )
+
+    @property
+    def env_steps(self) -> int:
+        """Real steps taken so far."""
+        return self.collector.env_steps
+
+    @property
+    def finished(self) -> bool:
+        """True once the spec's steps are done."""
+        return self.env_steps >= self.spec.total_steps
+
+    def update(self) -> UpdateReport:
+        """Collect one rollout and learn from it."""
+        report = self.learner.update(self.collector.collect(self.learner.policy_version))
+        return timed(report, self.collector)
+
+    def __iter__(self) -> Training:
+        return self
+
+    def __next__(self) -> UpdateReport:
+        if self.finished:
+            raise StopIteration
+        return self.update()
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint."""
+        weights = {name: x.detach() for name, x in self.policy.state_dict().items()}
+        return {
+            "weights": weights,
+            **self.learner.state(),
+            "collector": self.collector.state(),
+            "policy": self.policy.describe(),
+        }
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        """Go on from a checkpoint's parts."""
+        load_weights(self.policy, parts["weights"])
+        self.learner.set_state(parts)
+        self.collector.set_state(parts["collector"])
+
+    def close(self) -> None:
+        """Free the world."""
+        self.world.close()
+
+
+def world_maker(spec: RunSpec) -> Callable[[int], World]:
+    """What makes a spec's world for a number of streams."""
+    return lambda streams: make_world(spec.env, streams, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
+
+
+def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
+    """Put saved weights into a policy of the same architecture, or say where they differ."""
+    own = policy.state_dict()
+    given = {name: torch.as_tensor(np.array(x) if isinstance(x, np.ndarray) else x) for name, x in weights.items()}
+    different = sorted(set(own) ^ set(given)) or [n for n in own if own[n].shape != given[n].shape]
+    if different:
+        name = different[0]
+        here, there = (list(w[name].shape) if name in w else "nothing" for w in (own, given))
+        raise CheckpointIncompatible(
+            f"these weights belong to another policy: {name} is {there} in the checkpoint and {here} here; "
+            "use the same env, net settings and surefoot version, or train anew"
+        )
+    policy.load_state_dict(given)

@@ -1,0 +1,123 @@
+"""Proof that a run can be resumed to the last bit: the same updates straight, and through a save and a new process."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.errors import ConfigError, RunError
+from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.train.rundir import RunDir
+from surefoot.train.spec import RunSpec
+from surefoot.train.training import Training
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `verify_resume` found."""
+
+    identical: bool
+    lines: list[str]
+
+
+def fingerprint(tree: Any) -> str:
+    """sha256 over a nested state: every bit of every array, every number, every name."""
+    digest = hashlib.sha256()
+    _feed(digest, tree)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, tree: Any) -> None:
+    if isinstance(tree, Mapping):
+        for key in sorted(tree):
+            digest.update(f"{{{key}:".encode())
+            _feed(digest, tree[key])
+    elif isinstance(tree, list | tuple):
+        digest.update(f"[{len(tree)}".encode())
+        for item in tree:
+            _feed(digest, item)
+    elif isinstance(tree, np.ndarray | torch.Tensor):
+        array = tree.detach().cpu().numpy() if isinstance(tree, torch.Tensor) else tree
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    else:
+        digest.update(repr(tree).encode())
+
+
+def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
+    """Train `updates` updates from a run's newest checkpoint twice: straight, and with a restart in the middle.
+
+    The run itself is not touched.
+    """
+    if updates < 2:
+        raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
+    spec = RunSpec.from_json(run.read_header()["spec"])
+    if ":" in spec.env:
+        raise RunError(f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone")
+    start = load_checkpoint(run.checkpoints)
+    half = updates // 2
+    straight = _straight(spec, start.parts, updates)
+    with tempfile.TemporaryDirectory(prefix="surefoot-verify-") as scratch:
+        root = Path(scratch)
+        save_checkpoint(root, 0, start.parts)
+        restarted = _restarted(run, root, half) + _restarted(run, root, updates - half)
+    matches = [a == b for a, b in zip(straight, restarted, strict=True)]
+    lines = [f"{run.name}: {updates} updates from checkpoint {start.step}, restarted after {half} in a new process"]
+    lines += [
+        f"  update +{i + 1}: {'identical' if same else 'DIFFERENT'}  {a[:16]} {b[:16]}"
+        for i, (same, a, b) in enumerate(zip(matches, straight, restarted, strict=True))
+    ]
+    lines.append(f"{sum(matches)} of {updates} updates bit-identical")
+    inexact = start.meta.get("why")
+    if inexact and not all(matches):
+        lines.append(f"exact: false, because {inexact}")
+    return Verdict(all(matches), lines)
+
+
+def _straight(spec: RunSpec, parts: dict[str, Any], updates: int) -> list[str]:
+    training = Training(spec)
+    try:
+        training.set_state(parts)
+        return _advance(training, updates)
+    finally:
+        training.close()
+
+
+def _advance(training: Training, updates: int) -> list[str]:
+    prints: list[str] = []
+    for _ in range(updates):
+        training.update()
+        prints.append(fingerprint(training.state()))
+    return prints
+
+
+def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
+    """`updates` more from the checkpoint in `root`, by a process that knows nothing but the files."""
+    command = [sys.executable, "-m", "surefoot.train.verify", str(run.path), str(root), str(updates)]
+    done = subprocess.run([*command, str(torch.get_num_threads())], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunError(f"the second process failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout.split()
+
+
+def _child(run: str, root: str, updates: str, threads: str) -> None:
+    torch.set_num_threads(int(threads))
+    spec = RunSpec.from_json(RunDir(Path(run)).read_header()["spec"])
+    checkpoint = load_checkpoint(Path(root))
+    training = Training(spec)
+    training.set_state(checkpoint.parts)
+    print("\n".join(_advance(training, int(updates))))
+    save_checkpoint(Path(root), checkpoint.step + int(updates), training.state())
+
+
+if __name__ == "__main__":
+    _child(*sys.argv[1:])

@@ -1,0 +1,23 @@
+"""Shared by all tests: one thread, so that digits do not depend on the machine."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MUJOCO_GL", "disable")
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("surefoot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("surefoot")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)

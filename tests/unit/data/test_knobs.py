@@ -1,0 +1,148 @@
+"""Values from text, intervals in words, and literals that run nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from surefoot.data.kinds import Interval, choice, flag, literal, matching, optional, real, sizes, span, whole
+from surefoot.data.knobs import Vocabulary, describe_knobs, knob, parse_knob, settle
+from surefoot.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (real(Interval()), " 1e-3 ", 1e-3),
+        (whole(Interval()), "1e5", 100_000),
+        (whole(Interval()), "1_000", 1000),
+        (flag(), "True", True),
+        (flag(), "off", False),
+        (choice("a", "b"), "B", "b"),
+        (choice("on_batch", "no", true="on_batch", false="no"), "true", "on_batch"),
+        (matching("cpu|cuda", "cpu or cuda"), " cpu ", "cpu"),
+        (sizes(), "64,64", (64, 64)),
+        (sizes(), "[64]", (64,)),
+        (sizes(), "", ()),
+        (span(), "-1, 1.5", (-1.0, 1.5)),
+        (optional(real(Interval())), "none", None),
+        (optional(real(Interval())), "2", 2.0),
+    ],
+)
+def test_text_becomes_a_value(kind: Any, text: str, value: object):
+    got = kind.accept(kind.parse(text))
+    assert got == value
+    assert type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("interval", "words"),
+    [
+        (Interval(0, 1), "at least 0 and at most 1"),
+        (Interval(0, open_low=True), "above 0"),
+        (Interval(high=2, open_high=True), "below 2"),
+        (Interval(), "finite"),
+    ],
+)
+def test_an_interval_says_itself(interval: Interval, words: str):
+    assert str(interval) == words
+
+
+def test_an_interval_holds_its_closed_ends_and_nothing_infinite():
+    assert 0.0 in Interval(0, 1)
+    assert 0.0 not in Interval(0, 1, open_low=True)
+    assert 1.0 not in Interval(0, 1, open_high=True)
+    assert math.inf not in Interval()
+    assert math.nan not in Interval()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tea:
+    """A config to test with."""
+
+    minutes: float = knob(3.0, "How long it draws.", real(Interval(0, 10)))
+    sugar: int | None = knob(None, "Lumps.", optional(whole(Interval(0))), shown=0)
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+
+NAMES = Vocabulary({"minutes": ("time",), "sugar": ()}, {"sweet": lambda value: {"sugar": 2 if value else 0}})
+
+
+def test_a_new_config_is_checked_and_put_into_form():
+    tea = Tea(minutes=4, sugar=2.0)  # pyright: ignore[reportArgumentType]
+    assert (type(tea.minutes), type(tea.sugar)) == (float, int)
+    with pytest.raises(ConfigError, match="minutes is 11; it must be a number, at least 0 and at most 10"):
+        Tea(minutes=11)
+
+
+def test_a_number_too_large_for_a_float_is_refused_like_any_other():
+    with pytest.raises(ConfigError, match="minutes is "):
+        Tea(minutes=10**400)
+
+
+def test_bad_text_is_refused_by_name():
+    with pytest.raises(ConfigError, match="minutes is 'long'"):
+        parse_knob(Tea, "minutes", "long")
+
+
+def test_names_and_meanings_are_translated_and_clashes_named():
+    assert NAMES.translate({"time": 1.0, "sweet": True}) == {"minutes": 1.0, "sugar": 2}
+    with pytest.raises(ConfigError, match="sweet and sugar both set sugar"):
+        NAMES.translate({"sweet": True, "sugar": 1})
+
+
+def test_a_description_shows_the_default_in_effect():
+    assert describe_knobs(Tea, NAMES) == [
+        {
+            "name": "minutes",
+            "type": "float",
+            "default": 3.0,
+            "legal": "a number, at least 0 and at most 10",
+            "help": "How long it draws.",
+            "aliases": ["time"],
+        },
+        {
+            "name": "sugar",
+            "type": "int | none",
+            "default": 0,
+            "legal": "a whole number, at least 0; or none",
+            "help": "Lumps.",
+            "aliases": [],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("dict(a=-1.5, b=[1, 2])", {"a": -1.5, "b": [1, 2]}),
+        ("{'a': True, 'b': None}", {"a": True, "b": None}),
+        ("dict(f=nn.ReLU, g=[dict(pi=[1])])", {"f": "ReLU", "g": [{"pi": [1]}]}),
+    ],
+)
+def test_a_literal_is_read(text: str, value: object):
+    assert literal(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open('x')",
+        "dict(**{'a': 1})",
+        "{**a}",
+        "[i for i in x]",
+        "1 + 1",
+        "dict([('a', 1)])",
+        "f'{x}'",
+        "{[1]: 2}",
+        "a\0",
+    ],
+)
+def test_anything_that_would_run_is_refused(text: str):
+    with pytest.raises(ConfigError, match="cannot read"):
+        literal(text)

@@ -1,0 +1,55 @@
+from typing import Any
+
+from surefoot.telemetry.merge import merge
+from surefoot.telemetry.schema import Episodes, Update
+
+
+def update(number: int, **fields: Any) -> Update:
+    common: dict[str, Any] = {"v": "2.0.0", "run": "r", "seq": 0, "t": float(number)}
+    return Update(**common, env_steps=number * 100, updates=number, **({"m": {}} | fields))
+
+
+def test_one_update_stays_itself():
+    one = update(1, m={"lr": 0.1}, epochs=[{"approx_kl": 0.2}])
+    assert merge([one]) is one
+
+
+def test_means_come_with_the_range_of_what_varied():
+    both = merge([update(1, m={"kl": 1.0, "lr": 0.1}), update(2, m={"kl": 4.0, "lr": 0.1})])
+    assert both.m == {"kl": 2.5, "lr": 0.1}
+    assert (both.m_min, both.m_max) == ({"kl": 1.0}, {"kl": 4.0})
+    assert (both.covers, both.updates, both.env_steps, both.t) == (2, 2, 200, 2.0)
+
+
+def test_a_number_only_some_updates_have_is_the_mean_of_those():
+    both = merge([update(1, m={"std": 1.0, "x": None}), update(2, m={"x": None}), update(3, m={"std": 3.0, "x": None})])
+    assert both.m == {"std": 2.0, "x": None}
+
+
+def test_times_and_counts_are_summed():
+    both = merge(
+        [
+            update(1, seconds={"learn": 0.5}, episodes_dropped=2, stopped_early=1),
+            update(2, seconds={"learn": 0.25, "env": 1.0}, rolled_back=1, stopped_early=1),
+        ]
+    )
+    assert both.seconds == {"learn": 0.75, "env": 1.0}
+    assert (both.episodes_dropped, both.stopped_early, both.rolled_back) == (2, 2, 1)
+
+
+def test_episodes_weigh_by_their_number():
+    few = Episodes(count=1, return_mean=10.0, return_min=10.0, return_max=10.0, length_mean=4.0)
+    many = Episodes(count=3, return_mean=2.0, return_min=-1.0, return_max=5.0, length_mean=8.0, success_rate=1.0)
+    both = merge([update(1, episodes=few), update(2, episodes=many), update(3)])
+    assert both.episodes == Episodes(
+        count=4, return_mean=4.0, return_min=-1.0, return_max=10.0, length_mean=7.0, success_rate=1.0
+    )
+
+
+def test_nothing_that_went_wrong_is_lost():
+    both = merge(
+        [update(1, m={"loss": None}, nonfinite={"m.loss": "nan"}, skipped_reason="no valid steps"), update(2, m={"loss": 1.0})]
+    )
+    assert both.nonfinite == {"m.loss": "nan"}
+    assert both.skipped_reason == "no valid steps"
+    assert both.m == {"loss": 1.0}

@@ -1,0 +1,284 @@
+import errno
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.errors import Diverged, TelemetryError
+from surefoot.telemetry import lines
+from surefoot.telemetry.parts import is_being_written
+from surefoot.telemetry.read import read_all
+from surefoot.telemetry.schema import End, Episode, Evaluation, Event, Header, Record, Update
+from surefoot.telemetry.writer import Recorder
+
+Open = Callable[..., Recorder]
+
+
+def records(folder: Path) -> list[Record]:
+    reading = read_all(folder)
+    assert reading.problems == []
+    return reading.records
+
+
+def raw(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "telemetry.ndjson").read_text().splitlines()]
+
+
+def test_a_run_is_written_line_by_line(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    recorder.header(env="CartPole-v1", seed=7, config={"ppo": {"lr": 0.1}}, exact=True)
+    recorder.update(env_steps=128, updates=1, m={"lr": 0.1, "samples": 128}, seconds={"learn": 0.5})
+    recorder.close("finished")
+    run, update, end = raw(tmp_path)
+    assert [run["kind"], update["kind"], end["kind"]] == ["run", "update", "end"]
+    assert (run["v"], run["run"], run["seed"], run["exact"]) == ("2.0.0", "walk-1", 7, True)
+    assert (update["env_steps"], update["updates"], update["m"]) == (128, 1, {"lr": 0.1, "samples": 128})
+    assert (end["reason"], end["env_steps"], [r["seq"] for r in (run, update, end)]) == ("finished", 128, [1, 2, 3])
+
+
+def test_a_whole_number_stays_one_in_the_file(tmp_path: Path, open_recorder: Open):
+    open_recorder().update(env_steps=1, updates=1, m={"samples": 128})
+    assert b'"samples":128}' in (tmp_path / "telemetry.ndjson").read_bytes()
+
+
+def test_numpy_numbers_are_taken(tmp_path: Path, open_recorder: Open):
+    open_recorder().update(env_steps=1, updates=1, m={"a": np.float32(0.5), "b": np.float64(0.25)})
+    assert raw(tmp_path)[0]["m"] == {"a": 0.5, "b": 0.25}
+
+
+def test_nan_becomes_null_and_is_named(tmp_path: Path, open_recorder: Open):
+    open_recorder().update(env_steps=1, updates=1, m={"loss": math.nan, "lr": 0.1}, epochs=[{"loss": math.inf}])
+    (line,) = raw(tmp_path)
+    assert line["m"] == {"loss": None, "lr": 0.1}
+    assert line["nonfinite"] == {"m.loss": "nan", "epochs.0.loss": "inf"}
+
+
+def test_seq_goes_on_after_a_restart(tmp_path: Path, open_recorder: Open):
+    first = open_recorder()
+    first.update(env_steps=64, updates=1, m={})
+    first.close("interrupted")
+    second = open_recorder()
+    assert (second.env_steps, second.updates) == (64, 1)
+    second.event("hello")
+    assert [r.seq for r in records(tmp_path)] == [1, 2, 3]
+
+
+def test_a_torn_tail_is_cut_off_and_reported(tmp_path: Path, open_recorder: Open):
+    first = open_recorder()
+    first.event("one")
+    first.event("two")
+    first.close()
+    file = tmp_path / "telemetry.ndjson"
+    os.truncate(file, file.stat().st_size - 5)
+    torn = len(file.read_bytes().splitlines()[-1])
+    open_recorder()
+    one, report = records(tmp_path)
+    assert isinstance(one, Event)
+    assert isinstance(report, Event)
+    assert (one.name, report.name, report.data, report.seq) == ("one", "torn_tail", {"bytes": torn}, 2)
+
+
+def test_a_second_writer_is_refused(tmp_path: Path, open_recorder: Open):
+    first = open_recorder()
+    assert is_being_written(tmp_path)
+    with pytest.raises(TelemetryError, match="one writer"):
+        open_recorder()
+    first.close()
+    assert not is_being_written(tmp_path)
+    open_recorder().event("now it may")
+
+
+def test_a_foreign_file_is_not_written_to(tmp_path: Path, open_recorder: Open):
+    file = tmp_path / "telemetry.ndjson"
+    file.write_text('{"telemetry_version": 1.1, "epoch": 1.0}\n')
+    with pytest.raises(TelemetryError, match="none is a record"):
+        open_recorder()
+    assert file.read_text() == '{"telemetry_version": 1.1, "epoch": 1.0}\n'
+
+
+def test_a_record_of_another_major_version_is_not_written_to(tmp_path: Path, open_recorder: Open):
+    (tmp_path / "telemetry.ndjson").write_text('{"kind":"run","v":"3.0.0","seq":4}\n')
+    with pytest.raises(TelemetryError, match=r"3\.0\.0"):
+        open_recorder()
+
+
+def test_fast_updates_share_a_line(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(updates_per_second=10)
+    for number in range(1, 8):  # at 0, 0.04, 0.08, 0.12 …
+        recorder.update(env_steps=number, updates=number, m={"kl": float(number)}, epochs=[{"kl": 1.0}])
+        clock.now += 0.04
+    recorder.sync()
+    written = [r for r in records(tmp_path) if isinstance(r, Update)]
+    assert [(r.updates, r.covers) for r in written] == [(1, 1), (4, 3), (7, 3)]
+    assert (written[1].m, written[1].m_min, written[1].m_max) == ({"kl": 3.0}, {"kl": 2.0}, {"kl": 4.0})
+    assert [len(r.epochs) for r in written] == [1, 0, 0]
+
+
+def test_slow_updates_have_a_line_each(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(updates_per_second=10)
+    for number in range(1, 4):
+        recorder.update(env_steps=number, updates=number, m={"kl": 0.1})
+        clock.now += 0.2
+    assert [r.covers for r in records(tmp_path) if isinstance(r, Update)] == [1, 1, 1]
+
+
+def test_what_waits_is_written_before_an_event(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    recorder.update(env_steps=1, updates=1, m={})
+    recorder.update(env_steps=2, updates=2, m={})
+    recorder.event("checkpoint")
+    assert [(type(r), r.updates) for r in records(tmp_path)] == [(Update, 1), (Update, 2), (Event, 2)]
+
+
+def test_a_clock_set_back_holds_no_line_up(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder()
+    recorder.update(env_steps=1, updates=1, m={})
+    clock.now -= 3600
+    recorder.update(env_steps=2, updates=2, m={})
+    assert len(records(tmp_path)) == 2
+
+
+def test_too_many_episodes_are_counted_instead(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(episodes_per_second=2)
+    for steps in range(1, 6):
+        recorder.episode(return_=1.0, length=1, env=0, env_steps=steps, terminated=True)
+    recorder.update(env_steps=5, updates=1, m={})
+    clock.now += 1
+    recorder.episode(return_=1.0, length=1, env=0, env_steps=6, terminated=False, success=True)
+    kept = records(tmp_path)
+    assert [type(r) for r in kept] == [Episode, Episode, Update, Episode]
+    assert isinstance(kept[2], Update)
+    assert kept[2].episodes_dropped == 3
+    assert isinstance(kept[3], Episode)
+    assert (kept[3].env_steps, kept[3].terminated, kept[3].success) == (6, False, True)
+
+
+def test_an_evaluation_is_summed_up(tmp_path: Path, open_recorder: Open):
+    open_recorder().eval(returns=[1.0, 3.0], lengths=[10, 20], successes=[True, False], deterministic=True)
+    (record,) = records(tmp_path)
+    assert isinstance(record, Evaluation)
+    assert (record.return_mean, record.return_std, record.return_min, record.return_max) == (2.0, 1.0, 1.0, 3.0)
+    assert (record.length_mean, record.success_rate, record.returns, record.lengths) == (15.0, 0.5, [1.0, 3.0], [10, 20])
+
+
+def test_an_evaluation_that_diverged_says_so(tmp_path: Path, open_recorder: Open):
+    open_recorder().eval(returns=[1.0, math.inf], lengths=[10, 20])
+    (record,) = records(tmp_path)
+    assert isinstance(record, Evaluation)
+    assert record.returns == [1.0, None]
+    assert record.nonfinite["returns.1"] == "inf"
+    assert record.nonfinite["return.std"] == "nan"
+
+
+def test_an_evaluation_of_nothing_is_refused(open_recorder: Open):
+    with pytest.raises(TelemetryError, match="at least one episode"):
+        open_recorder().eval(returns=[], lengths=[])
+
+
+def test_a_big_record_is_rotated_and_each_part_begins_with_the_header(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(rotate_bytes=1500)
+    recorder.header(env="CartPole-v1", seed=1, config={})
+    for number in range(1, 31):
+        clock.now += 1
+        recorder.update(env_steps=number, updates=number, m={"kl": 0.1})
+    recorder.close("finished")
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names[:2] == ["telemetry.0001.ndjson.gz", "telemetry.0002.ndjson.gz"]
+    everything = records(tmp_path)
+    assert [r.updates for r in everything if isinstance(r, Update)] == list(range(1, 31))
+    assert [r.seq for r in everything] == list(range(1, len(everything) + 1))
+    assert len([r for r in everything if isinstance(r, Header)]) == len(names)
+    assert raw(tmp_path)[0]["kind"] == "run"
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch):
+    recorder = open_recorder()
+    recorder.event("before")
+    write, calls = os.write, []
+
+    def nearly_full(fd: int, data: bytes) -> int:
+        calls.append(data)
+        if len(calls) == 1:
+            return write(fd, data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines.os, "write", nearly_full)
+        with pytest.raises(TelemetryError, match="No space left"):
+            recorder.event("lost")
+    recorder.event("after")
+    assert [(r.seq, r.name) for r in records(tmp_path) if isinstance(r, Event)] == [(1, "before"), (2, "after")]
+
+
+def test_a_closed_record_takes_nothing_more(open_recorder: Open):
+    recorder = open_recorder()
+    recorder.close("finished")
+    recorder.close("error")
+    with pytest.raises(TelemetryError, match="is closed"):
+        recorder.event("too late")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(KeyboardInterrupt(), "interrupted"), (Diverged("loss is nan"), "diverged"), (ValueError("boom"), "error")],
+)
+def test_leaving_by_an_error_says_which(tmp_path: Path, open_recorder: Open, error: BaseException, reason: str):
+    with pytest.raises(type(error)), open_recorder():
+        raise error
+    (end,) = records(tmp_path)
+    assert isinstance(end, End)
+    assert end.reason == reason
+    assert str(error) in end.message
+
+
+def test_a_mirror_sees_every_record_as_written(tmp_path: Path, open_recorder: Open):
+    class Memory:
+        def __init__(self) -> None:
+            self.seen: list[Record] = []
+            self.closed = False
+
+        def write(self, record: Record) -> None:
+            self.seen.append(record)
+
+        def close(self) -> None:
+            self.closed = True
+
+    memory = Memory()
+    recorder = open_recorder(mirrors=[memory])
+    recorder.update(env_steps=1, updates=1, m={"kl": 0.5})
+    recorder.update(env_steps=2, updates=2, m={"kl": 0.5})
+    recorder.close("finished")
+    assert memory.seen == records(tmp_path)
+    assert memory.closed
+
+
+def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
+    synced: list[float] = []
+    monkeypatch.setattr(lines, "_sync", lambda fd: synced.append(clock.now - 1_700_000_000))  # noqa: ARG005
+    recorder = open_recorder(sync_seconds=5)
+    for _ in range(12):
+        clock.now += 1
+        recorder.event("tick")
+    assert synced == [5.0, 10.0]
+
+
+def test_a_killed_writer_leaves_whole_lines(tmp_path: Path):
+    child = os.fork()
+    if child == 0:
+        recorder = Recorder(tmp_path, "doomed", updates_per_second=1e9)
+        for number in range(10**9):
+            recorder.update(env_steps=number, updates=number, m={"kl": 0.1, "loss": number / 7})
+    file = tmp_path / "telemetry.ndjson"
+    while not file.exists() or file.stat().st_size < 100_000:
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    written = records(tmp_path)
+    assert [r.seq for r in written] == list(range(1, len(written) + 1))
