@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test check coverage golden distance docs bench bench-learning bench-speed bench-kills clean
+.PHONY: setup demo test check coverage golden distance docs peers bench bench-learning bench-speed bench-kills clean
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,11 @@ docs: setup  ## the site, in site/
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: bench-speed bench-kills  ## the quick benchmarks
+
+peers:  ## Stable-Baselines3 in an environment of its own, to be measured against
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -c constraints.txt $(PIP_TORCH) torch
+	.venv-peers/bin/python -m pip install --quiet stable-baselines3 "gymnasium[mujoco]" torch==2.13.0
 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
 	$(BIN)/python benchmarks/learning.py

@@ -59,7 +59,7 @@ def _circles(found: re.Match[str]) -> str:
     return f'<g class="{place["class"]}">{"".join(dots)}</g>'
 
 
-def of_record(path: Path, target: float | None) -> tuple[Header, list[Moment]]:
+def of_record(path: Path, target: float | None, actions: int | None) -> tuple[Header, list[Moment]]:
     """Header and moments of a telemetry file.
 
     The record keeps sums over episodes, so the mean over 100 of them is close, not exact.
@@ -68,22 +68,27 @@ def of_record(path: Path, target: float | None) -> tuple[Header, list[Moment]]:
     start = next((r for r in records if isinstance(r, schema.Header)), None)
     if start is None:
         raise SystemExit(f"{path} has no run record; give the telemetry.ndjson of a run")
-    config = start.config
-    knobs = {k: config[k] for k in ("lr", "clip", "gamma", "lam", "epochs", "ent_coef") if k in config}
+    ppo: dict[str, Any] = start.config.get("ppo", {})
+    knobs = {k: ppo[k] for k in ("lr", "clip", "gamma", "lam", "epochs", "envs", "steps", "ent_coef") if k in ppo}
     header = Header(
         env=start.env,
         run_dir=f"runs/{path.resolve().parent.name}",
-        settings={name: str(value) for name, value in knobs.items()},
+        settings={name: _knob(value) for name, value in knobs.items()},
         seed=start.seed,
         path_note=f"{start.path}: {start.path_reason}" if start.path_reason else start.path,
         world_note=f"{start.env}, {start.num_envs} envs",
-        preset=str(config.get("preset", "-")),
+        preset=str(start.config.get("preset", "-")),
         target=target,
-        target_kl=config.get("target_kl"),
-        max_grad_norm=config.get("max_grad_norm"),
+        target_kl=ppo.get("target_kl"),
+        max_grad_norm=ppo.get("max_grad_norm"),
+        max_entropy=None if actions is None else math.log(actions),
     )
     total = start.total_steps or max(r.env_steps for r in records)
     return header, list(_moments(records, start.t, total))
+
+
+def _knob(value: Any) -> str:
+    return f"lin_{value['start']:g}" if isinstance(value, dict) and value.get("kind") == "linear" else str(value)
 
 
 def _moments(records: Iterable[schema.Record], t0: float, total: int) -> Iterator[Moment]:
@@ -225,13 +230,16 @@ def main() -> None:
     parser.add_argument("--size", default="100x30", help="columns x rows of the pretended terminal")
     parser.add_argument("--at", type=float, default=0.75, help="share of the run's updates that has been seen, 0 to 1")
     parser.add_argument("--target", type=float, help="the solved threshold, where the record does not know it")
+    parser.add_argument("--actions", type=int, help="number of discrete actions, which the record does not know either")
     parser.add_argument("--continuous", action="store_true", help="made-up numbers of a Gaussian policy")
     parser.add_argument(
         "--ending", action="store_true", help="the summary that is left behind instead of the dashboard"
     )
     args = parser.parse_args()
     width, height = (int(n) for n in args.size.split("x"))
-    header, moments = of_record(args.record, args.target) if args.record else made_up(continuous=args.continuous)
+    header, moments = (
+        of_record(args.record, args.target, args.actions) if args.record else made_up(continuous=args.continuous)
+    )
     history = History(header)
     for moment in moments[: max(1, round(args.at * len(moments)))]:
         history.add(moment)

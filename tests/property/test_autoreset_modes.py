@@ -46,7 +46,13 @@ class Scripted(gym.Env[Any, int]):
         self.t += 1
         over = self.t == length
         reward = 100.0 * self.episode + 10.0 * self.t + float(action)
-        return self._obs(int(action)), reward, over and end != "cut", over and end != "over", {"is_success": end == "over"}
+        return (
+            self._obs(int(action)),
+            reward,
+            over and end != "cut",
+            over and end != "over",
+            {"is_success": end == "over"},
+        )
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _limits(key: str, last: UpdateReport, around: Surroundings) -> Limits:
         case "entropy":
             return _entropy_limits(around)
         case "explained_variance":
-            return Limits(low=1e-6, shown=">0")
+            return Limits(shown="flat") if _targets_are_flat(last) else Limits(low=1e-6, shown=">0")
         case "value_loss":
             return _value_loss_limits(last, around)
         case "grad_norm":
@@ -156,8 +156,15 @@ def _limits(key: str, last: UpdateReport, around: Surroundings) -> Limits:
             return Limits()
 
 
+def _targets_are_flat(last: UpdateReport) -> bool:
+    """Targets that hardly vary leave nothing to explain: a solved CartPole has explained variances of -5."""
+    return last.target_std < 0.01 * abs(last.target_mean)
+
+
 def _below(high: float) -> str:
-    return f"<{high:.3g}" if high < 1000 else f"<{number(high)}"
+    if 1 <= high < 1000:
+        return f"<{high:.3g}"
+    return f"<{high:.2g}" if 1e-3 <= high < 1 else f"<{number(high)}"
 
 
 def _between(low: float, high: float) -> str:
@@ -186,6 +193,6 @@ def _entropy_limits(around: Surroundings) -> Limits:
 
 def _value_loss_limits(last: UpdateReport, around: Surroundings) -> Limits:
     """R09. value_loss is half the squared error, so 1.5 times the variance of the targets is 0.75 of it here."""
-    bounds = [10 * around.usual_value_loss, 0.75 * last.target_std**2]
+    bounds = [10 * around.usual_value_loss, 0.0 if _targets_are_flat(last) else 0.75 * last.target_std**2]
     high = min((b for b in bounds if b > 0), default=math.inf)
     return Limits(-1.0, high, shown="" if math.isinf(high) else _below(high))

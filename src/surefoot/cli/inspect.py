@@ -55,7 +55,9 @@ class KnobsArgs:
             table.add_column(column, ratio=3 if column == "what it does" else 1)
         for row in rows:
             told = f"{row['help']}\n[dim]{row['legal']}[/dim]"
-            table.add_row(f"[bold]{row['name']}[/bold]\n{row['config']}", str(row["default"]), told, ", ".join(row["aliases"]))
+            table.add_row(
+                f"[bold]{row['name']}[/bold]\n{row['config']}", str(row["default"]), told, ", ".join(row["aliases"])
+            )
         Console(highlight=False).print(table)
         return 0
 

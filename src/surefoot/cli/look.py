@@ -177,7 +177,9 @@ class RunsArgs:
 
         table = Table(box=None, pad_edge=False)
         for column in ("run", "env", "state", "steps", "score", "finding"):
-            table.add_column(column, justify="right" if column in ("steps", "score") else "left", no_wrap=column == "run")
+            table.add_column(
+                column, justify="right" if column in ("steps", "score") else "left", no_wrap=column == "run"
+            )
         for row in rows:
             score = "–" if row["score"] is None else f"{row['score']:.1f}"
             table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
@@ -188,10 +190,17 @@ class RunsArgs:
 def _row(run: RunDir) -> dict[str, Any]:
     """A run in one line: its state is what its record's last words are."""
     from surefoot.errors import SurefootError
-    from surefoot.telemetry.schema import End, Evaluation, Finding, Header
     from surefoot.telemetry.read import read_records
+    from surefoot.telemetry.schema import End, Evaluation, Finding, Header
 
-    row: dict[str, Any] = {"run": run.name, "env": "?", "state": "unreadable", "env_steps": 0, "score": None, "finding": None}
+    row: dict[str, Any] = {
+        "run": run.name,
+        "env": "?",
+        "state": "unreadable",
+        "env_steps": 0,
+        "score": None,
+        "finding": None,
+    }
     try:
         for record in read_records(run.path):
             row["env_steps"] = record.env_steps
@@ -265,5 +274,3 @@ def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
         return make_world(env, 1, backend="gymnasium", env_kwargs={**env_kwargs, "render_mode": "rgb_array"})
     except EnvError as why:
         raise EnvError(f"{env} cannot be drawn here: {why}") from why
-
-

@@ -29,7 +29,9 @@ def train_seeds(args: TrainArgs, spec: RunSpec) -> int:
     base = args.name or f"{spec.env.replace('/', '-').replace(':', '-')}-{stamp}"
     waiting = [(seed, f"{base}-s{seed}") for seed in range(first, first + args.seeds)]
     console, begin = Console(highlight=False), time.perf_counter()
-    console.print(f"{spec.env}: {args.seeds} seeds of {spec.total_steps:,} steps, {args.jobs} at a time, preset {spec.preset}")
+    console.print(
+        f"{spec.env}: {args.seeds} seeds of {spec.total_steps:,} steps, {args.jobs} at a time, preset {spec.preset}"
+    )
     running: dict[str, subprocess.Popen[str]] = {}
     scores: dict[str, float] = {}
     failed: list[str] = []
@@ -102,4 +104,6 @@ def _print(console: Console, scores: dict[str, float], failed: list[str], second
     for name in sorted(scores):
         table.add_row(name, f"{scores[name]:.1f}")
     console.print(table)
-    console.print(f"{summarize(list(scores.values()))}   {seconds:.0f} s" + (f"   failed: {len(failed)}" if failed else ""))
+    console.print(
+        f"{summarize(list(scores.values()))}   {seconds:.0f} s" + (f"   failed: {len(failed)}" if failed else "")
+    )

@@ -6,20 +6,22 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
 from surefoot.errors import UnknownEnv
+from surefoot.train.spec import Backend
 
 
-def maker(env: str, *, backend: str = "auto", env_kwargs: dict[str, Any] | None = None) -> Callable[[int], World]:
+def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | None = None) -> Callable[[int], World]:
     """What makes the world that was asked for, with any number of streams.
 
     Only the command line may name code: `module:function` is imported from the current directory or the path.
     """
     if ":" not in env:
-        return lambda streams: make_world(env, streams, backend=_backend(backend), env_kwargs=env_kwargs)
+        return lambda streams: make_world(env, streams, backend=backend, env_kwargs=env_kwargs)
     module_name, _, name = env.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -27,15 +29,11 @@ def maker(env: str, *, backend: str = "auto", env_kwargs: dict[str, Any] | None 
         module = importlib.import_module(module_name)
     except ImportError as why:
         raise UnknownEnv(f"cannot import {module_name!r} of {env!r} ({why}); ENV is an id or module:function") from why
-    function = getattr(module, name, None)
+    function: Any = getattr(module, name, None)
     if callable(function):
-        kwargs = env_kwargs or {}
-        return lambda streams: make_world(lambda: function(**kwargs), streams)
+        build: Callable[[], Any] = partial(function, **(env_kwargs or {}))
+        return lambda streams: make_world(build, streams)
     return lambda streams: make_world(env, streams, env_kwargs=env_kwargs, allow_import=True)
-
-
-def _backend(name: str) -> Any:
-    return name
 
 
 def single_env(env: str) -> Any:

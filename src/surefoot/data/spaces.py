@@ -79,7 +79,9 @@ def space_from_json(spec: dict[str, Any]) -> Space:
     """The space that `space_to_json` described."""
     match spec.get("kind"):
         case "box":
-            return Box(tuple(spec["shape"]), _bound_from_json(spec["low"]), _bound_from_json(spec["high"]), spec["dtype"])
+            return Box(
+                tuple(spec["shape"]), _bound_from_json(spec["low"]), _bound_from_json(spec["high"]), spec["dtype"]
+            )
         case "discrete":
             return Discrete(int(spec["n"]), int(spec["start"]))
         case "multi_discrete":

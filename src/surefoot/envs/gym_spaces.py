@@ -199,7 +199,7 @@ def success(info: Any, ended: np.ndarray) -> Arrays:
     """{"success": [N]} where an ended stream says `is_success`, NaN elsewhere; {} if none does."""
     n = len(ended)
     # Where a stream was reset in the same step, `info` is the new episode's and `final_info` the old one's.
-    found = column(info, "is_success", n)
+    found = column(info.get("final_info"), "is_success", n) or column(info, "is_success", n)
     if found is None:
         return {}
     values, present = found

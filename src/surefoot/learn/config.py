@@ -49,7 +49,7 @@ AT_LEAST_ONE = whole(Interval(1))
 class PPOConfig:
     """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""
 
-    lr: float | Schedule = knob(  # noqa: RUF009  (it is a dataclass field)
+    lr: float | Schedule = knob(
         3e-4,
         "Learning rate: how far one gradient step moves the weights, usually 1e-5 to 1e-2. "
         "A number, or a schedule: lin_3e-4 falls to 0 over the run.",
@@ -67,7 +67,7 @@ class PPOConfig:
         "Lower is steadier, higher is less biased.",
         real(UNIT),
     )
-    clip: float | Schedule = knob(  # noqa: RUF009  (it is a dataclass field)
+    clip: float | Schedule = knob(
         0.2,
         "How far the probability of an action may move in one update before its gradient stops: "
         "the ratio is held within 1 ± clip. Usually 0.1 to 0.4; may be a schedule.",
@@ -106,7 +106,7 @@ class PPOConfig:
         "Envs that are stepped side by side. More gives more varied rollouts and better use of the machine.",
         AT_LEAST_ONE,
     )
-    ent_coef: float | Schedule = knob(  # noqa: RUF009  (it is a dataclass field)
+    ent_coef: float | Schedule = knob(
         0.0,
         "Weight of the entropy bonus: pays the policy for staying undecided, so that it goes on exploring. "
         "Usually 0 to 0.02; may be a schedule.",

@@ -73,9 +73,12 @@ class Learner:
 
     def knobs(self) -> Knobs:
         """Learning rate, clip range and entropy coefficient as of now; they change per update, not per minibatch."""
-        at = {"progress": self.progress, "updates": self.updates}
-        c = self.config
-        return Knobs(value_at(c.lr, **at) * self.lr_scale, value_at(c.clip, **at), value_at(c.ent_coef, **at))
+        config, progress, updates = self.config, self.progress, self.updates
+        return Knobs(
+            value_at(config.lr, progress=progress, updates=updates) * self.lr_scale,
+            value_at(config.clip, progress=progress, updates=updates),
+            value_at(config.ent_coef, progress=progress, updates=updates),
+        )
 
     def update(self, rollout: Rollout) -> UpdateReport:
         """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be."""
@@ -84,7 +87,9 @@ class Learner:
         valid, stale = self._fresh(rollout)
         samples = int(valid.sum())
         if samples < config.min_samples:
-            return self._skipped(rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}")
+            return self._skipped(
+                rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}"
+            )
         batch = self.prepare(rollout, valid)
         before = self._copy()
         prepared = time.perf_counter()
@@ -190,8 +195,7 @@ class Learner:
         """Back-propagate and clip over all parameters together (detail C11); the norm before clipping."""
         self.optimizer.zero_grad(set_to_none=True)
         losses.total.backward()
-        limit = float("inf") if self.config.max_grad_norm is None else self.config.max_grad_norm
-        return nn.utils.clip_grad_norm_(self.parameters, limit, foreach=True)
+        return nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm, foreach=True)
 
     def _fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
         """Which steps count: the valid ones whose policy is not too old; and how many were too old."""
@@ -294,7 +298,7 @@ def _averages(tally: Tally, clip: float) -> dict[str, Any]:
     }
 
 
-def _describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, float]:
+def _describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, Any]:
     """What the rollout itself was like, before the first gradient step."""
     advantage = batch.target - batch.value  # `advantage` may have been standardised in place of the raw one
     mean, std = masked_moments(advantage, batch.valid)

@@ -16,18 +16,15 @@ def make_optimizer(parameters: Iterable[nn.Parameter], config: PPOConfig) -> tor
     # The fused kernels take all tensors in one call: at PPO's sizes an optimiser step is call overhead.
     match config.optimizer:
         case "adam":
-            return torch.optim.Adam(
-                trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True
-            )
+            return torch.optim.Adam(trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True)
         case "adamw":
-            return torch.optim.AdamW(
-                trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True
-            )
+            return torch.optim.AdamW(trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True)
         case "sgd":
             return torch.optim.SGD(
                 trained, lr=1.0, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
-        case "rmsprop":
+        case _:
+            assert config.optimizer == "rmsprop", config.optimizer
             return torch.optim.RMSprop(
                 trained, lr=1.0, eps=config.adam_eps, momentum=config.momentum, weight_decay=config.weight_decay
             )

@@ -21,9 +21,7 @@ class Tally:
     """policy, value, entropy, total, gradient norm, raw advantage std, KL to the reference."""
     epoch: list[int] = field(default_factory=list[int])
 
-    def add(
-        self, epoch: int, losses: Losses, valid: Tensor | None, grad_norm: Tensor, advantage_std: Tensor
-    ) -> None:
+    def add(self, epoch: int, losses: Losses, valid: Tensor | None, grad_norm: Tensor, advantage_std: Tensor) -> None:
         """Remember one gradient step."""
         self.log_ratio.append(losses.log_ratio.flatten() if valid is None else losses.log_ratio[valid])
         reference = losses.kl_to_reference

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -73,9 +72,7 @@ class ActorCritic(nn.Module):
         else:
             action = dist.sample(generator)
         log_prob = dist.log_prob(action)
-        return PolicyOutput(
-            action=action, value=value, log_prob=log_prob, action_params=dist.params(), context=context
-        )
+        return PolicyOutput(action=action, value=value, log_prob=log_prob, action_params=dist.params(), context=context)
 
     def value(self, seen: Seen) -> Tensor:
         """[N] expected returns."""
@@ -125,7 +122,7 @@ class ActorCritic(nn.Module):
             "own_module": self.own_module,
             "observation": {name: space_to_json(box) for name, box in self.observation.items()},
             "action": space_to_json(self.action),
-            "config": asdict(self.config),
+            "config": self.config.to_json(),
         }
 
     def _trunks(self, torso: nn.Module | None) -> Trunks:
@@ -154,8 +151,7 @@ def policy_from_description(description: dict[str, Any]) -> ActorCritic:
         box = space_from_json(spec)
         assert isinstance(box, Box)
         observation[name] = box
-    config = {k: tuple(v) if isinstance(v, list) else v for k, v in description["config"].items()}
-    return ActorCritic(observation, space_from_json(description["action"]), NetConfig(**config))
+    return ActorCritic(observation, space_from_json(description["action"]), NetConfig.from_json(description["config"]))
 
 
 def refuse_stateful_layers(policy: nn.Module) -> None:

@@ -97,15 +97,15 @@ class TanhHead(GaussianHead):
         if not space.bounded:
             raise SpaceError("squash=True needs an action space with finite bounds on both sides; this one is open")
         super().__init__(space, log_std_init=log_std_init)
-        self.half = (self.high - self.low) / 2.0
+        self.half_width = (self.high - self.low) / 2.0
         self.middle = (self.high + self.low) / 2.0
-        self.register_buffer("log_scale", torch.from_numpy(np.log(self.half)).flatten(), persistent=False)
+        self.register_buffer("log_scale", torch.from_numpy(np.log(self.half_width)).flatten(), persistent=False)
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> TanhGaussian:
         return TanhGaussian(raw, self.log_std, self.log_scale)
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
-        return self.middle + self.half * np.tanh(action.reshape(len(action), *self.shape))
+        return self.middle + self.half_width * np.tanh(action.reshape(len(action), *self.shape))
 
 
 class StateDependentHead(nn.Module):

@@ -30,7 +30,7 @@ class Normalizer(nn.Module):
         self.register_buffer("rejected", torch.zeros((), dtype=torch.int64))
         self.register_buffer("_shift", torch.zeros(size), persistent=False)
         self.register_buffer("_scale", torch.ones(size), persistent=False)
-        self.register_load_state_dict_post_hook(lambda module, _: module._derive())
+        self.register_load_state_dict_post_hook(_derive_after_loading)
 
     def forward(self, x: Tensor) -> Tensor:
         return ((x - self._shift) * self._scale).clamp(-self.clip, self.clip)
@@ -51,9 +51,15 @@ class Normalizer(nn.Module):
         self.mean += delta * (count / total)
         self.var.copy_(squares / total)
         self.count.copy_(total)
-        self._derive()
+        self.derive()
 
-    def _derive(self) -> None:
+    def derive(self) -> None:
+        """What `forward` uses, from the statistics."""
         self._shift.copy_(self.mean)
         # A floor of 1e-8: a feature that never moved must not be blown up by rounding.
         self._scale.copy_(self.var.clamp(min=1e-8).rsqrt())
+
+
+def _derive_after_loading(module: nn.Module, keys: object) -> None:
+    assert isinstance(module, Normalizer)
+    module.derive()

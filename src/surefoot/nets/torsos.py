@@ -71,7 +71,7 @@ class Flatten(nn.Module):
 
 def _as_row(x: Tensor, box: Box) -> Tensor:
     if len(box.shape) != 1:
-        x = x.reshape(x.shape[: x.dim() - len(box.shape)] + (box.size,))
+        x = x.reshape((*x.shape[: x.dim() - len(box.shape)], box.size))
     if x.dtype == torch.uint8:
         return x.float() / 255.0
     return x if x.dtype == torch.float32 else x.float()

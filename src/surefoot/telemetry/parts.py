@@ -121,7 +121,7 @@ def sync_folder(folder: Path) -> None:
 
 def settle(fd: int, live: Path) -> tuple[Position | None, int]:
     """Where the record stands, and how many bytes of a torn last line were cut off to make it end in a whole one."""
-    torn = _cut_torn_tail(fd, live)
+    torn = _cut_torn_tail(fd)
     parts = rotated_parts(live)
     old = last_position(parts[-1]) if parts else None
     new = last_position(live)
@@ -138,7 +138,7 @@ def settle(fd: int, live: Path) -> tuple[Position | None, int]:
     return last, torn
 
 
-def _cut_torn_tail(fd: int, live: Path) -> int:
+def _cut_torn_tail(fd: int) -> int:
     size = os.fstat(fd).st_size
     whole, tail = size, b""
     while whole > 0 and b"\n" not in tail:

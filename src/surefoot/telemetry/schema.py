@@ -21,7 +21,7 @@ EndReason = Literal["finished", "interrupted", "error", "diverged"]
 Level = Literal["info", "warning", "error", "fatal"]
 
 
-class _Line(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
+class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
     """What every record says. A field that equals its default is left out of the line."""
 
     v: str
@@ -38,7 +38,7 @@ class _Line(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
     """{dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null."""
 
 
-class Header(_Line, tag="run"):
+class Header(_Line, tag="run", kw_only=True):
     """The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part."""
 
     env: str
@@ -94,7 +94,7 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-class Update(_Line, tag="update"):
+class Update(_Line, tag="update", kw_only=True):
     """What one update did; at a high rate, what several did together."""
 
     m: dict[str, float | None]
@@ -119,7 +119,7 @@ class Update(_Line, tag="update"):
     """Why the last covered update that learned nothing did not."""
 
 
-class Episode(_Line, tag="episode"):
+class Episode(_Line, tag="episode", kw_only=True):
     """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
 
     return_: float | None = msgspec.field(name="return")
@@ -131,7 +131,7 @@ class Episode(_Line, tag="episode"):
     success: bool | None = None
 
 
-class Evaluation(_Line, tag="eval"):
+class Evaluation(_Line, tag="eval", kw_only=True):
     """Episodes played only to measure."""
 
     episodes: Count
@@ -149,7 +149,7 @@ class Evaluation(_Line, tag="eval"):
     deterministic: bool | None = None
 
 
-class Event(_Line, tag="event"):
+class Event(_Line, tag="event", kw_only=True):
     """Something worth knowing happened: "checkpoint", "resumed", "torn_tail", …"""
 
     name: str
@@ -157,7 +157,7 @@ class Event(_Line, tag="event"):
     data: dict[str, Any] = {}
 
 
-class Finding(_Line, tag="finding"):
+class Finding(_Line, tag="finding", kw_only=True):
     """Reserved: what an examination of the run found."""
 
     rule: str
@@ -165,7 +165,7 @@ class Finding(_Line, tag="finding"):
     message: str
 
 
-class End(_Line, tag="end"):
+class End(_Line, tag="end", kw_only=True):
     """The last line of a session. A record without it was cut short."""
 
     reason: EndReason

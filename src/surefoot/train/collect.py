@@ -148,9 +148,7 @@ class Collector:
             stats=stats,
         )
 
-    def _rewards(
-        self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray
-    ) -> tuple[np.ndarray, dict[str, float]]:
+    def _rewards(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Rewards as learned from, and what was done to them."""
         stats: dict[str, float] = {}
         if self.config.reward_range is not None:
@@ -242,15 +240,17 @@ class Collector:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state` was taken. A world that cannot be put back starts new episodes instead."""
+        self.view = self.world.set_state(state["world"])
         if self.world.inexact is None:
-            self.view = self.world.set_state(state["world"])
             self.start = np.array(state["start"])
             self.episodes.set_state(state["episodes"])
             self.scaler.set_state(state["scaler"])
             self.quarantined = np.array(state["quarantined"])
             self.context = {name: torch.as_tensor(x) for name, x in state["context"].items()}
         else:
-            self.episodes.set_state({**state["episodes"], "returns": self.episodes.returns, "lengths": self.episodes.lengths})
+            # The half episodes are gone, so what was added up of them is too; everything else goes on.
+            nothing = {"returns": self.episodes.returns, "lengths": self.episodes.lengths}
+            self.episodes.set_state({**state["episodes"], **nothing})
             self.scaler.set_state({**state["scaler"], "running": self.scaler.running})
         self.outliers.set_state(state["outliers"])
         self.generator.set_state(torch.as_tensor(state["generator"]))

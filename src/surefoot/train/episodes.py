@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,12 @@ class Episode:
     length: int
     success: float | None
     truncated: bool
+
+
+def success_of(step: Step, stream: int) -> float | None:
+    """What the world says of the episode that ended in a stream; None if it says nothing (NaN stands for that)."""
+    said = float(step.stats["success"][stream]) if "success" in step.stats else math.nan
+    return None if math.isnan(said) else said
 
 
 class EpisodeLog:
@@ -61,7 +68,7 @@ class EpisodeLog:
         return float(np.mean(returns)), float(np.mean(lengths)), float(np.mean(known)) if known else None
 
     def _finish(self, stream: int, step: Step) -> None:
-        success = float(step.stats["success"][stream]) if "success" in step.stats else None
+        success = success_of(step, stream)
         episode = Episode(
             stream, float(self.returns[stream]), int(self.lengths[stream]), success, bool(step.truncated[stream])
         )

@@ -10,6 +10,7 @@ import torch
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
+from surefoot.train.episodes import success_of
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
@@ -79,6 +80,7 @@ def play(
                 quota[stream] -= 1
                 played.returns.append(float(returns[stream]))
                 played.lengths.append(int(lengths[stream]))
-                played.successes.append(bool(step.stats["success"][stream]) if "success" in step.stats else None)
+                success = success_of(step, int(stream))
+                played.successes.append(None if success is None else bool(success))
             returns[stream], lengths[stream] = 0.0, 0
     raise EnvError(f"{world.name} did not end its episodes within {LONGEST_EPISODE:,} steps; give it a time limit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.errors import ConfigError
@@ -14,6 +14,7 @@ from surefoot.learn.presets import family_preset, preset
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 
+Backend = Literal["auto", "surefoot", "gymnasium"]
 DEFAULT_TOTAL_STEPS = 500_000
 
 
@@ -23,8 +24,8 @@ class RunSpec:
 
     env: str
     env_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
-    backend: str = "auto"
-    """Whose implementation of the env: auto, surefoot, gymnasium."""
+    backend: Backend = "auto"
+    """Whose implementation of the env."""
     preset: str
     """The set of knobs it started from."""
     total_steps: int
@@ -64,7 +65,7 @@ class RunSpec:
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
         """What `to_json` wrote."""
         known = {f.name for f in dataclasses.fields(cls)}
-        parts = {
+        parts: dict[str, Any] = {
             "ppo": PPOConfig.from_json(data["ppo"]),
             "net": NetConfig.from_json(data["net"]),
             "collect": CollectConfig.from_json(data["collect"]),
@@ -89,7 +90,7 @@ def make_spec(
     ppo, net, collect = split_settings(settings or {})
     steps = total_steps or chosen.total_steps or DEFAULT_TOTAL_STEPS
     given = {name: value for name, value in fixed.items() if value is not None}
-    defaults = {"eval_every": max(1, steps // 10), "checkpoint_every": max(1, steps // 20)}
+    defaults: dict[str, Any] = {"eval_every": max(1, steps // 10), "checkpoint_every": max(1, steps // 20)}
     return RunSpec(
         env=env,
         preset=chosen.name,

@@ -37,7 +37,9 @@ def iqm(scores: Sequence[float] | np.ndarray) -> float:
         raise ConfigError("an interquartile mean needs at least one score")
     cut = len(ordered) / 4.0
     # How much of each score lies between the quartiles: 0, 1, or a fraction at the two edges.
-    weight = np.clip(np.minimum(np.arange(1, len(ordered) + 1) - cut, len(ordered) - cut - np.arange(len(ordered))), 0, 1)
+    weight = np.clip(
+        np.minimum(np.arange(1, len(ordered) + 1) - cut, len(ordered) - cut - np.arange(len(ordered))), 0, 1
+    )
     return float((ordered * weight).sum() / weight.sum())
 
 
@@ -48,5 +50,11 @@ def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) 
     draws = rng.choice(values, size=(resamples, len(values)), replace=True) if len(values) else values[None]
     low, high = np.percentile([iqm(draw) for draw in draws], [2.5, 97.5])
     return Summary(
-        iqm(values), float(low), float(high), float(values.mean()), float(values.min()), float(values.max()), len(values)
+        iqm(values),
+        float(low),
+        float(high),
+        float(values.mean()),
+        float(values.min()),
+        float(values.max()),
+        len(values),
     )

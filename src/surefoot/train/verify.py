@@ -62,7 +62,9 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
         raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
     spec = RunSpec.from_json(run.read_header()["spec"])
     if ":" in spec.env:
-        raise RunError(f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone")
+        raise RunError(
+            f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone"
+        )
     start = load_checkpoint(run.checkpoints)
     half = updates // 2
     straight = _straight(spec, start.parts, updates)

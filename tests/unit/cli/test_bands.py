@@ -89,6 +89,13 @@ def test_a_critic_gets_time_to_warm_up():
     assert read("explained_variance", [report(explained_variance=-0.5)], progress=0.01).word == "wait"
 
 
+def test_targets_that_hardly_vary_accuse_no_critic():
+    # Numbers of a CartPole run after it was solved.
+    solved = report(explained_variance=-4.84, value_loss=1e-4, target_std=0.004, target_mean=50.01)
+    assert read("explained_variance", [solved], usual_value_loss=1e-4).level == "none"
+    assert read("value_loss", [solved], usual_value_loss=1e-4).word == "ok"
+
+
 def test_a_policy_that_reached_its_target_may_be_sure():
     sure = [report(entropy=0.01)]
     assert read("entropy", sure, target_reached=True).word == "ok"
@@ -130,6 +137,9 @@ def test_ranges_fit_their_column():
     wide = Surroundings(
         progress=0.5, first=report(action_std=55.0), usual_value_loss=123456.0, max_grad_norm=40.0, max_entropy=17.3
     )
+    small = Surroundings(
+        progress=0.5, first=report(), usual_value_loss=1.82e-6, max_grad_norm=0.000123, target_kl=0.00123
+    )
     found = readings([report(action_std=1.0, target_std=1e5)], wide)
-    assert max(len(r.healthy) for r in found) <= 7
+    assert max(len(r.healthy) for r in found + readings([report()], small)) <= 7
     assert max(len(r.label) for r in found) <= 10

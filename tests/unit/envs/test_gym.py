@@ -293,7 +293,7 @@ def test_a_mask_that_is_missing_later_is_refused() -> None:
     env.first = (env.first[0], {"action_mask": np.ones((2, 3))})
     world = VectorWorld(env)
     world.reset(0)
-    with pytest.raises(EnvError, match="stream 0 .* gives none now"):
+    with pytest.raises(EnvError, match=r"stream 0 .* gives none now"):
         world.step(np.array([0, 0]))
 
 
@@ -350,6 +350,19 @@ def test_a_stream_can_be_begun_anew_and_the_other_one_goes_on(mode: AutoresetMod
     ends = [(world.step(np.array([1, 1])).truncated).tolist() for _ in range(5)]
     assert ends[3] == [False, True]
     assert ends[4] == [True, False]
+
+
+def test_a_stream_that_was_begun_anew_does_not_wait_for_another_reset() -> None:
+    world = VectorWorld(cartpoles(autoreset_mode=AutoresetMode.NEXT_STEP))
+    world.reset(0)
+    for _ in range(5):
+        last = world.step(np.array([0, 1]))
+    assert last.truncated.tolist() == [True, True]
+    first = world.reset_streams(np.array([True, False]))
+    step = world.step(np.array([1, 1]))
+    assert first is not None
+    assert step.valid.tolist() == [True, False]
+    assert not np.array_equal(step.view.obs["obs"][0], first.obs["obs"][0])
 
 
 def test_workers_without_shared_memory_do_not_carry_a_pending_reset_into_a_new_run() -> None:
@@ -424,3 +437,39 @@ def test_a_vector_env_with_get_state_goes_on_where_it_was_pending_resets_include
     step = other.step(np.array([0, 0]))
     assert step.valid.tolist() == [False, True]
     assert step.view.obs["obs"].tolist() == [[4.0], [4.0]]
+
+
+class Turns(gym.Env[Any, Any]):
+    """Allows only the action t mod 2, by its info; ends after three steps."""
+
+    observation_space = spaces.Box(0, 9, (1,))
+    action_space = spaces.Discrete(2)
+
+    def _answer(self) -> tuple[Any, dict[str, Any]]:
+        return np.array([self.t], np.float32), {"action_mask": np.array([self.t % 2 == 0, self.t % 2 == 1], np.int8)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.t = 0
+        return self._answer()
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        obs, info = self._answer()
+        return obs, 0.0, self.t == 3, False, info
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_masks_belong_to_the_view_in_every_mode(mode: AutoresetMode) -> None:
+    world = VectorWorld(SyncVectorEnv([Turns] * 2, autoreset_mode=mode))
+    view = world.reset(0)
+    assert world.reset_streams(np.array([False, False])) is view
+    for t in range(9):
+        assert view.action_mask is not None
+        for stream, allowed in enumerate(view.action_mask):
+            now = int(view.obs["obs"][stream, 0])
+            assert allowed.tolist() == ([True, True] if now == 3 else [now % 2 == 0, now % 2 == 1])
+        view = world.step(view.action_mask.argmax(axis=1)).view
+        if t == 4:
+            again = world.reset_streams(np.array([True, False]))
+            assert again is not None
+            view = again

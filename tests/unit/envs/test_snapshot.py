@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,12 @@ from surefoot.envs.snapshot import export_state, import_state, rng_from_json, rn
 from surefoot.errors import CheckpointIncompatible
 
 Build = Callable[[], gym.Env[Any, Any]]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes MUJOCO_LOG.TXT wherever it is run."""
+    monkeypatch.chdir(tmp_path)
 
 
 def run(env: gym.Env[Any, Any], actions: list[Any]) -> list[Any]:
@@ -95,7 +102,9 @@ WRAPPED: dict[str, Build] = {
     "time aware": lambda: wrappers.TimeAwareObservation(gym.make("CartPole-v1"), flatten=False),
     "sticky": lambda: wrappers.StickyAction(gym.make("CartPole-v1"), 0.5, (2, 4)),
     "flat": lambda: wrappers.FlattenObservation(gym.make("FrozenLake-v1")),
-    "rescaled": lambda: wrappers.RescaleAction(gym.make("Pendulum-v1", max_episode_steps=9), np.float32(-1), np.float32(1)),
+    "rescaled": lambda: wrappers.RescaleAction(
+        gym.make("Pendulum-v1", max_episode_steps=9), np.float32(-1), np.float32(1)
+    ),
     "no checker": lambda: gym.make("CartPole-v1", disable_env_checker=True),
     "with arguments": lambda: gym.make("CartPole-v1", sutton_barto_reward=True),
 }
@@ -220,7 +229,9 @@ def test_a_wrapper_may_say_what_it_remembers() -> None:
 def test_a_state_of_another_chain_is_refused() -> None:
     env = gym.make("CartPole-v1")
     env.reset(seed=0)
-    with pytest.raises(CheckpointIncompatible, match="TimeLimit < OrderEnforcing.* but this env is TimeLimit < CartPoleEnv"):
+    with pytest.raises(
+        CheckpointIncompatible, match=r"TimeLimit < OrderEnforcing.* but this env is TimeLimit < CartPoleEnv"
+    ):
         import_state(wrappers.TimeLimit(gym.make("CartPole-v1").unwrapped, 500), export_state(env))
 
 
@@ -236,3 +247,25 @@ def test_a_generator_goes_on_through_json_that_knows_only_doubles(bits: Any) -> 
 def test_an_unknown_generator_is_refused() -> None:
     with pytest.raises(CheckpointIncompatible, match="'Dice'"):
         rng_from_json({"bit_generator": "Dice"})
+
+
+def test_a_state_is_not_changed_by_what_the_env_does_next() -> None:
+    env, other = Own(), Own()
+    env.reset(seed=0)
+    here = env.memory["x"].copy()
+    state = export_state(env)
+    env.step(0)
+    import_state(other, state)
+    assert np.array_equal(other.memory["x"], here)
+    other.step(0)
+    assert np.array_equal(state["layers"][0]["own"]["x"], here)
+
+
+def test_numbers_keep_their_type() -> None:
+    env, other = (gym.make("MountainCar-v0") for _ in range(2))
+    env.reset(seed=0)
+    env.step(2)
+    import_state(other, through_json(export_state(env)))
+    kept, restored = (e.get_wrapper_attr("state") for e in (env, other))
+    assert [type(x) for x in restored] == [type(x) for x in kept]
+    assert type(restored) is type(kept) is tuple

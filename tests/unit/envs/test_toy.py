@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.data.spaces import Discrete, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.classic import Streams
+from surefoot.envs.streams import Streams
 from surefoot.envs.toy import TOYS, Bandit, ContextBandit, Corridor, Endless, Masked, Target, TimeLimit
 from surefoot.errors import ConfigError, EnvError
 

@@ -132,3 +132,15 @@ def test_on_a_read_only_disk_nothing_goes_and_marks_say_why(tmp_path):
         with pytest.raises(CheckpointError, match="Read-only file system"):
             mark(tmp_path, 1, fs=ReadOnly())
     assert sorted(os.listdir(tmp_path)) == ["000001", "000002", "latest"]
+
+
+class Interrupted(RealFs):
+    def remove_tree(self, path):
+        (path / "state.json").unlink()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_half_a_removal_leaves_nothing_under_a_checkpoint_s_name(tmp_path):
+    save(tmp_path, 1, 2)
+    prune(tmp_path, keep_last=1, fs=Interrupted())
+    assert steps(tmp_path) == [2]

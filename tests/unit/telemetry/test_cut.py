@@ -97,6 +97,16 @@ def test_a_line_that_also_covers_later_updates_is_cut(tmp_path: Path, open_recor
     assert names(tmp_path) == [("Update", 1), ("resumed", 1)]
 
 
+def test_an_episode_told_only_after_its_update_is_kept(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    recorder.update(env_steps=10, updates=1, m={})
+    recorder.episode(return_=1.0, length=5, env=0, env_steps=10, terminated=True)
+    recorder.episode(return_=1.0, length=5, env=0, env_steps=11, terminated=True)
+    recorder.close()
+    assert truncate_after(tmp_path, 1) == 1
+    assert names(tmp_path) == [("Update", 1), ("Episode", 1), ("resumed", 1)]
+
+
 def test_a_record_that_is_being_written_is_not_cut(tmp_path: Path, open_recorder: Open):
     open_recorder().event("mine")
     with pytest.raises(TelemetryError, match="one writer"):

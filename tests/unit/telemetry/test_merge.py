@@ -48,7 +48,10 @@ def test_episodes_weigh_by_their_number():
 
 def test_nothing_that_went_wrong_is_lost():
     both = merge(
-        [update(1, m={"loss": None}, nonfinite={"m.loss": "nan"}, skipped_reason="no valid steps"), update(2, m={"loss": 1.0})]
+        [
+            update(1, m={"loss": None}, nonfinite={"m.loss": "nan"}, skipped_reason="no valid steps"),
+            update(2, m={"loss": 1.0}),
+        ]
     )
     assert both.nonfinite == {"m.loss": "nan"}
     assert both.skipped_reason == "no valid steps"

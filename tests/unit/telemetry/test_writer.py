@@ -152,10 +152,10 @@ def test_too_many_episodes_are_counted_instead(tmp_path: Path, open_recorder: Op
     recorder.update(env_steps=5, updates=1, m={})
     clock.now += 1
     recorder.episode(return_=1.0, length=1, env=0, env_steps=6, terminated=False, success=True)
+    recorder.update(env_steps=6, updates=2, m={})
     kept = records(tmp_path)
-    assert [type(r) for r in kept] == [Episode, Episode, Update, Episode]
-    assert isinstance(kept[2], Update)
-    assert kept[2].episodes_dropped == 3
+    assert [type(r) for r in kept] == [Episode, Episode, Update, Episode, Update]
+    assert [r.episodes_dropped for r in kept if isinstance(r, Update)] == [3, 0]
     assert isinstance(kept[3], Episode)
     assert (kept[3].env_steps, kept[3].terminated, kept[3].success) == (6, False, True)
 
@@ -165,7 +165,12 @@ def test_an_evaluation_is_summed_up(tmp_path: Path, open_recorder: Open):
     (record,) = records(tmp_path)
     assert isinstance(record, Evaluation)
     assert (record.return_mean, record.return_std, record.return_min, record.return_max) == (2.0, 1.0, 1.0, 3.0)
-    assert (record.length_mean, record.success_rate, record.returns, record.lengths) == (15.0, 0.5, [1.0, 3.0], [10, 20])
+    assert (record.length_mean, record.success_rate, record.returns, record.lengths) == (
+        15.0,
+        0.5,
+        [1.0, 3.0],
+        [10, 20],
+    )
 
 
 def test_an_evaluation_that_diverged_says_so(tmp_path: Path, open_recorder: Open):
@@ -261,7 +266,7 @@ def test_a_mirror_sees_every_record_as_written(tmp_path: Path, open_recorder: Op
 
 def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
     synced: list[float] = []
-    monkeypatch.setattr(lines, "_sync", lambda fd: synced.append(clock.now - 1_700_000_000))  # noqa: ARG005
+    monkeypatch.setattr(lines, "_sync", lambda fd: synced.append(clock.now - 1_700_000_000))
     recorder = open_recorder(sync_seconds=5)
     for _ in range(12):
         clock.now += 1
@@ -272,13 +277,16 @@ def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: 
 def test_a_killed_writer_leaves_whole_lines(tmp_path: Path):
     child = os.fork()
     if child == 0:
-        recorder = Recorder(tmp_path, "doomed", updates_per_second=1e9)
-        for number in range(10**9):
-            recorder.update(env_steps=number, updates=number, m={"kl": 0.1, "loss": number / 7})
+        try:
+            recorder = Recorder(tmp_path, "doomed", updates_per_second=1e9)
+            for number in range(10**6):
+                recorder.update(env_steps=number, updates=number, m={"kl": 0.1, "loss": number / 7})
+        finally:
+            os._exit(1)
     file = tmp_path / "telemetry.ndjson"
     while not file.exists() or file.stat().st_size < 100_000:
         time.sleep(0.001)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     written = records(tmp_path)
     assert [r.seq for r in written] == list(range(1, len(written) + 1))

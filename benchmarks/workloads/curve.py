@@ -1,0 +1,11 @@
+"""A run's evaluations as [[env steps, mean return], …]. Prints JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from surefoot.telemetry.read import read_records
+from surefoot.telemetry.schema import Evaluation
+
+print(json.dumps([[r.env_steps, r.return_mean] for r in read_records(sys.argv[1]) if isinstance(r, Evaluation)]))

@@ -1,0 +1,181 @@
+"""Writes the pages of docs/reference that follow from the code: cli, settings, presets. A test fails on a stale one.
+
+python scripts/make_reference.py            write them
+python scripts/make_reference.py --check    exit 1 if one would change
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import json
+import sys
+import typing
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from surefoot.cli.inspect import all_knobs
+from surefoot.cli.main import VERBS
+from surefoot.learn.presets import FAMILIES, PRESETS
+from surefoot.learn.schedule import Linear, schedule_to_json
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "reference"
+WRITTEN_BY = "<!-- Written by scripts/make_reference.py; edit the code it reads, not this page. -->\n"
+CONFIGS = {
+    "PPOConfig": "How the weights move.",
+    "NetConfig": "What the policy is.",
+    "CollectConfig": "What happens to rewards on their way into a rollout.",
+}
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [columns, tuple("---" for _ in columns), *rows]
+    return "\n".join("| " + " | ".join(cell(part) for part in line) + " |" for line in lines) + "\n"
+
+
+def field_docs(owner: type) -> dict[str, str]:
+    """{field: the string that stands under it in the source}."""
+    (tree,) = ast.parse(inspect.getsource(owner)).body
+    assert isinstance(tree, ast.ClassDef)
+    docs: dict[str, str] = {}
+    for line, below in zip(tree.body, tree.body[1:], strict=False):
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and isinstance(below, ast.Expr):
+            docs[line.target.id] = ast.literal_eval(below.value)
+    return docs
+
+
+def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
+    """How a field is typed on the command line, and its default."""
+    marks = getattr(hint, "__metadata__", ())
+    named = next((mark for mark in marks if hasattr(mark, "metavar")), None)
+    if tyro.conf.Positional[str].__metadata__[0] in marks:
+        metavar = named.metavar if named and named.metavar else field.name.upper()
+        required = field.default is dataclasses.MISSING
+        return f"`{metavar}`", "required" if required else ""
+    flag = "--" + ((named.name if named and named.name else None) or field.name).replace("_", "-")
+    flags = ", ".join([flag, *((named.aliases or ()) if named else ())])
+    if field.default is False:
+        return f"`{flags}`", ""
+    value = named.metavar if named and named.metavar else field.name.upper()
+    many = " (any number of times)" if field.default == () else ""
+    default = "" if field.default is None or field.default == () else f"`{field.default}`"
+    return f"`{flags} {value}`{many}", default
+
+
+def verb_section(name: str) -> str:
+    verb = VERBS[name]
+    owner = getattr(importlib.import_module(verb.module), verb.args)
+    hints, docs = typing.get_type_hints(owner, include_extras=True), field_docs(owner)
+    rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
+    about = inspect.cleandoc(owner.__doc__ or "")
+    return f"## surefoot {name}\n\n{about}\n\n" + table(("argument", "default", "meaning"), rows)
+
+
+def cli_page() -> str:
+    codes = "0 fine · 1 a finding · 2 failed or refused · 64 the command line is wrong · 130 interrupted twice"
+    intro = (
+        "# The command line\n\n"
+        "`surefoot VERB --help` prints the same. RUN is a run's directory, or its name under `./runs` "
+        "(`$SUREFOOT_RUNS`, `--runs DIR`).\n\n"
+        f"Exit codes: {codes}.\n\n"
+    )
+    verbs = table(("verb", "what it does"), [(f"[`{name}`](#surefoot-{name})", v.help) for name, v in VERBS.items()])
+    return WRITTEN_BY + intro + verbs + "\n" + "\n".join(verb_section(name) for name in VERBS)
+
+
+def value_text(value: Any) -> str:
+    """As it is typed after `--set NAME=`."""
+    match value:
+        case None:
+            return "none"
+        case str():
+            return value
+        case tuple() | list():
+            return ",".join(str(part) for part in value)
+        case Linear(start, end):
+            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
+        case _:
+            return json.dumps(schedule_to_json(value))
+
+
+def settings_page() -> str:
+    page = (
+        "# Settings\n\n"
+        "What `--set NAME=VALUE`, `--config FILE` and the keyword arguments of `PPO` take. "
+        "`surefoot knobs [WORD…]` prints this table. The names in the last column work too; two names for one "
+        "setting in one call are an error.\n"
+    )
+    rows = all_knobs()
+    for config, about in CONFIGS.items():
+        page += f"\n## {config}\n\n{about}\n\n"
+        page += table(
+            ("setting", "default", "legal", "meaning", "also called"),
+            [
+                (
+                    f"`{row['name']}`",
+                    f"`{value_text(row['default'])}`",
+                    row["legal"],
+                    row["help"],
+                    ", ".join(f"`{alias}`" for alias in row["aliases"]),
+                )
+                for row in rows
+                if row["config"] == config
+            ],
+        )
+    return WRITTEN_BY + page
+
+
+def presets_page() -> str:
+    page = (
+        "# Presets\n\n"
+        "Settings with a name. `surefoot train ENV` and `PPO` take the first preset whose pattern fits the env's id, "
+        'and say so; `--preset NAME` or `preset="NAME"` takes another. A setting that a preset does not name keeps '
+        "its [default](settings.md). Patterns that fit no family get `default-discrete`, or `default-continuous` "
+        "where actions are real numbers.\n\n"
+    )
+    rows: list[tuple[str, ...]] = []
+    for name, preset in PRESETS.items():
+        worlds = ", ".join(f"`{pattern}`" for pattern, chosen in FAMILIES if chosen == name and pattern != "*")
+        steps = "" if preset.total_steps is None else f"{preset.total_steps:,}"
+        rows.append((f"[`{name}`](#{name})", worlds, preset.summary, steps))
+    page += table(("preset", "for", "what it is", "steps"), rows)
+    for name, preset in PRESETS.items():
+        values = {**preset.ppo, **preset.net, **preset.collect}
+        page += f"\n### {name}\n\n"
+        listed = ", ".join(f"`{key}={value_text(value)}`" for key, value in values.items())
+        page += f"{listed}\n" if listed else "Nothing but the defaults.\n"
+    return WRITTEN_BY + page
+
+
+def pages() -> dict[Path, str]:
+    """{file: what it should hold}."""
+    return {
+        PAGES / "cli.md": cli_page(),
+        PAGES / "settings.md": settings_page(),
+        PAGES / "presets.md": presets_page(),
+    }
+
+
+def main() -> int:
+    stale = [path for path, text in pages().items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv:
+        print("\n".join(f"{path.relative_to(ROOT)} is not current" for path in stale))
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages()[path])
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

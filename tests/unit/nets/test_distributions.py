@@ -1,0 +1,210 @@
+"""Each distribution against torch's own, against sums and integrals, and at the edges of float."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import distributions as td
+
+from surefoot.errors import AllActionsMasked
+from surefoot.nets.distributions import (
+    Categorical,
+    Gaussian,
+    MultiCategorical,
+    TanhGaussian,
+    log_tanh_slope,
+    mask_logits,
+    require_choice,
+)
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def chi_square(counts: np.ndarray, probs: np.ndarray) -> float:
+    expected = probs * counts.sum()
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+def test_a_categorical_says_what_torchs_says():
+    logits = noise(50, 6) * 3
+    ours, theirs = Categorical(logits), td.Categorical(logits=logits)
+    action = torch.arange(50) % 6
+    assert torch.allclose(ours.log_prob(action), theirs.log_prob(action), atol=1e-6)
+    assert torch.allclose(ours.entropy(), theirs.entropy(), atol=1e-6)
+    assert torch.equal(ours.mode(), theirs.mode)
+    assert torch.allclose(ours.params()["probs"], theirs.probs, atol=1e-6)
+
+
+def test_choices_are_drawn_as_often_as_their_probabilities_say():
+    probs = torch.tensor([0.5, 0.25, 0.15, 0.08, 0.02])
+    drawn = Categorical(probs.log().expand(100_000, 5)).sample(seeded())
+    counts = torch.bincount(drawn, minlength=5).numpy()
+    assert chi_square(counts, probs.numpy()) < 18.47  # 99.9 % of χ² with 4 degrees of freedom
+
+
+def test_a_forbidden_choice_is_never_drawn_even_if_the_network_loves_it():
+    logits = torch.tensor([0.0, 60.0, 1.0, -3.0, 60.0]).expand(100_000, 5)
+    mask = torch.tensor([True, False, True, True, False])
+    drawn = Categorical(mask_logits(logits, mask.expand_as(logits))).sample(seeded())
+    counts = torch.bincount(drawn, minlength=5).numpy()
+    assert counts[1] == counts[4] == 0
+    left = torch.tensor([0.0, 1.0, -3.0]).softmax(0).numpy()
+    assert chi_square(counts[[0, 2, 3]], left) < 13.82  # 2 degrees of freedom
+
+
+def test_a_masked_categorical_is_the_one_over_what_is_left():
+    logits, mask = noise(1, 5), torch.tensor([[True, False, True, True, False]])
+    masked, left = Categorical(mask_logits(logits, mask)), td.Categorical(logits=logits[mask])
+    assert masked.entropy().item() == pytest.approx(left.entropy().item(), abs=1e-6)
+    for ours, theirs in ((0, 0), (2, 1), (3, 2)):
+        assert masked.log_prob(torch.tensor([ours])).item() == pytest.approx(
+            left.log_prob(torch.tensor(theirs)).item(), abs=1e-6
+        )
+
+
+def test_the_mode_is_the_best_of_what_is_allowed():
+    logits, mask = torch.tensor([[5.0, 9.0, 7.0]]), torch.tensor([[True, False, True]])
+    assert Categorical(mask_logits(logits, mask)).mode().item() == 2
+
+
+def test_a_single_allowed_choice_is_certain_and_has_a_finite_gradient():
+    logits = torch.tensor([[3.0, -2.0, 8.0]], requires_grad=True)
+    dist = Categorical(mask_logits(logits, torch.tensor([[False, True, False]])))
+    log_prob, entropy = dist.log_prob(torch.tensor([1])), dist.entropy()
+    assert (log_prob.item(), entropy.item()) == (0.0, 0.0)
+    (log_prob + entropy).sum().backward()
+    assert torch.equal(logits.grad, torch.zeros(1, 3))
+
+
+def test_the_gradient_of_a_masked_entropy_is_finite_and_zero_where_forbidden():
+    logits = (noise(4, 5) * 30).requires_grad_()
+    mask = torch.tensor([[True, True, False, True, False]]).expand(4, 5)
+    Categorical(mask_logits(logits, mask)).entropy().sum().backward()
+    assert torch.isfinite(logits.grad).all()
+    assert (logits.grad[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_mask_works_in_every_float(dtype):
+    logits = torch.tensor([[1.0, 2.0, 3.0]]).to(dtype)
+    dist = Categorical(mask_logits(logits, torch.tensor([[True, True, False]])))
+    expected = torch.tensor([1.0, 2.0]).softmax(0)
+    assert torch.allclose(dist.params()["probs"][0, :2], expected, atol=1e-6)
+    assert dist.params()["probs"][0, 2].item() == 0.0
+    assert torch.isfinite(dist.log_probs).all()
+    assert torch.isfinite(dist.entropy()).all()
+
+
+def test_a_row_that_allows_nothing_is_named():
+    with pytest.raises(AllActionsMasked, match="row 2"):
+        require_choice(torch.tensor([[True, False], [False, True], [False, False]]))
+
+
+def test_several_choices_add_up():
+    logits = noise(20, 9)
+    dist = MultiCategorical(logits, (2, 3, 4))
+    parts = [td.Categorical(logits=part) for part in logits.split([2, 3, 4], dim=-1)]
+    action = torch.stack([torch.arange(20) % n for n in (2, 3, 4)], dim=-1)
+    log_prob = sum(part.log_prob(action[:, k]) for k, part in enumerate(parts))
+    assert torch.allclose(dist.log_prob(action), log_prob, atol=1e-6)
+    assert torch.allclose(dist.entropy(), sum(part.entropy() for part in parts), atol=1e-6)
+    assert torch.equal(dist.mode(), torch.stack([part.mode for part in parts], dim=-1))
+
+
+def test_several_choices_are_drawn_independently():
+    logits = torch.tensor([0.3, -0.3, 0.0, 1.0, -1.0]).expand(100_000, 5)
+    drawn = MultiCategorical(logits, (2, 3)).sample(seeded())
+    joint = torch.bincount(drawn[:, 0] * 3 + drawn[:, 1], minlength=6).numpy()
+    probs = torch.outer(logits[0, :2].softmax(0), logits[0, 2:].softmax(0)).flatten().numpy()
+    assert chi_square(joint, probs) < 20.52  # 5 degrees of freedom
+
+
+def test_a_gaussian_says_what_torchs_says():
+    mean, log_std, action = noise(30, 3), noise(3, seed=1), noise(30, 3, seed=2) * 2
+    ours, theirs = Gaussian(mean, log_std), td.Independent(td.Normal(mean, log_std.exp()), 1)
+    assert torch.allclose(ours.log_prob(action), theirs.log_prob(action), rtol=1e-5, atol=1e-5)
+    assert torch.allclose(ours.entropy(), theirs.entropy(), atol=1e-5)
+    assert torch.equal(ours.mode(), mean)
+
+
+def test_gaussian_draws_have_the_mean_and_the_spread_they_should():
+    mean, std = torch.tensor([1.0, -2.0]), torch.tensor([0.5, 3.0])
+    drawn = Gaussian(mean.expand(100_000, 2), std.log()).sample(seeded())
+    assert torch.allclose(drawn.mean(0), mean, atol=5 * 3.0 / math.sqrt(100_000))
+    assert torch.allclose(drawn.std(0), std, rtol=0.02)
+    assert abs(torch.corrcoef(drawn.T)[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize(("asked", "got"), [(100.0, 2.0), (-100.0, -20.0), (math.inf, 2.0), (-math.inf, -20.0)])
+def test_an_absurd_log_std_is_held_and_its_gradient_is_finite(asked, got):
+    mean, log_std = torch.zeros(4, 2, requires_grad=True), torch.full((2,), asked, requires_grad=True)
+    dist = Gaussian(mean, log_std)
+    action = torch.full((4, 2), 0.3)
+    expected = td.Independent(td.Normal(torch.zeros(4, 2).double(), math.exp(got)), 1)
+    assert torch.allclose(dist.log_prob(action).double(), expected.log_prob(action.double()), rtol=1e-5)
+    (dist.log_prob(action) + dist.entropy()).sum().backward()
+    assert torch.isfinite(mean.grad).all()
+    assert torch.isfinite(log_std.grad).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_a_squashed_gaussian_says_what_a_transformed_one_says(scale):
+    mean, log_std, u = noise(40, 2), torch.tensor([-0.5, 0.3]), noise(40, 2, seed=3) * 1.5
+    ours = TanhGaussian(mean, log_std, torch.full((2,), scale).log())
+    squash = [td.TanhTransform(cache_size=1), td.AffineTransform(0.0, scale)]
+    theirs = td.Independent(td.TransformedDistribution(td.Normal(mean.double(), log_std.double().exp()), squash), 1)
+    action = scale * torch.tanh(u.double())
+    assert torch.allclose(ours.log_prob(u).double(), theirs.log_prob(action), atol=1e-4)
+
+
+def test_a_squashed_density_integrates_to_one():
+    # Over the squashed action a in (-2, 2), as the world sees it.
+    a = torch.linspace(-2 + 1e-6, 2 - 1e-6, 200_001, dtype=torch.float64)
+    u = torch.atanh(a / 2).float().unsqueeze(-1)
+    dist = TanhGaussian(torch.full_like(u, 0.4), torch.tensor([-0.7]), torch.tensor([2.0]).log())
+    assert torch.trapezoid(dist.log_prob(u).double().exp(), a).item() == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("u", [-20.0, 20.0, -50.0, 50.0])
+def test_a_saturated_tanh_keeps_log_prob_and_gradient_finite(u):
+    action = torch.full((1, 1), u)
+    mean, log_std = torch.zeros(1, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    dist = TanhGaussian(mean, log_std, torch.zeros(1))
+    (dist.log_prob(action) + dist.entropy()).sum().backward()
+    assert torch.isfinite(mean.grad).all()
+    assert torch.isfinite(log_std.grad).all()
+    # 1 - tanh² u → 4 e^(-2|u|)
+    assert log_tanh_slope(action).item() == pytest.approx(math.log(4.0) - 2 * abs(u), rel=1e-5)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.7, -2.0])
+@pytest.mark.parametrize("log_std", [-3.0, -1.0, 0.0])
+def test_the_entropy_of_a_squashed_gaussian_is_the_integral(mean, log_std):
+    # H = -∫ p(u) log(p(u) / slope(u)) du on a fine grid; slope by its definition, in float64.
+    std = math.exp(log_std)
+    u = torch.linspace(mean - 9 * std, mean + 9 * std, 40_001, dtype=torch.float64)
+    log_p = td.Normal(torch.tensor(mean).double(), std).log_prob(u)
+    expected = -torch.trapezoid(log_p.exp() * (log_p - torch.log1p(-torch.tanh(u).square())), u)
+    ours = TanhGaussian(torch.tensor([[mean]]), torch.tensor([log_std]), torch.zeros(1)).entropy()
+    assert ours.item() == pytest.approx(expected.item(), abs=3e-3)
+
+
+def test_the_entropy_of_a_squashed_gaussian_is_its_mean_surprise():
+    dist = TanhGaussian(torch.full((200_000, 1), 0.5), torch.tensor([-0.5]), torch.tensor([3.0]).log())
+    surprise = -dist.log_prob(dist.sample(seeded()))
+    assert dist.entropy()[0].item() == pytest.approx(surprise.mean().item(), abs=5 * surprise.std().item() / 447)
+
+
+def test_a_squashed_mode_is_the_mean_before_the_tanh():
+    assert torch.equal(
+        TanhGaussian(torch.tensor([[0.3]]), torch.zeros(1), torch.zeros(1)).mode(), torch.tensor([[0.3]])
+    )

@@ -1,0 +1,135 @@
+"""Heads: what the world gets for a chosen action, and gSDE's noise against Monte Carlo."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import distributions as td
+
+from surefoot.data.spaces import Box, Discrete, MultiDiscrete
+from surefoot.errors import ConfigError, SpaceError
+from surefoot.nets.config import NetConfig
+from surefoot.nets.heads import GaussianHead, StateDependentHead, TanhHead, make_head
+
+UNIT = Box((2,), -1.0, 1.0)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_world_that_counts_from_five_gets_its_own_numbers():
+    head = make_head(Discrete(3, start=5), 4, NetConfig())
+    assert head.env_action(np.array([0, 2])).tolist() == [5, 7]
+
+
+def test_a_gaussian_action_is_clipped_for_the_world_and_takes_its_shape():
+    head = make_head(Box((2, 2), (-1.0, -2.0, -3.0, -4.0), (1.0, 2.0, 3.0, 4.0)), 4, NetConfig())
+    sent = head.env_action(np.array([[9.0, -9.0, 0.5, 9.0]], np.float32))
+    assert sent.tolist() == [[[1.0, -2.0], [0.5, 4.0]]]
+
+
+def test_the_log_std_starts_where_it_is_told_and_is_the_same_in_every_state():
+    head = make_head(UNIT, 4, NetConfig(log_std_init=-0.5))
+    assert isinstance(head, GaussianHead)
+    assert head.log_std.shape == (2,)
+    dist = head.distribution(torch.randn(3, 2), torch.zeros(3, 4), None)
+    assert torch.allclose(dist.params()["std"], torch.full((3, 2), math.exp(-0.5)))
+    assert head.action_std() == pytest.approx(math.exp(-0.5))
+
+
+def test_the_default_log_std_is_zero():
+    assert torch.equal(make_head(UNIT, 4, NetConfig()).log_std.detach(), torch.zeros(2))
+
+
+def test_tanh_reaches_from_bound_to_bound_with_zero_in_the_middle():
+    head = make_head(Box((2,), (-1.0, 2.0), (3.0, 6.0)), 4, NetConfig(squash=True))
+    assert np.allclose(head.env_action(np.zeros((1, 2), np.float32)), [[1.0, 4.0]])
+    assert np.allclose(head.env_action(np.full((1, 2), -50.0, np.float32)), [[-1.0, 2.0]])
+    assert np.allclose(head.env_action(np.full((1, 2), 50.0, np.float32)), [[3.0, 6.0]])
+
+
+def test_a_tanh_heads_density_counts_the_width_of_the_bounds():
+    # Uniform intuition: twice as wide, half as dense, so log 2 less per component.
+    u = torch.tensor([[0.3, -0.8]])
+    narrow = TanhHead(UNIT, log_std_init=0.0).distribution(u, u, None)
+    wide = TanhHead(Box((2,), -2.0, 2.0), log_std_init=0.0).distribution(u, u, None)
+    assert (narrow.log_prob(u) - wide.log_prob(u)).item() == pytest.approx(2 * math.log(2.0), abs=1e-5)
+
+
+def test_a_saturated_tanh_never_leaves_the_bounds_by_rounding():
+    rng = np.random.default_rng(0)
+    low = rng.uniform(-2.0, 1.0, 500)
+    box = Box((500,), tuple(low), tuple(low + rng.uniform(0.1, 3.0, 500)))
+    head = TanhHead(box, log_std_init=0.0)
+    least, most = box.bounds()
+    for u in (-50.0, 50.0):
+        sent = head.env_action(np.full((1, 500), u, np.float32))[0]
+        assert sent.dtype == np.float32
+        assert (least <= sent).all()
+        assert (sent <= most).all()
+
+
+def test_squashing_needs_bounds():
+    with pytest.raises(SpaceError, match="finite bounds"):
+        make_head(Box((2,), -1.0, math.inf), 4, NetConfig(squash=True))
+
+
+@pytest.mark.parametrize("knob", ["squash", "gsde"])
+@pytest.mark.parametrize("space", [Discrete(3), MultiDiscrete((2, 2))])
+def test_continuous_knobs_are_refused_for_discrete_actions(knob, space):
+    with pytest.raises(ConfigError, match=knob):
+        make_head(space, 4, NetConfig(**{knob: True}))
+
+
+def test_squash_and_gsde_together_are_refused():
+    with pytest.raises(ConfigError, match="choose one"):
+        make_head(UNIT, 4, NetConfig(squash=True, gsde=True))
+
+
+def test_a_mask_over_several_choices_lies_side_by_side():
+    head = make_head(MultiDiscrete((2, 3)), 4, NetConfig())
+    mask = torch.tensor([[False, True, True, False, True]]).expand(10_000, 5)
+    drawn = head.distribution(torch.zeros(10_000, 5), torch.zeros(1), mask).sample(seeded())
+    assert set(map(tuple, drawn.tolist())) == {(1, 0), (1, 2)}
+
+
+def gsde(features: int, log_std: float = 0.0) -> StateDependentHead:
+    head = make_head(UNIT, features, NetConfig(gsde=True, log_std_init=log_std))
+    assert isinstance(head, StateDependentHead)
+    return head
+
+
+def test_over_all_matrices_a_gsde_action_has_the_mean_and_variance_its_density_claims():
+    head = gsde(6, -0.7)
+    torch.nn.init.normal_(head.log_std, -0.7, 0.5, generator=seeded())
+    features, raw = torch.randn(1, 6, generator=seeded(1)).tanh(), torch.tensor([[0.4, -0.2]])
+    matrices = head.draw(200_000, seeded(2))
+    actions = head.explore(raw.expand(200_000, 2), features.expand(200_000, 6), matrices)
+    claimed = head.distribution(raw, features, None).params()
+    assert torch.allclose(actions.mean(0), raw[0], atol=0.01)
+    assert torch.allclose(actions.std(0), claimed["std"][0], rtol=0.01)
+    by_hand = (features[0].square() @ head.log_std.detach().exp().square()).sqrt()
+    assert torch.allclose(claimed["std"][0], by_hand, rtol=1e-4)
+
+
+def test_a_wide_gsde_policy_claims_the_spread_it_really_has():
+    # 256 features near ±1 with std 1 add up to a deviation of 16, more than e².
+    head, features, raw = gsde(256), torch.ones(1, 256), torch.zeros(1, 2)
+    action = torch.tensor([[10.0, -20.0]])
+    expected = td.Independent(td.Normal(raw, 16.0), 1).log_prob(action)
+    assert head.distribution(raw, features, None).log_prob(action).item() == pytest.approx(expected.item(), abs=1e-3)
+
+
+def test_gsde_does_not_pull_on_the_features_to_change_the_noise():
+    head, features = gsde(3), torch.ones(4, 3, requires_grad=True)
+    head.distribution(torch.zeros(4, 2), features, None).entropy().sum().backward()
+    assert features.grad is None
+    assert (head.log_std.grad != 0).all()
+
+
+def test_gsde_actions_are_clipped_for_the_world():
+    assert gsde(3).env_action(np.array([[3.0, -3.0]], np.float32)).tolist() == [[1.0, -1.0]]
