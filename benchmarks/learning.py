@@ -73,6 +73,11 @@ class Results:
 
     def put(self, task: Task, side: str, seed: int, score: dict[str, Any]) -> None:
         with self.lock:
+            if self.path.exists():  # another process may have written meanwhile
+                for name, sides in json.loads(self.path.read_text())["scores"].items():
+                    for other, seeds in sides.items():
+                        known = self.scores.setdefault(name, {}).setdefault(other, {})
+                        known.update({key: value for key, value in seeds.items() if key not in known})
             self.scores.setdefault(task.name, {}).setdefault(side, {})[str(seed)] = score
             self.path.parent.mkdir(exist_ok=True)
             body = {"command": "make bench-learning", "episodes": EPISODES, "scores": self.scores}
@@ -80,7 +85,9 @@ class Results:
 
 
 def last_json(command: list[str]) -> Any:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}:\n{done.stderr[-1500:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -97,9 +104,14 @@ def ours(task: Task, seed: int, keep: Path | None) -> dict[str, Any]:
     if trained.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}:\n{trained.stderr[-1500:]}")
     score = last_json([*surefoot, "eval", "run", "--runs", str(root), "--episodes", str(EPISODES), "--json"])
-    curve = json.loads(subprocess.run(
-        [sys.executable, str(HERE / "workloads/curve.py"), str(root / "run")], capture_output=True, text=True, check=True
-    ).stdout)
+    curve = json.loads(
+        subprocess.run(
+            [sys.executable, str(HERE / "workloads/curve.py"), str(root / "run")],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
     if keep is not None:
         shutil.copytree(root / "run", keep / f"{task.name}-s{seed}".replace(" ", "-"), dirs_exist_ok=True)
     shutil.rmtree(root)
@@ -108,7 +120,9 @@ def ours(task: Task, seed: int, keep: Path | None) -> dict[str, Any]:
 
 def sb3(task: Task, seed: int, python: str) -> dict[str, Any]:
     script = str(HERE / "workloads/sb3_learn.py")
-    return last_json([python, script, task.env, str(task.steps), str(seed), str(EPISODES), str(EVAL_SEED + 1000 * seed)])
+    return last_json(
+        [python, script, task.env, str(task.steps), str(seed), str(EPISODES), str(EVAL_SEED + 1000 * seed)]
+    )
 
 
 def main() -> int:
@@ -117,6 +131,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, help="seeds a task (default: 5, 3 for MuJoCo)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sb3", help="an interpreter with stable_baselines3: its defaults on the same seeds")
+    parser.add_argument("--only", choices=("surefoot", "sb3"), help="measure one side, print both")
     parser.add_argument("--out", type=Path, default=HERE / "results/learning.json")
     parser.add_argument("--keep", type=Path, help="keep the run directories here")
     parser.add_argument("--fresh", action="store_true")
@@ -127,8 +142,8 @@ def main() -> int:
     for task in tasks:
         for seed in range(args.seeds or task.seeds):
             for side in ("surefoot", *(("sb3",) if args.sb3 and task.preset is None else ())):
-                if results.get(task, side, seed) is None:
-                    work.append((task, side, seed))
+                if results.get(task, side, seed) is None and args.only in (None, side):
+                    work += [(task, side, seed)]
 
     def one(item: tuple[Task, str, int]) -> None:
         task, side, seed = item

@@ -22,7 +22,9 @@ ROOT = HERE.parent
 
 
 def run(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -38,7 +40,9 @@ def help_cpu_seconds() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", default=str(ROOT / ".venv-peers/bin/python"), help="an interpreter with stable_baselines3")
+    parser.add_argument(
+        "--peer", default=str(ROOT / ".venv-peers/bin/python"), help="an interpreter with stable_baselines3"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
@@ -46,7 +50,12 @@ def main() -> None:
     updates = str(args.updates)
     sides = {
         "surefoot, own CartPole": [sys.executable, str(HERE / "workloads/surefoot_w1.py"), "own", updates],
-        "surefoot, Gymnasium's CartPole": [sys.executable, str(HERE / "workloads/surefoot_w1.py"), "gymnasium", updates],
+        "surefoot, Gymnasium's CartPole": [
+            sys.executable,
+            str(HERE / "workloads/surefoot_w1.py"),
+            "gymnasium",
+            updates,
+        ],
     }
     if Path(args.peer).exists():
         sides["stable-baselines3"] = [args.peer, str(HERE / "workloads/sb3_w1.py"), updates]
@@ -56,10 +65,11 @@ def main() -> None:
     for number in range(args.rounds):
         for name, command in sides.items():
             rows[name].append(run(command))
-            print(f"round {number + 1}: {name}: {rows[name][-1]['steps_per_cpu_second']:,.0f} steps/CPU-s", file=sys.stderr)
-    table = {
-        name: {key: statistics.median(row[key] for row in each) for key in each[0]} for name, each in rows.items()
-    }
+            print(
+                f"round {number + 1}: {name}: {rows[name][-1]['steps_per_cpu_second']:,.0f} steps/CPU-s",
+                file=sys.stderr,
+            )
+    table = {name: {key: statistics.median(row[key] for row in each) for key in each[0]} for name, each in rows.items()}
     result = {
         "workload": "W1: CartPole-v1, 64x64 tanh, 8 envs x 128 steps, 4 epochs x 4 minibatches of 256, 1 thread",
         "command": "make bench-speed",

@@ -27,7 +27,11 @@ def main(env_id: str, steps: int, seed: int, episodes: int, eval_seed: int) -> N
             total, over = total + float(reward), terminated or truncated
         returns.append(total)
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"mean": float(np.mean(returns)), "std": float(np.std(returns)), "cpu": used.ru_utime + used.ru_stime}))
+    print(
+        json.dumps(
+            {"mean": float(np.mean(returns)), "std": float(np.std(returns)), "cpu": used.ru_utime + used.ru_stime}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -8,17 +8,23 @@ from torch import Tensor
 from surefoot.core.masked import masked_mean, masked_moments
 
 
-def standardize(advantage: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(A - mean) / (std + 1e-8) over the valid entries, and the raw std.
+def spread(x: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation over the valid entries; exactly 0 if they only differ by rounding.
 
-    Where the advantages do not vary (std < 1e-6 · max(1, |mean|)) the result is all zeros: dividing the rounding
-    noise of equal numbers by itself would give a gradient out of nothing (64 × 0.1 gives |z| up to 0.43).
-    Fewer than two valid entries do not vary either.
+    That is: std < 1e-6 · max(1, |mean|). Fewer than two valid entries do not vary either.
     """
-    mean, std = masked_moments(advantage, valid)
-    scaled = (advantage - mean) / (std + 1e-8)
-    flat = std < 1e-6 * mean.abs().clamp(min=1.0)
-    return torch.where(flat, torch.zeros_like(scaled), scaled), std
+    mean, std = masked_moments(x, valid)
+    return mean, torch.where(std < 1e-6 * mean.abs().clamp(min=1.0), torch.zeros_like(std), std)
+
+
+def standardize(advantage: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(A - mean) / (std + 1e-8) over the valid entries, and the std it was divided by.
+
+    Where the advantages do not vary the result is all zeros: dividing the rounding noise of equal numbers by itself
+    would give a gradient out of nothing (64 × 0.1 gives |z| up to 0.43).
+    """
+    mean, std = spread(advantage, valid)
+    return torch.where(std > 0, (advantage - mean) / (std + 1e-8), torch.zeros_like(advantage)), std
 
 
 def explained_variance(value: Tensor, target: Tensor, valid: Tensor | None = None) -> Tensor:

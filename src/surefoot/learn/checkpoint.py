@@ -271,8 +271,10 @@ def _check_limits(name: str, size: int, head: bytes) -> None:
         raise CheckpointError(f"{name} has {size} bytes; no more than {_LIMITS[name]} would be read back")
     if name.endswith(".safetensors"):
         header = int.from_bytes(head, "little")
-        if size < 8 or header > min(size - 8, _HEADER_LIMIT):
-            raise CheckpointError(f"{name} declares a header of {header} bytes, which its {size} bytes cannot hold")
+        if header > min(size - 8, _HEADER_LIMIT):
+            raise CheckpointError(
+                f"{name} declares a header of {header} bytes, more than its {size} bytes can hold or {_HEADER_LIMIT} allow"
+            )
 
 
 def _parse(contents: dict[str, bytes]) -> dict[str, Tree]:

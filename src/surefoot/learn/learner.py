@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot.core.batch import Batch
 from surefoot.core.divergence import effective_sample_size, k3
 from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
 from surefoot.core.masked import masked_mean, masked_moments
-from surefoot.core.moments import correlation, explained_variance, standardize
+from surefoot.core.moments import correlation, explained_variance, spread, standardize
 from surefoot.data.rollout import Rollout
 from surefoot.errors import Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
-from surefoot.learn.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors, set_learning_rate
+from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.schedule import value_at
@@ -52,8 +52,7 @@ class Learner:
         self.policy, self.config, self.total_updates = policy, config, total_updates
         self.device = torch.device(device)
         policy.to(self.device)
-        self.optimizer = make_optimizer(policy.parameters(), config)
-        self.parameters: list[nn.Parameter] = [p for g in self.optimizer.param_groups for p in g["params"]]
+        self.optimizer = Optimizer(policy.parameters(), config)
         self.generator = torch.Generator().manual_seed(config.seed)
         """Shuffles the minibatches, nothing else."""
         self.updates = 0
@@ -96,7 +95,6 @@ class Learner:
 
         lag = int(self.policy_version - rollout.policy_version[valid].min())
         sample_size = self._effective_sample_size(batch) if lag > 0 else 1.0
-        set_learning_rate(self.optimizer, knobs.lr)
         tally, stopped, bad_steps, bad_in_a_row = Tally(), False, 0, 0
         first_ratio_error = 0.0
         for epoch, minibatch in self._minibatches(batch):
@@ -113,7 +111,7 @@ class Learner:
                     break
                 continue
             bad_in_a_row = 0
-            self.optimizer.step()
+            self.optimizer.step(knobs.lr)
             tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
         rolled_back = bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK
         self._settle(before, rolled_back)
@@ -168,9 +166,9 @@ class Learner:
     def _loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
         advantage, config = minibatch.advantage, self.config
         if config.normalize_advantage == "minibatch":
-            advantage, spread = standardize(advantage, minibatch.valid)
+            advantage, std = standardize(advantage, minibatch.valid)
         else:
-            _, spread = masked_moments(advantage, minibatch.valid)
+            _, std = spread(advantage, minibatch.valid)
         losses = ppo_loss(
             self.policy.evaluate(minibatch),
             minibatch,
@@ -181,7 +179,7 @@ class Learner:
             ent_coef=knobs.ent_coef,
             kl_coef=config.kl_coef,
         )
-        return losses, spread
+        return losses, std
 
     def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
         """True once the policy has moved beyond the target KL: ends this epoch and all that follow (P18)."""
@@ -193,9 +191,9 @@ class Learner:
 
     def _gradient(self, losses: Losses) -> Tensor:
         """Back-propagate and clip over all parameters together (detail C11); the norm before clipping."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         losses.total.backward()
-        return nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm, foreach=True)
+        return self.optimizer.clip(self.config.max_grad_norm)
 
     def _fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
         """Which steps count: the valid ones whose policy is not too old; and how many were too old."""
@@ -213,10 +211,11 @@ class Learner:
 
     def _copy(self) -> tuple[list[Tensor], dict[str, Tensor]] | None:
         """Weights and optimiser memory to go back to if this update fails; None if the model is too large for it."""
-        if sum(p.numel() for p in self.parameters) > LARGEST_ROLLBACK:
+        parameters = self.optimizer.parameters
+        if sum(p.numel() for p in parameters) > LARGEST_ROLLBACK:
             return None
-        memory = {name: x.clone() for name, x in optimizer_tensors(self.optimizer).items()}
-        return [p.detach().clone() for p in self.parameters], memory
+        memory = {name: x.clone() for name, x in self.optimizer.tensors().items()}
+        return [p.detach().clone() for p in parameters], memory
 
     def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, rolled_back: bool) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
@@ -231,9 +230,9 @@ class Learner:
             )
         weights, memory = before
         with torch.no_grad():
-            for parameter, kept in zip(self.parameters, weights, strict=True):
+            for parameter, kept in zip(self.optimizer.parameters, weights, strict=True):
                 parameter.copy_(kept)
-        load_optimizer_tensors(self.optimizer, memory)
+        self.optimizer.load(memory)
         self.lr_scale *= 0.5
 
     def _skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
@@ -255,7 +254,7 @@ class Learner:
     def state(self) -> dict[str, Any]:
         """Everything but the weights: optimiser memory, counters, the shuffling generator."""
         return {
-            "optimizer": optimizer_tensors(self.optimizer),
+            "optimizer": self.optimizer.tensors(),
             "learner": {
                 "updates": self.updates,
                 "total_updates": self.total_updates,
@@ -267,7 +266,7 @@ class Learner:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state` was taken."""
-        load_optimizer_tensors(self.optimizer, {k: torch.as_tensor(x) for k, x in state["optimizer"].items()})
+        self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
         mine = state["learner"]
         self.updates, self.total_updates = mine["updates"], mine["total_updates"]
         self.lr_scale, self.rollbacks_in_a_row = mine["lr_scale"], mine["rollbacks_in_a_row"]
@@ -292,7 +291,7 @@ def _averages(tally: Tally, clip: float) -> dict[str, Any]:
         "grad_norm_max": float(table["grad_norm"].max()),
         "entropy_std": float(table["entropy"].std(correction=0)),
         "advantage_min_std": float(table["advantage_std"].min()),
-        "zero_std_minibatches": int((table["advantage_std"] < 1e-6).sum()),
+        "zero_std_minibatches": int((table["advantage_std"] == 0).sum()),
         "minibatches": len(tally.epoch),
         "epochs": tally.epochs(table),
     }

@@ -1,51 +1,111 @@
-"""The optimiser a config asks for."""
+"""The optimiser: torch's own arithmetic on slots that we hold.
+
+torch's functional optimisers do the work. Its Optimizer classes would load the compiler at their first step
+(1.3 CPU-seconds, 70 MB) and spend as long on bookkeeping as a small network spends on its gradient.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.adamw import adamw
+from torch.optim.rmsprop import rmsprop
+from torch.optim.sgd import sgd
 
 from surefoot.learn.config import PPOConfig
 
-
-def make_optimizer(parameters: Iterable[nn.Parameter], config: PPOConfig) -> torch.optim.Optimizer:
-    """Adam, AdamW, SGD or RMSprop; the learning rate is set before every update."""
-    trained = [p for p in parameters if p.requires_grad]
-    # The fused kernels take all tensors in one call: at PPO's sizes an optimiser step is call overhead.
-    match config.optimizer:
-        case "adam":
-            return torch.optim.Adam(trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True)
-        case "adamw":
-            return torch.optim.AdamW(trained, lr=1.0, eps=config.adam_eps, weight_decay=config.weight_decay, fused=True)
-        case "sgd":
-            return torch.optim.SGD(
-                trained, lr=1.0, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
-            )
-        case _:
-            assert config.optimizer == "rmsprop", config.optimizer
-            return torch.optim.RMSprop(
-                trained, lr=1.0, eps=config.adam_eps, momentum=config.momentum, weight_decay=config.weight_decay
-            )
+_SLOTS = {
+    "adam": ("exp_avg", "exp_avg_sq"),
+    "adamw": ("exp_avg", "exp_avg_sq"),
+    "sgd": ("momentum",),
+    "rmsprop": ("square_avg", "momentum"),
+}
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """The same rate for every group."""
-    for group in optimizer.param_groups:
-        group["lr"] = lr
+class Optimizer:
+    """Adam, AdamW, SGD or RMSprop over a fixed list of parameters; one learning rate for all of them."""
 
+    def __init__(self, parameters: Iterable[nn.Parameter], config: PPOConfig) -> None:
+        self.config = config
+        self.parameters = [p for p in parameters if p.requires_grad]
+        self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in _SLOTS[config.optimizer]}
+        self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """The optimiser's memory as named tensors: {"<index>.<name>": tensor}."""
-    state = optimizer.state_dict()["state"]
-    return {f"{index}/{name}": torch.as_tensor(x) for index, slots in state.items() for name, x in slots.items()}
+    def zero_grad(self) -> None:
+        """Forget the gradients; None rather than 0, so that the next backward writes instead of adding."""
+        for parameter in self.parameters:
+            parameter.grad = None
 
+    def clip(self, limit: float) -> Tensor:
+        """Scale all gradients together to a norm of at most `limit` (detail C11); the norm before that."""
+        return nn.utils.clip_grad_norm_(self.parameters, limit, foreach=True)
 
-def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-    """Put back what `optimizer_tensors` took."""
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, name = key.split("/", 1)
-        state.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    def step(self, lr: float) -> None:
+        """Move every parameter that has a gradient."""
+        used = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        params = [self.parameters[i] for i in used]
+        grads = [g for i in used if (g := self.parameters[i].grad) is not None]
+        slots = {name: [each[i] for i in used] for name, each in self.slots.items()}
+        steps, config = [self.steps[i] for i in used], self.config
+        with torch.no_grad():
+            match config.optimizer:
+                case "adam" | "adamw":
+                    (adam if config.optimizer == "adam" else adamw)(
+                        params,
+                        grads,
+                        slots["exp_avg"],
+                        slots["exp_avg_sq"],
+                        [],
+                        steps,
+                        fused=True,
+                        amsgrad=False,
+                        beta1=0.9,
+                        beta2=0.999,
+                        lr=lr,
+                        weight_decay=config.weight_decay,
+                        eps=config.adam_eps,
+                        maximize=False,
+                    )
+                case "sgd":
+                    sgd(
+                        params,
+                        grads,
+                        [*slots["momentum"]],
+                        fused=True,
+                        weight_decay=config.weight_decay,
+                        momentum=config.momentum,
+                        lr=lr,
+                        dampening=0.0,
+                        nesterov=False,
+                        maximize=False,
+                    )
+                case _:
+                    rmsprop(
+                        params,
+                        grads,
+                        slots["square_avg"],
+                        [],
+                        slots["momentum"],
+                        steps,
+                        foreach=True,
+                        lr=lr,
+                        alpha=0.99,
+                        eps=config.adam_eps,
+                        weight_decay=config.weight_decay,
+                        momentum=config.momentum,
+                        centered=False,
+                    )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of its memory as named tensors, not copied."""
+        named = {f"{name}.{i}": slot for name, each in self.slots.items() for i, slot in enumerate(each)}
+        return named | {f"step.{i}": step for i, step in enumerate(self.steps)}
+
+    @torch.no_grad()
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put back what `tensors` gave."""
+        for name, slot in self.tensors().items():
+            slot.copy_(tensors[name])

@@ -249,6 +249,8 @@ def read_model(path: Path) -> SavedModel:
 def _described_spaces(policy: Mapping[str, Any]) -> Spaces:
     """From the policy's own description, where the env's words for its spaces were not kept."""
     if policy.get("kind") != "actor_critic":
-        raise CheckpointIncompatible(f"a policy of kind {policy.get('kind')!r} says nothing of its spaces; pass env=")
+        raise CheckpointIncompatible(
+            f"a policy of kind {policy.get('kind')!r} says nothing of its spaces; save it with PPO.save"
+        )
     observation: Any = {name: space_from_json(spec) for name, spec in policy["observation"].items()}
     return Spaces(observation_to_gym(observation), action_to_gym(space_from_json(policy["action"])))

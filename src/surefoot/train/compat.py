@@ -136,12 +136,11 @@ def says_stop(answer: Any) -> bool:
 
 
 def _sb3_class(thing: Any) -> tuple[str, bool]:
-    """Name of a thing's class, and whether it comes from SB3 or looks just like one of its callbacks."""
+    """Name of a thing's class (the best known among its bases), and whether it comes from SB3."""
     kind = thing if isinstance(thing, type) else type(thing)
     modules = {base.__module__.partition(".")[0] for base in kind.__mro__}
-    foreign = bool(modules & {"stable_baselines3", "sb3_contrib", "rl_zoo3"}) or hasattr(kind, "_on_step")
     named = next((base.__name__ for base in kind.__mro__ if base.__name__ in _CALLBACKS), kind.__name__)
-    return named, foreign
+    return named, bool(modules & {"stable_baselines3", "sb3_contrib", "rl_zoo3"})
 
 
 def _refuse_other_arguments(watcher: Callable[..., Any]) -> None:

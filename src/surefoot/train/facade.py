@@ -133,7 +133,7 @@ class PPO:
 
         `callback` is a function (or a list of them) that gets the UpdateReport of each update; False ends the training.
         Schedules run over the length of this call. With reset_num_timesteps=False the counters go on and a schedule is
-        stretched over the steps so far and the new ones: learn(60), stopped, then learn(40, False) is learn(100).
+        stretched over the steps so far and the new ones: a learn(100) stopped at 60 is completed by 40 more.
         Ctrl-C lets the running update finish and returns; a second one interrupts at once.
         """
         training, watching = self._need_env("learn"), watchers(callback)

@@ -411,6 +411,19 @@ def test_a_file_of_one_tebibyte_is_refused_unread(tmp_path, name):
     assert peak < 1 << 20
 
 
+def test_a_header_that_fits_its_file_but_no_memory_is_refused_unread(tmp_path):
+    path = save_checkpoint(tmp_path, 1, PARTS)
+    (path / "weights.safetensors").write_bytes(header(1 << 29))
+    os.truncate(path / "weights.safetensors", 1 << 30)
+    files = json.loads((path / "manifest.json").read_text())["files"]
+    files["weights.safetensors"]["bytes"] = 1 << 30
+    (path / "weights.safetensors").rename(tmp_path / "large")
+    reseal(path, files=files)
+    (tmp_path / "large").rename(path / "weights.safetensors")
+    with pytest.raises(CheckpointCorrupt, match="declares a header of 536870912 bytes"):
+        load_checkpoint(path)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -433,7 +446,15 @@ def test_a_file_of_one_tebibyte_is_refused_unread(tmp_path, name):
 def test_a_sealed_manifest_that_says_nonsense_is_refused(tmp_path, changes):
     path = save_checkpoint(tmp_path, 1, {"x": {"n": 1}})
     reseal(path, **changes)
-    with pytest.raises(CheckpointCorrupt):
+    with pytest.raises(CheckpointCorrupt, match=r"manifest\.json does not say what it must|'x'"):
+        load_checkpoint(path)
+
+
+def test_a_manifest_that_was_edited_by_hand_is_reported(tmp_path):
+    path = save_checkpoint(tmp_path, 1, PARTS, meta={"exact": False})
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"exact": false', '"exact": true'))
+    with pytest.raises(CheckpointCorrupt, match=r"manifest\.json do not match its seal"):
         load_checkpoint(path)
 
 

@@ -77,16 +77,14 @@ def test_targets_are_advantages_plus_values():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.int32, np.uint8, np.bool_])
-@pytest.mark.parametrize("layout", ["plain", "strided", "fortran", "read-only"])
+@pytest.mark.parametrize("layout", ["plain", "strided", "fortran"])
 def test_any_number_in_any_layout_arrives_as_it_is(dtype, layout):
     plain = np.arange(T * N * 2).reshape(T, N, 2).astype(dtype)
     x = {
         "plain": plain,
         "strided": np.repeat(plain, 2, axis=1)[:, ::2],
         "fortran": np.asfortranarray(plain),
-        "read-only": plain.copy(),
     }[layout]
-    x.setflags(write=layout != "read-only")
     batch = prepared(a_rollout(obs={"obs": x}))
     assert batch.obs["obs"].dtype == (torch.float32 if dtype == np.float64 else torch.from_numpy(plain).dtype)
     assert np.array_equal(batch.obs["obs"].numpy().reshape(plain.shape), plain)

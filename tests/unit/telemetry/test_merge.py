@@ -26,6 +26,11 @@ def test_a_number_only_some_updates_have_is_the_mean_of_those():
     assert both.m == {"std": 2.0, "x": None}
 
 
+def test_a_shared_line_has_no_epochs():
+    both = merge([update(n, epochs=[{"approx_kl": 0.2}]) for n in (1, 2)])
+    assert both.epochs == []
+
+
 def test_times_and_counts_are_summed():
     both = merge(
         [

@@ -1,0 +1,41 @@
+"""Trains a run in a process of its own and prints a fingerprint per update; dies by SIGKILL if told to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+
+from surefoot.train.run import Run, create_run, resume_run
+from surefoot.train.rundir import RunDir
+from surefoot.train.spec import RunSpec
+from surefoot.train.verify import fingerprint
+
+
+def go_on(run: Run, last: int, kill_after: int) -> None:
+    for moment in run.moments():
+        print(moment.report.update, fingerprint(run.training.state()), moment.report.first_ratio_error, flush=True)
+        if moment.report.update == kill_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if moment.report.update == last:
+            return
+
+
+def main(directory: str, spec: str, last: str, kill_after: str) -> None:
+    import json
+
+    torch.set_num_threads(1)
+    run_dir = RunDir(Path(directory))
+    if run_dir.header.exists():
+        run, _ = resume_run(run_dir)
+    else:
+        run_dir.path.mkdir(parents=True)
+        run = create_run(run_dir, RunSpec.from_json(json.loads(spec)))
+    go_on(run, int(last), int(kill_after))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,59 @@
+"""Every example runs from start to end, as its own process and in a directory of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAID = {
+    "custom_env.py": "check_env has nothing to complain about",
+    "custom_network.py": "over 20 episodes",
+    "iterate.py": "over 20 deterministic episodes",
+    "train_and_watch.py": "pendulum.gif",
+}
+
+
+def run(name: str, where: Path, steps: int) -> str:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=where,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "SUREFOOT_RUNS": str(where / "runs"),
+            "SUREFOOT_EXAMPLE_STEPS": str(steps),
+            "SUREFOOT_DEMO_STEPS": str(steps),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_there_is_a_test_for_every_example():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAID, "demo.py"}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_example_runs_and_says_what_it_found(name: str, tmp_path: Path):
+    assert SAID[name] in run(name, tmp_path, steps=1000)
+
+
+def test_the_demo_leaves_a_page_and_a_film_and_says_where(tmp_path: Path):
+    said = run("demo.py", tmp_path, steps=600)
+    (there,) = (tmp_path / "runs").iterdir()
+    assert "<svg" in (there / "report.html").read_text()
+    assert (there / "episode.gif").read_bytes().startswith(b"GIF8")
+    assert str(there / "report.html") in said
+    assert str(there / "episode.gif") in said
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_example_fits_on_two_screens(name: str):
+    assert len((EXAMPLES / name).read_text().splitlines()) <= 60

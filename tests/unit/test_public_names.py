@@ -1,0 +1,118 @@
+"""The names at the root: documented, lazy, and light where a room is light."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+import surefoot
+
+PROMISED = [
+    "PPO",
+    "evaluate_policy",
+    "make_vec_env",
+    "check_env",
+    "PPOConfig",
+    "NetConfig",
+    "CollectConfig",
+    "RunSpec",
+    "Training",
+    "Learner",
+    "Collector",
+    "Rollout",
+    "UpdateReport",
+    "ActorCritic",
+    "train",
+    "live",
+    "make_world",
+    "SurefootError",
+    "VecNormalize",
+    "Monitor",
+    "__version__",
+]
+
+LIGHT = [
+    "surefoot.errors",
+    "surefoot.data.spaces",
+    "surefoot.data.rollout",
+    "surefoot.data.knobs",
+    "surefoot.data.kinds",
+    "surefoot.envs.api",
+    "surefoot.envs.make",
+    "surefoot.envs.check",
+    "surefoot.envs.classic",
+    "surefoot.envs.toy",
+    "surefoot.envs.register",
+    "surefoot.nets.config",
+    "surefoot.learn.config",
+    "surefoot.learn.presets",
+    "surefoot.learn.schedule",
+    "surefoot.learn.report",
+    "surefoot.learn.checkpoint",
+    "surefoot.telemetry.schema",
+    "surefoot.telemetry.read",
+    "surefoot.telemetry.writer",
+    "surefoot.telemetry.export",
+    "surefoot.telemetry.view",
+    "surefoot.train.config",
+    "surefoot.train.spec",
+    "surefoot.train.rundir",
+    "surefoot.train.moment",
+]
+
+
+def loaded_after(code: str, watched: Sequence[str]) -> str:
+    """What a fresh interpreter prints that runs `code` and then says which of `watched` it has loaded."""
+    tail = f"\nimport sys\nprint([name for name in {list(watched)!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=True)
+    return found.stdout.strip()
+
+
+def test_the_promised_names_are_the_public_ones() -> None:
+    assert sorted(surefoot.__all__) == sorted(PROMISED) == dir(surefoot)
+
+
+@pytest.mark.parametrize("name", [name for name in PROMISED if name != "__version__"])
+def test_a_public_name_is_documented(name: str) -> None:
+    value = getattr(surefoot, name)
+    assert len(inspect.getdoc(value) or "") > 20
+    for member, thing in inspect.getmembers(value, inspect.isfunction):
+        public = not member.startswith("_") and thing.__module__.startswith("surefoot")
+        assert not public or thing.__doc__ or member in ("to_json", "from_json"), f"{name}.{member} says nothing"
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert surefoot.__version__[0].isdigit()
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'DQN'"):
+        _ = surefoot.DQN
+
+
+def test_train_is_the_loop_and_still_the_room() -> None:
+    import surefoot.train.rundir
+    from surefoot import train
+
+    assert train is surefoot.train
+    assert surefoot.train.rundir.RunDir
+    assert list(train([], None)) == []
+
+
+def test_importing_surefoot_loads_neither_torch_nor_numpy_nor_gymnasium() -> None:
+    assert loaded_after("import surefoot", ("torch", "numpy", "gymnasium")) == "[]"
+
+
+def test_the_light_rooms_load_without_torch() -> None:
+    # One interpreter for all: what none of them loads together, none loads alone. The first offender is named.
+    code = f"""
+import importlib, sys
+for room in {LIGHT!r}:
+    importlib.import_module(room)
+    assert "torch" not in sys.modules, room
+"""
+    assert loaded_after(code, ("torch",)) == "[]"

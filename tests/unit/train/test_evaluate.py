@@ -1,0 +1,145 @@
+"""Playing: shares fixed beforehand, raw returns, the same again for the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.spaces import Box, Discrete
+from surefoot.envs.api import Step, View
+from surefoot.envs.classic import CLASSIC
+from surefoot.errors import ConfigError, EnvError
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.train import evaluate
+from surefoot.train.evaluate import play
+
+
+class Lengths:
+    """Stream n plays episodes of lengths[n] steps that pay 1 each; the first obs says how far it is."""
+
+    name, inexact = "Lengths", None
+    observation, action = {"obs": Box((1,))}, Discrete(2)
+
+    def __init__(self, *lengths: int, late: bool = False, success=None) -> None:
+        self.lengths, self.num_envs = np.array(lengths), len(lengths)
+        self.late, self.success = late, success
+
+    def reset(self, seed: int) -> View:
+        self.at, self.waiting = np.zeros(self.num_envs, int), np.zeros(self.num_envs, bool)
+        return self._view()
+
+    def _view(self) -> View:
+        return View(obs={"obs": self.at[:, None].astype(np.float32)})
+
+    def step(self, action: np.ndarray) -> Step:
+        ghost = self.waiting.copy()
+        self.at = np.where(ghost, 0, self.at + 1)
+        over = self.at >= self.lengths
+        if self.late:
+            self.waiting = over
+        else:
+            self.at = np.where(over, 0, self.at)
+        return Step(
+            view=self._view(),
+            reward=np.where(ghost, 77.0, 1.0),
+            terminated=over,
+            truncated=np.zeros(self.num_envs, bool),
+            valid=~ghost,
+            final_obs=self._view().obs,
+            stats={} if self.success is None else {"success": np.array(self.success, float)},
+        )
+
+
+def a_policy(**knobs) -> ActorCritic:
+    return ActorCritic(Lengths.observation, Lengths.action, NetConfig(hidden=(4,), **knobs))
+
+
+def test_short_episodes_do_not_crowd_out_long_ones():
+    # Whoever takes the first four to end sees the short stream four times and never the long one.
+    played = play(a_policy(), Lengths(1, 50), 4, seed=0)
+    assert sorted(played.lengths) == [1, 1, 50, 50]
+    assert sorted(played.returns) == [1.0, 1.0, 50.0, 50.0]
+    assert (played.mean, played.std) == (25.5, 24.5)
+
+
+@pytest.mark.parametrize(("episodes", "shares"), [(1, [1, 0, 0]), (4, [2, 1, 1]), (7, [3, 2, 2])])
+def test_shares_differ_by_at_most_one(episodes, shares):
+    played = play(a_policy(), Lengths(2, 3, 4), episodes, seed=0)
+    assert [played.lengths.count(n) for n in (2, 3, 4)] == shares
+
+
+def test_rows_that_only_reset_count_for_nothing():
+    played = play(a_policy(), Lengths(2, 5, late=True), 6, seed=0)
+    assert sorted(played.returns) == [2.0] * 3 + [5.0] * 3
+    assert sorted(played.lengths) == [2] * 3 + [5] * 3
+
+
+def test_success_is_reported_where_the_world_says():
+    assert play(a_policy(), Lengths(1, 1, success=[1, 0]), 2, seed=0).successes == [True, False]
+    assert play(a_policy(), Lengths(1), 1, seed=0).successes == [None]
+
+
+def test_a_stream_that_does_not_say_is_not_a_success():
+    assert play(a_policy(), Lengths(1, 1, success=[1, np.nan]), 2, seed=0).successes == [True, None]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_the_same_seed_plays_the_same(deterministic):
+    policy = ActorCritic({"obs": Box((4,))}, Discrete(2))
+    worlds = [CLASSIC["CartPole-v1"](4) for _ in range(3)]
+    a, b, c = (
+        play(policy, w, 8, seed=s, deterministic=deterministic) for w, s in zip(worlds, (5, 5, 6), strict=True)
+    )
+    assert a == b
+    assert a != c
+    assert play(policy, worlds[0], 8, seed=5, deterministic=deterministic) == a  # a world played before is no other
+
+
+def test_playing_changes_nothing_in_the_policy():
+    policy = a_policy(normalize_obs=True)
+    before = {name: x.clone() for name, x in policy.state_dict().items()}
+    state = torch.get_rng_state()
+    play(policy, Lengths(3), 4, seed=0, deterministic=False)
+    assert all(torch.equal(before[name], x) for name, x in policy.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+class Prefers(nn.Module):
+    """Likes choice 1 a little: 60 to 40."""
+
+    def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        n = len(obs["obs"])
+        return torch.tensor([0.4, 0.6]).log().expand(n, 2), torch.zeros(n)
+
+
+@pytest.mark.parametrize(("deterministic", "low", "high"), [(True, 200, 200), (False, 90, 150)])
+def test_a_deterministic_policy_always_takes_what_it_likes_best(deterministic, low, high):
+    taken: list[int] = []
+
+    class Watched(Lengths):
+        def step(self, action: np.ndarray) -> Step:
+            taken.extend(action.tolist())
+            return super().step(action)
+
+    policy = ActorCritic(Lengths.observation, Lengths.action, network=Prefers())
+    play(policy, Watched(200), 1, seed=0, deterministic=deterministic)
+    assert low <= sum(taken) <= high
+
+
+def test_no_episodes_are_refused():
+    with pytest.raises(ConfigError, match="episodes is 0"):
+        play(a_policy(), Lengths(1), 0, seed=0)
+
+
+def test_a_world_that_never_ends_is_named(monkeypatch):
+    monkeypatch.setattr(evaluate, "LONGEST_EPISODE", 20)
+    with pytest.raises(EnvError, match="Lengths did not end"):
+        play(a_policy(), Lengths(1_000_000), 1, seed=0)
+
+
+def test_many_episodes_are_not_taken_for_one_that_never_ends(monkeypatch):
+    monkeypatch.setattr(evaluate, "LONGEST_EPISODE", 20)
+    assert play(a_policy(), Lengths(5), 10, seed=0).lengths == [5] * 10
