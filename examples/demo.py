@@ -57,7 +57,7 @@ def main() -> None:
     run("eval", str(there), "--episodes", "100")
     run("play", str(there))
     run("report", str(there))
-    say(next_steps(there))
+    print(f"\n{next_steps(there)}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import difflib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import gymnasium as gym
@@ -116,7 +117,8 @@ def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, a
 
     def build() -> Any:
         try:
-            return gym.make(spec, max_episode_steps, disable_env_checker=True, **kwargs)
+            with _without_model_warnings(spec):
+                return gym.make(spec, max_episode_steps, disable_env_checker=True, **kwargs)
         except (gym.error.DependencyNotInstalled, ImportError) as error:
             raise EnvError(f"{name} needs a package that is not installed ({error}){_extra(spec)}") from error
         except SurefootError:
@@ -125,6 +127,21 @@ def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, a
             raise EnvError(f"{name} could not be made with {kwargs or 'its defaults'}: {error}") from error
 
     return build
+
+
+@contextmanager
+def _without_model_warnings(spec: Any) -> Iterator[None]:
+    """Keep MuJoCo from complaining of Gymnasium's own model files, N times a world, and from logging it to ./MUJOCO_LOG.TXT."""
+    if not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _spec(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,17 @@ class Knobs:
     lr: float
     clip: float
     ent_coef: float
+
+
+@dataclass(slots=True)
+class _Learned:
+    """What the gradient steps of one update came to."""
+
+    tally: Tally = field(default_factory=Tally)
+    first_ratio_error: float = 0.0
+    stopped_early: bool = False
+    bad_steps: int = 0
+    rolled_back: bool = False
 
 
 class Learner:
@@ -95,44 +106,49 @@ class Learner:
 
         lag = int(self.policy_version - rollout.policy_version[valid].min())
         sample_size = self._effective_sample_size(batch) if lag > 0 else 1.0
-        tally, stopped, bad_steps, bad_in_a_row = Tally(), False, 0, 0
-        first_ratio_error = 0.0
-        for epoch, minibatch in self._minibatches(batch):
-            losses, advantage_std = self._loss(minibatch, knobs)
-            if epoch == 0 and not tally.epoch and bad_steps == 0:
-                first_ratio_error = _ratio_error(losses.log_ratio, minibatch.valid)
-            if self._too_far(losses, minibatch.valid):
-                stopped = True
-                break
-            grad_norm = self._gradient(losses)
-            if not bool(torch.isfinite(grad_norm + losses.total)):
-                bad_steps, bad_in_a_row = bad_steps + 1, bad_in_a_row + 1
-                if bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
-                    break
-                continue
-            bad_in_a_row = 0
-            self.optimizer.step(knobs.lr)
-            tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
-        rolled_back = bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK
-        self._settle(before, rolled_back)
+        done = self._learn(batch, knobs)
+        self._settle(before, done.rolled_back)
 
         self.updates += 1
         self.policy.absorb({name: x[valid] for name, x in rollout.obs.items()})
         return UpdateReport(
-            **self._common(rollout, knobs, samples),
-            **_averages(tally, knobs.clip),
+            **self._common(knobs, samples),
+            **_averages(done.tally, knobs.clip),
             **_describe(batch, rollout, valid),
-            first_ratio_error=first_ratio_error,
+            first_ratio_error=done.first_ratio_error,
             effective_sample_size=sample_size,
-            stopped_early=stopped,
-            nonfinite_steps=bad_steps,
-            rolled_back=rolled_back,
+            stopped_early=done.stopped_early,
+            nonfinite_steps=done.bad_steps,
+            rolled_back=done.rolled_back,
             policy_lag=lag,
             action_std=self.policy.action_std(),
-            skipped_reason="every gradient step was not finite" if not tally.epoch and bad_steps else None,
+            skipped_reason="no gradient step was finite" if done.bad_steps and not done.tally.epoch else None,
             stats={**rollout.stats, **({"stale_steps": float(stale)} if stale else {})},
             seconds={"prepare": prepared - begin, "learn": time.perf_counter() - prepared},
         )
+
+    def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
+        """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
+        done, bad_in_a_row = _Learned(), 0
+        for number, (epoch, minibatch) in enumerate(self._minibatches(batch)):
+            losses, advantage_std = self._loss(minibatch, knobs)
+            if number == 0:
+                done.first_ratio_error = _ratio_error(losses.log_ratio, minibatch.valid)
+            if self._too_far(losses, minibatch.valid):
+                done.stopped_early = True
+                break
+            grad_norm = self._gradient(losses)
+            if bool(torch.isfinite(grad_norm + losses.total)):
+                self.optimizer.step(knobs.lr)
+                done.tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
+                bad_in_a_row = 0
+                continue
+            # Nothing was applied, so there is nothing to undo; but several in a row mean that the weights are bad.
+            done.bad_steps, bad_in_a_row = done.bad_steps + 1, bad_in_a_row + 1
+            if bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
+                done.rolled_back = True
+                break
+        return done
 
     def prepare(self, rollout: Rollout, valid: np.ndarray | None = None) -> Batch:
         """The batch `update` learns from: checked, with advantages, laid out for this policy."""
@@ -237,9 +253,9 @@ class Learner:
 
     def _skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
         self.updates += 1
-        return UpdateReport(**self._common(rollout, knobs, samples), skipped_reason=reason, stats=dict(rollout.stats))
+        return UpdateReport(**self._common(knobs, samples), skipped_reason=reason, stats=dict(rollout.stats))
 
-    def _common(self, rollout: Rollout, knobs: Knobs, samples: int) -> dict[str, Any]:
+    def _common(self, knobs: Knobs, samples: int) -> dict[str, Any]:
         return {
             "update": self.updates,
             "policy_version": self.policy_version,

@@ -1,4 +1,4 @@
-"""Optimisers: the right class with the right numbers, and a memory that can be put away and taken up."""
+"""Our optimiser against torch's own classes, step by step, and its memory put away and taken up."""
 
 from __future__ import annotations
 
@@ -7,67 +7,104 @@ import torch
 from torch import nn
 
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors, set_learning_rate
+from surefoot.learn.optimizer import Optimizer
 
-KINDS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
+LR = 0.01
+THEIRS = {
+    "adam": lambda p, m: torch.optim.Adam(p, lr=LR, eps=1e-5, weight_decay=0.1),
+    "adamw": lambda p, m: torch.optim.AdamW(p, lr=LR, eps=1e-5, weight_decay=0.1),
+    "sgd": lambda p, m: torch.optim.SGD(p, lr=LR, momentum=m, weight_decay=0.1),
+    "rmsprop": lambda p, m: torch.optim.RMSprop(p, lr=LR, eps=1e-5, momentum=m, weight_decay=0.1),
+}
+CASES = [("adam", 0.0), ("adamw", 0.0), ("sgd", 0.0), ("sgd", 0.7), ("rmsprop", 0.0), ("rmsprop", 0.7)]
 
 
-def config(name: str) -> PPOConfig:
-    momentum = 0.5 if name in ("sgd", "rmsprop") else 0.0
-    return PPOConfig(optimizer=name, weight_decay=0.01, momentum=momentum)
+def config(name: str, momentum: float = 0.0) -> PPOConfig:
+    return PPOConfig(optimizer=name, weight_decay=0.1, momentum=momentum)
 
 
 def parameters() -> list[nn.Parameter]:
-    torch.manual_seed(0)
-    return [nn.Parameter(torch.randn(3, 2)), nn.Parameter(torch.randn(2))]
+    generator = torch.Generator().manual_seed(0)
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((3, 2), (2,), ())]
 
 
-def step(optimizer: torch.optim.Optimizer, trained: list[nn.Parameter], seed: int) -> None:
+def set_gradients(trained: list[nn.Parameter], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for p in trained:
         p.grad = torch.randn(p.shape, generator=generator)
-    optimizer.step()
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_optimiser_is_the_one_asked_for_with_its_numbers(name):
-    group = make_optimizer(parameters(), config(name)).param_groups[0]
-    assert isinstance(make_optimizer(parameters(), config(name)), KINDS[name])
-    assert group["weight_decay"] == 0.01
-    assert group.get("eps", 1e-5) == 1e-5
-    assert group.get("momentum", 0.5) == 0.5
+@pytest.mark.parametrize(("name", "momentum"), CASES)
+def test_it_moves_every_weight_as_torchs_own_does(name, momentum):
+    mine, yours = parameters(), parameters()
+    ours, theirs = Optimizer(mine, config(name, momentum)), THEIRS[name](yours, momentum)
+    for seed in range(5):
+        set_gradients(mine, seed)
+        set_gradients(yours, seed)
+        ours.step(LR)
+        theirs.step()
+        assert all(torch.allclose(p, q, rtol=1e-6, atol=1e-7) for p, q in zip(mine, yours, strict=True))
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_weight_without_a_gradient_stays_and_its_clock_stands(name):
+    mine, yours = parameters(), parameters()
+    ours, theirs = Optimizer(mine, config(name)), THEIRS[name](yours, 0.0)
+    for seed in range(4):
+        set_gradients(mine, seed)
+        set_gradients(yours, seed)
+        if seed % 2:
+            mine[1].grad = yours[1].grad = None
+        ours.step(LR)
+        theirs.step()
+    assert all(torch.allclose(p, q, rtol=1e-6, atol=1e-7) for p, q in zip(mine, yours, strict=True))
+
+
+def test_the_rate_is_that_of_each_step():
+    (weight,) = trained = [nn.Parameter(torch.zeros(1))]
+    optimizer = Optimizer(trained, PPOConfig(optimizer="sgd"))
+    for rate in (0.5, 0.25):
+        weight.grad = torch.ones(1)
+        optimizer.step(rate)
+    assert weight.item() == -0.75
+
+
+def test_gradients_are_scaled_down_together_and_never_up():
+    a, b = trained = [nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
+    optimizer = Optimizer(trained, PPOConfig())
+    a.grad, b.grad = torch.tensor([3.0]), torch.tensor([4.0])
+    assert optimizer.clip(10.0).item() == 5.0
+    assert (a.grad.item(), b.grad.item()) == (3.0, 4.0)
+    assert optimizer.clip(1.0).item() == 5.0
+    assert (a.grad.item(), b.grad.item()) == pytest.approx((0.6, 0.8), rel=1e-5)
+
+
+def test_forgotten_gradients_are_none():
+    trained = parameters()
+    optimizer = Optimizer(trained, PPOConfig())
+    set_gradients(trained, 0)
+    optimizer.zero_grad()
+    assert all(p.grad is None for p in trained)
 
 
 def test_frozen_parameters_are_left_out():
-    free, frozen = parameters()
+    free, frozen, _ = parameters()
     frozen.requires_grad_(False)
-    optimizer = make_optimizer([free, frozen], PPOConfig())
-    assert [p is free for p in optimizer.param_groups[0]["params"]] == [True]
+    assert [p is free for p in Optimizer([free, frozen], PPOConfig()).parameters] == [True]
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_memory_put_back_goes_on_to_the_last_bit(name):
+@pytest.mark.parametrize(("name", "momentum"), CASES)
+def test_a_memory_put_back_goes_on_to_the_last_bit(name, momentum):
     one, two = parameters(), parameters()
-    first, second = make_optimizer(one, config(name)), make_optimizer(two, config(name))
-    for optimizer in (first, second):
-        set_learning_rate(optimizer, 0.01)
+    first, second = Optimizer(one, config(name, momentum)), Optimizer(two, config(name, momentum))
     for seed in range(3):
-        step(first, one, seed)
+        set_gradients(one, seed)
+        first.step(LR)
     for p, q in zip(one, two, strict=True):
         q.data.copy_(p.data)
-    load_optimizer_tensors(second, {key: x.clone() for key, x in optimizer_tensors(first).items()})
+    second.load(first.tensors())
     for seed in range(3, 6):
-        step(first, one, seed)
-        step(second, two, seed)
+        for trained, optimizer in ((one, first), (two, second)):
+            set_gradients(trained, seed)
+            optimizer.step(LR)
     assert all(torch.equal(p, q) for p, q in zip(one, two, strict=True))
-
-
-def test_an_empty_memory_forgets_everything():
-    trained = parameters()
-    optimizer = make_optimizer(trained, PPOConfig())
-    set_learning_rate(optimizer, 0.01)
-    step(optimizer, trained, 0)
-    assert optimizer_tensors(optimizer)
-    load_optimizer_tensors(optimizer, {})
-    assert optimizer_tensors(optimizer) == {}
-    assert optimizer.param_groups[0]["lr"] == 0.01
