@@ -15,7 +15,9 @@ BAR, HELD = 95.0, ("core", "data", "learn")
 def main() -> int:
     python = [sys.executable, "-m"]
     tests = ["tests/unit", "tests/property", "tests/golden"]
-    ran = subprocess.run([*python, "pytest", *tests, "-n", "2", "--cov", "--cov-branch", "--cov-report="], cwd=ROOT, check=False)
+    ran = subprocess.run(
+        [*python, "pytest", *tests, "-n", "2", "--cov", "--cov-branch", "--cov-report="], cwd=ROOT, check=False
+    )
     if ran.returncode != 0:
         return ran.returncode
     subprocess.run([*python, "coverage", "json", "-q", "-o", ".coverage.json"], cwd=ROOT, check=True)

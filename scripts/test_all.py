@@ -25,7 +25,10 @@ PARTS: list[tuple[str, list[str]]] = [
 def main() -> int:
     times: list[tuple[str, float]] = []
     for name, command in PARTS:
-        print(f"== {name}: {' '.join(Path(command[0]).name if i == 0 else part for i, part in enumerate(command))}", flush=True)
+        print(
+            f"== {name}: {' '.join(Path(command[0]).name if i == 0 else part for i, part in enumerate(command))}",
+            flush=True,
+        )
         begin = time.perf_counter()
         code = subprocess.run(command, check=False).returncode
         times.append((name, time.perf_counter() - begin))

@@ -35,7 +35,15 @@ def digits(name: str) -> dict[str, Any]:
     """Five updates: what each reported, and where every weight ended up, as mean and mean square."""
     env, net, collect = RUNS[name]
     ppo = PPOConfig(
-        steps=32, envs=4, minibatch_size=40, epochs=3, lr="lin_2e-3", ent_coef=0.01, value_clip=0.5, seed=7, device="cpu"
+        steps=32,
+        envs=4,
+        minibatch_size=40,
+        epochs=3,
+        lr="lin_2e-3",
+        ent_coef=0.01,
+        value_clip=0.5,
+        seed=7,
+        device="cpu",
     )
     spec = RunSpec(
         env=env,

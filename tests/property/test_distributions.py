@@ -83,7 +83,9 @@ finite = st.floats(-30, 30, width=32)
 
 
 @FEW
-@given(nps.arrays(np.float32, (2, 3), elements=finite), nps.arrays(np.float32, 3, elements=st.floats(-200, 200, width=32)))
+@given(
+    nps.arrays(np.float32, (2, 3), elements=finite), nps.arrays(np.float32, 3, elements=st.floats(-200, 200, width=32))
+)
 def test_a_gaussian_is_finite_whatever_its_log_std(mean, log_std):
     m, s = torch.from_numpy(mean).requires_grad_(), torch.from_numpy(log_std).requires_grad_()
     dist = Gaussian(m, s)

@@ -149,6 +149,8 @@ class ResumeArgs:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
     display: Display = "auto"
     """live dashboard, plain lines, or quiet."""
+    tensorboard: bool = False
+    """Mirror the numbers to TensorBoard, in the run's directory."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -166,7 +168,13 @@ class ResumeArgs:
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
         training = open_training(directory.path, self.env, total_steps=self.steps)
-        run, _ = resume_run(directory, total_steps=self.steps, training=training, command=["surefoot", *sys.argv[1:]])
+        run, _ = resume_run(
+            directory,
+            total_steps=self.steps,
+            training=training,
+            command=["surefoot", *sys.argv[1:]],
+            mirrors=[_tensorboard(directory.path)] if self.tensorboard else [],
+        )
         if run.training.finished:
             run.close("finished")
             print(
@@ -282,9 +290,16 @@ def brief(spec: RunSpec) -> dict[str, str]:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{kind} {part}" for kind, part in value.items())
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A knob's value in a word or two; a linear schedule as the zoo writes it."""
+    match value:
+        case {"kind": "linear", "start": start, "end": end}:
+            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
+        case {"kind": kind}:
+            return f"{kind} schedule"
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
 
 
 def print_spec(spec: RunSpec) -> None:

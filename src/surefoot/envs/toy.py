@@ -1,6 +1,6 @@
 """Worlds so small that the right answer is known: if one of these is not learned, the learner is wrong.
 
-They are tasks for `classic.Streams`; one whose answer depends on the discount says it with `value(gamma)`.
+They are tasks for `streams.Streams`; one whose answer depends on the discount says it with `value(gamma)`.
 """
 
 from __future__ import annotations

@@ -50,6 +50,15 @@ class _Learned:
     bad_steps: int = 0
     rolled_back: bool = False
 
+    @property
+    def nothing_learned(self) -> str | None:
+        """Why no gradient step was taken, or None if one was."""
+        if self.tally.epoch:
+            return None
+        if self.stopped_early:
+            return "the policy was beyond the target KL before the first step"
+        return "no gradient step was finite"
+
 
 class Learner:
     """Holds a policy, its optimiser and the position in every schedule; `update` is all it does.
@@ -69,6 +78,8 @@ class Learner:
         self.updates = 0
         self.lr_scale = 1.0
         """Halved each time an update had to be taken back."""
+        self.bad_in_a_row = 0
+        """Gradient steps that were not finite since the last good one."""
         self.rollbacks_in_a_row = 0
 
     @property
@@ -81,19 +92,23 @@ class Learner:
         """Share of the run that is over, 0 … 1."""
         return min(1.0, self.updates / self.total_updates) if self.total_updates else 0.0
 
-    def knobs(self) -> Knobs:
+    def knobs(self, progress: float | None = None) -> Knobs:
         """Learning rate, clip range and entropy coefficient as of now; they change per update, not per minibatch."""
-        config, progress, updates = self.config, self.progress, self.updates
+        config, updates = self.config, self.updates
+        progress = self.progress if progress is None else progress
         return Knobs(
             value_at(config.lr, progress=progress, updates=updates) * self.lr_scale,
             value_at(config.clip, progress=progress, updates=updates),
             value_at(config.ent_coef, progress=progress, updates=updates),
         )
 
-    def update(self, rollout: Rollout) -> UpdateReport:
-        """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be."""
+    def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
+        """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be.
+
+        `progress` (0 … 1) is where schedules stand; by default it follows from the updates made and `total_updates`.
+        """
         begin = time.perf_counter()
-        config, knobs = self.config, self.knobs()
+        config, knobs = self.config, self.knobs(progress)
         valid, stale = self._fresh(rollout)
         samples = int(valid.sum())
         if samples < config.min_samples:
@@ -122,17 +137,20 @@ class Learner:
             rolled_back=done.rolled_back,
             policy_lag=lag,
             action_std=self.policy.action_std(),
-            skipped_reason="no gradient step was finite" if done.bad_steps and not done.tally.epoch else None,
+            skipped_reason=done.nothing_learned,
             stats={**rollout.stats, **({"stale_steps": float(stale)} if stale else {})},
             seconds={"prepare": prepared - begin, "learn": time.perf_counter() - prepared},
         )
 
     def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
         """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
-        done, bad_in_a_row = _Learned(), 0
-        for number, (epoch, minibatch) in enumerate(self._minibatches(batch)):
+        done, first = _Learned(), True
+        for epoch, minibatch in self._minibatches(batch):
+            if minibatch.valid is not None and not bool(minibatch.valid.any()):
+                continue  # streams in which nothing happened
             losses, advantage_std = self._loss(minibatch, knobs)
-            if number == 0:
+            if first:
+                first = False
                 done.first_ratio_error = _ratio_error(losses.log_ratio, minibatch.valid)
             if self._too_far(losses, minibatch.valid):
                 done.stopped_early = True
@@ -141,11 +159,11 @@ class Learner:
             if bool(torch.isfinite(grad_norm + losses.total)):
                 self.optimizer.step(knobs.lr)
                 done.tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
-                bad_in_a_row = 0
+                self.bad_in_a_row = self.rollbacks_in_a_row = 0
                 continue
             # Nothing was applied, so there is nothing to undo; but several in a row mean that the weights are bad.
-            done.bad_steps, bad_in_a_row = done.bad_steps + 1, bad_in_a_row + 1
-            if bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
+            done.bad_steps, self.bad_in_a_row = done.bad_steps + 1, self.bad_in_a_row + 1
+            if self.bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
                 done.rolled_back = True
                 break
         return done
@@ -154,7 +172,8 @@ class Learner:
         """The batch `update` learns from: checked, with advantages, laid out for this policy."""
         valid = rollout.valid if valid is None else valid
         refuse_bad_numbers(rollout, valid)
-        refuse_bad_masks(rollout, valid)
+        if rollout.action_mask is not None:
+            refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
         config = self.config
         return to_batch(
             rollout,
@@ -236,9 +255,8 @@ class Learner:
     def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, rolled_back: bool) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
         if not rolled_back:
-            self.rollbacks_in_a_row = 0
             return
-        self.rollbacks_in_a_row += 1
+        self.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
         if before is None or self.rollbacks_in_a_row > 1:
             raise Diverged(
                 f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or without "
@@ -270,11 +288,12 @@ class Learner:
     def state(self) -> dict[str, Any]:
         """Everything but the weights: optimiser memory, counters, the shuffling generator."""
         return {
-            "optimizer": self.optimizer.tensors(),
+            "optimizer": {name: x.clone() for name, x in self.optimizer.tensors().items()},
             "learner": {
                 "updates": self.updates,
                 "total_updates": self.total_updates,
                 "lr_scale": self.lr_scale,
+                "bad_in_a_row": self.bad_in_a_row,
                 "rollbacks_in_a_row": self.rollbacks_in_a_row,
                 "generator": self.generator.get_state(),
             },
@@ -285,7 +304,8 @@ class Learner:
         self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
         mine = state["learner"]
         self.updates, self.total_updates = mine["updates"], mine["total_updates"]
-        self.lr_scale, self.rollbacks_in_a_row = mine["lr_scale"], mine["rollbacks_in_a_row"]
+        self.lr_scale, self.bad_in_a_row = mine["lr_scale"], mine["bad_in_a_row"]
+        self.rollbacks_in_a_row = mine["rollbacks_in_a_row"]
         self.generator.set_state(torch.as_tensor(mine["generator"]))
 
 

@@ -15,6 +15,7 @@ from torch.optim.adamw import adamw
 from torch.optim.rmsprop import rmsprop
 from torch.optim.sgd import sgd
 
+from surefoot.errors import CheckpointIncompatible
 from surefoot.learn.config import PPOConfig
 
 _SLOTS = {
@@ -107,5 +108,11 @@ class Optimizer:
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put back what `tensors` gave."""
-        for name, slot in self.tensors().items():
+        own = self.tensors()
+        if set(own) != set(tensors) or any(own[name].shape != tensors[name].shape for name in own):
+            raise CheckpointIncompatible(
+                f"the saved optimiser is not {self.config.optimizer} over these {len(self.parameters)} parameters; "
+                "use the optimizer and the network it was saved with"
+            )
+        for name, slot in own.items():
             slot.copy_(tensors[name])

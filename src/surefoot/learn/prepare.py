@@ -35,7 +35,7 @@ def to_batch(
     )
     batch = Batch(
         obs={name: load(x) for name, x in rollout.obs.items()},
-        action=load(rollout.action),
+        action=load(_action(rollout.action)),
         log_prob=load(rollout.log_prob),
         value=value,
         advantage=advantage,
@@ -69,6 +69,11 @@ def _one_row(batch: Batch) -> Batch:
     )
 
 
+def _action(array: np.ndarray) -> np.ndarray:
+    """Choices as int64, which is what torch gathers by; anything else as it is."""
+    return array.astype(np.int64) if np.issubdtype(array.dtype, np.integer) else array
+
+
 class _Loader:
     """Numpy to tensor, cast once at this boundary: float64 becomes float32, everything else stays as it is."""
 
@@ -91,14 +96,19 @@ def refuse_bad_numbers(rollout: Rollout, valid: np.ndarray) -> None:
     if np.issubdtype(rollout.action.dtype, np.floating):
         read["action"] = rollout.action
     for name, array in read.items():
-        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+        if np.issubdtype(array.dtype, np.floating) and not _fits(array).all():
             _name_first(name, array, valid)
-    if not np.isfinite(rollout.next_value).all():
+    if not _fits(rollout.next_value).all():
         _name_first("next_value", rollout.next_value, valid & ~rollout.terminated)
 
 
+def _fits(array: np.ndarray) -> np.ndarray:
+    """True where a number is finite, and still is in float32."""
+    return np.abs(array) <= np.finfo(np.float32).max if array.dtype == np.float64 else np.isfinite(array)
+
+
 def _name_first(name: str, array: np.ndarray, valid: np.ndarray) -> None:
-    bad = ~np.isfinite(array.reshape(*array.shape[:2], -1)).all(axis=2) & valid
+    bad = ~_fits(array.reshape(*array.shape[:2], -1)).all(axis=2) & valid
     if bad.any():
         step, stream = (int(i) for i in np.argwhere(bad)[0])
         raise NonFiniteValue(
@@ -107,21 +117,23 @@ def _name_first(name: str, array: np.ndarray, valid: np.ndarray) -> None:
         )
 
 
-def refuse_bad_masks(rollout: Rollout, valid: np.ndarray) -> None:
-    """Raise if a row allows nothing, or if a stored action is one that its mask forbids."""
-    mask = rollout.action_mask
-    if mask is None:
-        return
-    closed = ~mask.any(axis=-1) & valid
-    if closed.any():
-        step, stream = (int(i) for i in np.argwhere(closed)[0])
-        raise AllActionsMasked(f"the action mask allows nothing at step {step} of stream {stream}")
-    if rollout.action.ndim != 2:
-        return  # several choices at once: their masks lie side by side and are checked by the head that splits them
-    allowed = np.take_along_axis(mask, rollout.action[..., None].astype(np.int64), axis=-1)[..., 0]
-    if not (allowed | ~valid).all():
-        step, stream = (int(i) for i in np.argwhere(~allowed & valid)[0])
-        raise IllegalAction(
-            f"action {int(rollout.action[step, stream])} at step {step} of stream {stream} is forbidden by its own mask; "
-            "the mask stored with a step must be the one it was chosen under"
-        )
+def refuse_bad_masks(mask: np.ndarray, action: np.ndarray, valid: np.ndarray, choices: tuple[int, ...]) -> None:
+    """Raise if a choice is left with nothing, or if a stored one is forbidden by the mask it was stored with.
+
+    `choices` says how many options each choice has; their masks lie side by side in `mask`.
+    """
+    chosen = action[..., None] if action.ndim == 2 else action
+    begin = 0
+    for k, options in enumerate(choices):
+        part, begin = mask[..., begin : begin + options], begin + options
+        closed = ~part.any(axis=-1) & valid
+        if closed.any():
+            step, stream = (int(i) for i in np.argwhere(closed)[0])
+            raise AllActionsMasked(f"the action mask allows nothing at step {step} of stream {stream}")
+        allowed = np.take_along_axis(part, chosen[..., k, None].astype(np.int64), axis=-1)[..., 0]
+        if not (allowed | ~valid).all():
+            step, stream = (int(i) for i in np.argwhere(~allowed & valid)[0])
+            raise IllegalAction(
+                f"action {int(chosen[step, stream, k])} at step {step} of stream {stream} is forbidden by its own mask; "
+                "the mask stored with a step must be the one it was chosen under"
+            )

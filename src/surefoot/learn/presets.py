@@ -184,10 +184,9 @@ _TUNED = (
     ),
     Preset(
         name="mountain-car-continuous",
-        summary="MountainCarContinuous: smooth, small noise and a very long horizon.",
-        ppo={"envs": 4, "steps": 16, "minibatch_size": 64, "epochs": 10, "gamma": 0.9999, "lam": 0.9, "clip": 0.1}
-        | {"lr": 3e-4, "ent_coef": 0.00429, "vf_coef": 0.19, "max_grad_norm": 5.0},
-        net={"gsde": True, "log_std_init": -3.29, "ortho_init": False} | _NORMALIZED,
+        summary="MountainCarContinuous: noise that is kept for a whole rollout finds the hill, a long horizon keeps it.",
+        ppo={"envs": 8, "steps": 256, "minibatch_size": 128, "epochs": 10, "gamma": 0.999, "lr": Linear(1e-3)},
+        net={"gsde": True, "log_std_init": -1.5} | _NORMALIZED,
         collect=_SCALED,
         total_steps=100_000,
     ),

@@ -44,6 +44,11 @@ class ActorCritic(nn.Module):
         self.own_module = torso is not None or network is not None
         if torso is not None and network is not None:
             raise ConfigError("torso and network were both given; a whole network needs no torso: give one of them")
+        if self.own_module and self.config.normalize_obs:
+            raise ConfigError(
+                "normalize_obs=True standardises for the standard torso only; put surefoot.nets.normalizer.Normalizer "
+                "into your own module, or leave normalize_obs False"
+            )
         # Modules draw their first weights from torch's global generator: lend it to them, seeded, and put it back.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -60,7 +65,7 @@ class ActorCritic(nn.Module):
     def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Choose for N streams; with gSDE the exploration matrix comes in and goes out through the context."""
         if seen.action_mask is not None:
-            require_choice(seen.action_mask)
+            require_choice(seen.action_mask, self.head.choices())
         raw, value, features = self.network(seen.obs)
         dist = self.head.distribution(raw, features, seen.action_mask)
         context = seen.context
@@ -114,6 +119,10 @@ class ActorCritic(nn.Module):
     def action_std(self) -> float | None:
         """Mean standard deviation, for Gaussian heads."""
         return self.head.action_std()
+
+    def choices(self) -> tuple[int, ...]:
+        """How many options each discrete choice has."""
+        return self.head.choices()
 
     def describe(self) -> dict[str, Any]:
         """Spaces and config: enough for `policy_from_description`, unless a module of the user's own is inside."""

@@ -40,15 +40,20 @@ def mask_logits(logits: Tensor, mask: Tensor) -> Tensor:
     Finite, not -inf: the entropy's p · log p of a forbidden choice must be 0, not NaN. The floor is the dtype's own,
     halved, so that bf16 and fp16 do not overflow and a later subtraction stays finite.
     """
-    return logits.masked_fill(~mask, torch.finfo(logits.dtype).min / 2)
+    floor = max(torch.finfo(logits.dtype).min, torch.finfo(torch.float32).min)
+    return logits.masked_fill(~mask, floor / 2)
 
 
-def require_choice(mask: Tensor) -> None:
-    """Raise if some row allows nothing: a softmax over forbidden choices would quietly pick one of them."""
-    open_rows = mask.any(dim=-1)
-    if not bool(open_rows.all()):
-        row = int((~open_rows).nonzero()[0, 0])
-        raise AllActionsMasked(f"row {row} of the action mask allows nothing; at least one action must be True")
+def require_choice(mask: Tensor, choices: tuple[int, ...] = ()) -> None:
+    """Raise if some row leaves a choice with nothing: a softmax over forbidden options would quietly pick one of them.
+
+    `choices` says how many options each choice has, if there are several side by side.
+    """
+    for part in mask.split(list(choices), dim=-1) if choices else (mask,):
+        open_rows = part.any(dim=-1)
+        if not bool(open_rows.all()):
+            row = int((~open_rows).nonzero()[0, 0])
+            raise AllActionsMasked(f"row {row} of the action mask allows nothing; at least one action must be True")
 
 
 class Categorical:
@@ -107,9 +112,9 @@ class Gaussian:
 
     __slots__ = ("log_std", "mean", "std")
 
-    def __init__(self, mean: Tensor, log_std: Tensor) -> None:
+    def __init__(self, mean: Tensor, log_std: Tensor, *, highest: float = LOG_STD_RANGE[1]) -> None:
         self.mean = mean
-        self.log_std = log_std.clamp(*LOG_STD_RANGE)
+        self.log_std = log_std.clamp(LOG_STD_RANGE[0], highest)
         self.std = self.log_std.exp()
 
     def sample(self, generator: torch.Generator) -> Tensor:

@@ -34,6 +34,8 @@ class Head(Protocol):
 
     def action_std(self) -> float | None: ...
 
+    def choices(self) -> tuple[int, ...]: ...
+
 
 class DiscreteHead(nn.Module):
     """One of n; the world counts from `start`."""
@@ -47,6 +49,9 @@ class DiscreteHead(nn.Module):
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
         return action if self.start == 0 else action + self.start
+
+    def choices(self) -> tuple[int, ...]:
+        return (self.outputs,)
 
     def action_std(self) -> float | None:
         return None
@@ -64,6 +69,9 @@ class MultiDiscreteHead(nn.Module):
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
         return action
+
+    def choices(self) -> tuple[int, ...]:
+        return self.nvec
 
     def action_std(self) -> float | None:
         return None
@@ -87,6 +95,9 @@ class GaussianHead(nn.Module):
     def action_std(self) -> float | None:
         return float(self.log_std.detach().clamp(*LOG_STD_RANGE).exp().mean())
 
+    def choices(self) -> tuple[int, ...]:
+        return ()
+
 
 class TanhHead(GaussianHead):
     """A normal squashed into the bounds, so that no probability lies outside them."""
@@ -105,7 +116,8 @@ class TanhHead(GaussianHead):
         return TanhGaussian(raw, self.log_std, self.log_scale)
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
-        return self.middle + self.half_width * np.tanh(action.reshape(len(action), *self.shape))
+        squashed = self.middle + self.half_width * np.tanh(action.reshape(len(action), *self.shape))
+        return np.clip(squashed, self.low, self.high)  # rounding may step over the bound
 
 
 class StateDependentHead(nn.Module):
@@ -123,7 +135,8 @@ class StateDependentHead(nn.Module):
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Gaussian:
         variance = features.detach().square() @ self._std().square()
-        return Gaussian(raw, 0.5 * (variance + 1e-6).log())
+        # The sum over many features may well be larger than any one std may be.
+        return Gaussian(raw, 0.5 * (variance + 1e-6).log(), highest=20.0)
 
     def draw(self, streams: int, generator: torch.Generator) -> Tensor:
         """[streams, F, A] fresh exploration matrices."""
@@ -139,6 +152,9 @@ class StateDependentHead(nn.Module):
 
     def action_std(self) -> float | None:
         return float(self._std().detach().mean())
+
+    def choices(self) -> tuple[int, ...]:
+        return ()
 
     def _std(self) -> Tensor:
         return self.log_std.clamp(*LOG_STD_RANGE).exp()

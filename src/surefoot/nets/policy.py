@@ -77,6 +77,10 @@ class Policy(Protocol):
         """Mean standard deviation of the actions if the policy has one, for the report."""
         ...
 
+    def choices(self) -> tuple[int, ...]:
+        """How many options each choice has, as masks lie side by side; () for continuous actions."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """JSON from which the same architecture can be built again."""
         ...

@@ -18,6 +18,8 @@ from surefoot.train.config import CollectConfig
 from surefoot.train.episodes import EpisodeLog
 from surefoot.train.reward import OutlierWatch, RewardScaler
 
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
 
 @dataclass(slots=True)
 class _Tape:
@@ -36,7 +38,8 @@ class _Tape:
     cut: list[tuple[int, np.ndarray, np.ndarray]] = field(default_factory=list[tuple[int, np.ndarray, np.ndarray]])
     """(step, which streams were cut short, what their last observations were worth)."""
     dropped: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    """(first step, last step, stream) of episodes that must not be learned from."""
+    """(first step, last step, stream) of what must not be learned from."""
+    dropped_episodes: int = 0
 
 
 class Collector:
@@ -86,6 +89,7 @@ class Collector:
             before = time.perf_counter()
             step = self.world.step(action)
             in_world += time.perf_counter() - before
+            self.env_steps += int(np.count_nonzero(step.valid))
             tape.obs.append(self.view.obs)
             if self.view.action_mask is not None:
                 tape.mask.append(self.view.action_mask)
@@ -119,13 +123,12 @@ class Collector:
 
     def _rollout(self, tape: _Tape, policy_version: int, walked_in: Arrays) -> Rollout:
         reward, valid = np.stack(tape.reward), np.stack(tape.valid)
-        self.env_steps += int(valid.sum())
         terminated, truncated = np.stack(tape.terminated), np.stack(tape.truncated)
         for first, last, stream in tape.dropped:
             valid[first : last + 1, stream] = False
         reward, stats = self._rewards(reward, terminated | truncated, valid)
         if tape.dropped:
-            stats["dropped_episodes"] = float(len(tape.dropped))
+            stats["dropped_episodes"] = float(tape.dropped_episodes)
         value = torch.stack(tape.value)
         ahead = self.policy.value(self._seen(self.view))
         next_value = torch.cat([value[1:], ahead.unsqueeze(0)]).cpu().numpy()
@@ -187,31 +190,33 @@ class Collector:
         bad = _bad_streams(step)
         if bad is None and not self.quarantined.any():
             return step
-        bad = np.zeros(self.world.num_envs, dtype=bool) if bad is None else bad
-        fresh = bad & ~self.quarantined
+        now, ahead = bad or (np.zeros_like(step.valid), np.zeros_like(step.valid))
+        fresh = (now & ~self.quarantined) | ahead
         if fresh.any() and self.config.nonfinite == "raise":
             stream = int(np.flatnonzero(fresh)[0])
-            seen = {name: x[stream].tolist() for name, x in (step.final_obs or step.view.obs).items()}
             raise NonFiniteValue(
                 f"{self.world.name} answered with a number that is not finite in stream {stream} at step "
-                f"{int(self.episodes.lengths[stream]) + 1} of its episode: reward {step.reward[stream]}, observation {seen}. "
+                f"{int(self.episodes.lengths[stream]) + 1} of its episode: {_shown(step, stream)}. "
                 "Mend the world, or set nonfinite='drop_episode' to leave such episodes out"
             )
-        return self._drop(step, t, tape, episode_from, bad)
+        tape.dropped_episodes += int(fresh.sum())
+        return self._drop(step, t, tape, episode_from, now, ahead)
 
-    def _drop(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray, bad: np.ndarray) -> Step:
-        out = bad | self.quarantined
+    def _drop(
+        self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray, now: np.ndarray, ahead: np.ndarray
+    ) -> Step:
+        """The step without the streams whose episode went bad (`now`), nor those whose next one begins bad (`ahead`)."""
+        out = now | self.quarantined
         for stream in np.flatnonzero(out):
             tape.dropped.append((int(episode_from[stream]), t, int(stream)))
             self.episodes.forget(int(stream))
-        ended = step.terminated | step.truncated
-        view, final = _cleaned(step.view), step.final_obs
-        restart = out & ~ended
-        if restart.any():
-            fresh = self.world.reset_streams(restart)
-            if fresh is not None:
-                view, ended = fresh, ended | restart
-        self.quarantined = out & ~ended
+        over = step.terminated | step.truncated | ~step.valid
+        view, final, restart = _cleaned(step.view), step.final_obs, (out & ~over) | ahead
+        fresh = self.world.reset_streams(restart) if restart.any() else None
+        if fresh is not None:
+            self._check_view(fresh)
+            view, restart = fresh, np.zeros_like(restart)
+        self.quarantined = restart
         if final is not None:
             final = {name: np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for name, x in final.items()}
         return Step(
@@ -229,9 +234,9 @@ class Collector:
         return {
             "world": self.world.state(),
             "generator": self.generator.get_state(),
-            "start": self.start,
-            "context": dict(self.context),
-            "quarantined": self.quarantined,
+            "start": self.start.copy(),
+            "context": {name: x.clone() for name, x in self.context.items()},
+            "quarantined": self.quarantined.copy(),
             "episodes": self.episodes.state(),
             "scaler": self.scaler.state(),
             "outliers": self.outliers.state(),
@@ -257,20 +262,35 @@ class Collector:
         self.env_steps = state["env_steps"]
 
 
-def _bad_streams(step: Step) -> np.ndarray | None:
-    """[N] True where a stream's answer holds NaN or infinity; None if all is well, which is the cheap case."""
-    parts = [step.reward, *step.view.obs.values()]
-    if step.final_obs is not None:
-        parts += list(step.final_obs.values())
-    if all(np.isfinite(x).all() for x in parts):
+def _bad_streams(step: Step) -> tuple[np.ndarray, np.ndarray] | None:
+    """([N] this episode, [N] the next one): where a stream's answer holds a number that is not finite.
+
+    None if all is well, which is the cheap case. A reward that float32 cannot hold is not finite either.
+    """
+    rewards = np.abs(step.reward) <= _FLOAT32_MAX
+    parts = [*step.view.obs.values(), *(step.final_obs or {}).values()]
+    if rewards.all() and all(np.isfinite(x).all() for x in parts):
         return None
-    bad = ~np.isfinite(step.reward)
     ended = step.terminated | step.truncated
-    for x in step.view.obs.values():
-        bad |= ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
-    for x in (step.final_obs or {}).values():
-        bad |= ended & ~np.isfinite(x.reshape(len(x), -1)).all(axis=1)
-    return bad if bad.any() else None
+    over = ended | ~step.valid
+    shown = _bad_rows(step.view.obs)
+    now = ~rewards | (shown & ~over)
+    if step.final_obs is not None:
+        now |= ended & _bad_rows(step.final_obs)
+    ahead = shown & over
+    return (now, ahead) if (now | ahead).any() else None
+
+
+def _bad_rows(obs: Arrays) -> np.ndarray:
+    return np.any([~np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in obs.values()], axis=0)
+
+
+def _shown(step: Step, stream: int) -> str:
+    """What a stream answered, for an error message: the observations that are not finite, else the one it shows."""
+    seen = {name: x[stream] for name, x in step.view.obs.items()}
+    last = {name: x[stream] for name, x in (step.final_obs or {}).items()}
+    bad = {name: x for each in (seen, last) for name, x in each.items() if not np.isfinite(x).all()}
+    return f"reward {step.reward[stream]}, observation { {name: x.tolist() for name, x in (bad or seen).items()} }"
 
 
 def _cleaned(view: View) -> View:

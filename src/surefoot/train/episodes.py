@@ -80,8 +80,8 @@ class EpisodeLog:
     def state(self) -> dict[str, Any]:
         """Everything that moves."""
         return {
-            "returns": self.returns,
-            "lengths": self.lengths,
+            "returns": self.returns.copy(),
+            "lengths": self.lengths.copy(),
             "finished": self.finished,
             "recent": [list(entry) for entry in self._recent],
         }

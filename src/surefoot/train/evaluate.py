@@ -59,9 +59,7 @@ def play(
     start = np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
     played = Played([], [], [])
-    for _ in range(LONGEST_EPISODE):
-        if not quota.any():
-            return played
+    while quota.any():
         seen = Seen(
             obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
             action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
@@ -83,4 +81,8 @@ def play(
                 success = success_of(step, int(stream))
                 played.successes.append(None if success is None else bool(success))
             returns[stream], lengths[stream] = 0.0, 0
-    raise EnvError(f"{world.name} did not end its episodes within {LONGEST_EPISODE:,} steps; give it a time limit")
+        if lengths.max() >= LONGEST_EPISODE:
+            raise EnvError(
+                f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; give it a time limit"
+            )
+    return played

@@ -42,7 +42,7 @@ class RewardScaler:
 
     def state(self) -> dict[str, Any]:
         """Everything that moves."""
-        return {"running": self.running, "mean": self.mean, "var": self.var, "count": self.count}
+        return {"running": self.running.copy(), "mean": self.mean, "var": self.var, "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state` was taken."""
@@ -51,7 +51,11 @@ class RewardScaler:
 
 
 class OutlierWatch:
-    """Counts rewards further than 20 running standard deviations from the running mean; changes nothing."""
+    """Counts rewards further than 20 running standard deviations from the running mean; changes nothing.
+
+    An outlier widens the scale by as much as a reward at the limit would: one mistake is told from all that follows,
+    a reward that keeps coming soon is the task.
+    """
 
     LIMIT = 20.0
 
@@ -59,19 +63,23 @@ class OutlierWatch:
         self.mean, self.squares, self.count = 0.0, 0.0, 0
 
     def count_in(self, reward: np.ndarray) -> int:
-        """How many of these ([M]) stand out from all that came before; the first hundred only set the scale."""
-        outliers = np.zeros(len(reward), dtype=bool)
-        if self.count >= 100:
-            spread = max(np.sqrt(self.squares / self.count), 1e-8 * max(1.0, abs(self.mean)))
-            outliers = np.abs(reward - self.mean) > self.LIMIT * spread
-        usual = reward[~outliers]
-        if len(usual):
-            total = self.count + len(usual)
-            delta = float(usual.mean()) - self.mean
-            self.squares += float(usual.var()) * len(usual) + delta * delta * self.count * len(usual) / total
-            self.mean += delta * len(usual) / total
-            self.count = total
-        return int(outliers.sum())
+        """How many of these ([M]) stand out from all that came before.
+
+        The first hundred only set the scale, and as long as all rewards were equal there is none.
+        """
+        if len(reward) == 0:
+            return 0
+        outliers = 0
+        if self.count >= 100 and self.squares > 0.0:
+            limit = self.LIMIT * np.sqrt(self.squares / self.count)
+            outliers = int((np.abs(reward - self.mean) > limit).sum())
+            reward = np.clip(reward, self.mean - limit, self.mean + limit)
+        total = self.count + len(reward)
+        delta = float(reward.mean()) - self.mean
+        self.squares += float(reward.var()) * len(reward) + delta * delta * self.count * len(reward) / total
+        self.mean += delta * len(reward) / total
+        self.count = total
+        return outliers
 
     def state(self) -> dict[str, Any]:
         """Everything that moves."""

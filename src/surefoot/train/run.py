@@ -218,7 +218,6 @@ def resume_run(
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
         if total_steps is not None:
-            training.learner.total_updates = spec.total_updates
             _write_header(directory, spec, command)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:

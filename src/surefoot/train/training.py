@@ -68,8 +68,10 @@ class Training:
 
     def update(self) -> UpdateReport:
         """Collect one rollout and learn from it."""
-        report = self.learner.update(self.collector.collect(self.learner.policy_version))
-        return timed(report, self.collector)
+        # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
+        progress = min(1.0, self.env_steps / self.spec.total_steps)
+        rollout = self.collector.collect(self.learner.policy_version)
+        return timed(self.learner.update(rollout, progress=progress), self.collector)
 
     def __iter__(self) -> Training:
         return self
@@ -81,7 +83,7 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """The parts of a checkpoint."""
-        weights = {name: x.detach() for name, x in self.policy.state_dict().items()}
+        weights = {name: x.detach().clone() for name, x in self.policy.state_dict().items()}
         return {
             "weights": weights,
             **self.learner.state(),

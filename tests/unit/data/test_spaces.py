@@ -37,7 +37,8 @@ def test_bounds_are_spread_over_the_shape():
 
 
 @pytest.mark.parametrize(
-    ("box", "bounded"), [(Box((2,), -1.0, 1.0), True), (Box((2,)), False), (Box((2,), (0.0, 0.0), (1.0, math.inf)), False)]
+    ("box", "bounded"),
+    [(Box((2,), -1.0, 1.0), True), (Box((2,)), False), (Box((2,), (0.0, 0.0), (1.0, math.inf)), False)],
 )
 def test_a_box_is_bounded_only_if_every_component_is(box, bounded):
     assert box.bounded is bounded

@@ -313,6 +313,25 @@ def test_a_damaged_newest_is_passed_over_and_said_so(tmp_path):
     assert "000003: the bytes of weights.safetensors do not match" in loaded.skipped[0]
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
+def test_a_disk_that_lost_the_bytes_is_damage_but_a_refused_reading_is_not(tmp_path, monkeypatch, code):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, PARTS)
+    plain = checkpoint._read
+
+    def failing(path, name, expected):
+        if path.name == "000002":
+            raise OSError(code, os.strerror(code))
+        return plain(path, name, expected)
+
+    monkeypatch.setattr(checkpoint, "_read", failing)
+    if code == errno.EIO:
+        assert load_checkpoint(tmp_path).step == 1
+    else:
+        with pytest.raises(CheckpointError, match="000002 could not be read: Permission denied"):
+            load_checkpoint(tmp_path)
+
+
 def test_if_none_is_whole_that_is_an_error_which_names_each(tmp_path):
     for step in (1, 2):
         (save_checkpoint(tmp_path, step, PARTS) / "state.json").write_text("")
@@ -411,6 +430,10 @@ def test_a_file_of_one_tebibyte_is_refused_unread(tmp_path, name):
     assert peak < 1 << 20
 
 
+ANY_FILE = {"bytes": 0, "sha256": ""}
+ALL_FILES = ["weights.safetensors", "optimizer.safetensors", "state.safetensors", "state.json", "manifest.json"]
+
+
 def test_a_header_that_fits_its_file_but_no_memory_is_refused_unread(tmp_path):
     path = save_checkpoint(tmp_path, 1, PARTS)
     (path / "weights.safetensors").write_bytes(header(1 << 29))
@@ -427,9 +450,9 @@ def test_a_header_that_fits_its_file_but_no_memory_is_refused_unread(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"files": {"../../outside": {"bytes": 0, "sha256": ""}}},
-        {"files": {"/etc/hostname": {"bytes": 0, "sha256": ""}}},
-        {"files": {"manifest.json": {"bytes": 0, "sha256": ""}}},
+        {"files": {"state.json": ANY_FILE, "../../outside": ANY_FILE}},
+        {"files": {"state.json": ANY_FILE, "/etc/hostname": ANY_FILE}},
+        {"files": dict.fromkeys(ALL_FILES, ANY_FILE)},
         {"files": {}},
         {"files": []},
         {"files": {"state.json": {"bytes": -1, "sha256": ""}}},
@@ -502,9 +525,7 @@ class Canary:
 
 
 @pytest.mark.parametrize("forged", [False, True])
-@pytest.mark.parametrize(
-    "slot", ["weights.safetensors", "optimizer.safetensors", "state.safetensors", "state.json", "manifest.json"]
-)
+@pytest.mark.parametrize("slot", ALL_FILES)
 def test_a_pickle_in_any_place_is_refused_and_does_not_run(tmp_path, slot, forged):
     canary = tmp_path / "canary"
     data = pickle.dumps(Canary(canary))

@@ -9,7 +9,18 @@ import sys
 import pytest
 
 from surefoot.errors import RunError, RunLocked
-from surefoot.learn.files import REAL_FS, RealFs, RunLock, make_directory, read_link, set_link, write_directory
+from surefoot.learn.files import (
+    REAL_FS,
+    RealFs,
+    RunLock,
+    make_directory,
+    read_link,
+    replace_file,
+    set_link,
+    temporary_name,
+    write_directory,
+    writer_lives,
+)
 
 
 class Failing(RealFs):
@@ -36,6 +47,48 @@ def test_a_directory_that_cannot_be_finished_leaves_the_old_one_and_no_rubbish(t
         write_directory(Failing(verb), tmp_path / "x", [("a", b"new")])
     assert os.listdir(tmp_path) == ["x"]
     assert (tmp_path / "x" / "a").read_bytes() == b"old"
+
+
+def test_if_the_new_cannot_take_its_place_the_old_returns_to_it(tmp_path):
+    class Stubborn(RealFs):
+        def rename(self, source, target):
+            if source.name.startswith(".tmp-"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super().rename(source, target)
+
+    write_directory(REAL_FS, tmp_path / "x", [("a", b"old")])
+    with pytest.raises(OSError, match="Input/output"):
+        write_directory(Stubborn(), tmp_path / "x", [("a", b"new")])
+    assert os.listdir(tmp_path) == ["x"]
+    assert (tmp_path / "x" / "a").read_bytes() == b"old"
+
+
+def test_what_an_interrupted_replacement_left_does_not_stop_the_next(tmp_path):
+    for name in ("x", "x.replaced"):
+        write_directory(REAL_FS, tmp_path / name, [("a", b"old")])
+    write_directory(REAL_FS, tmp_path / "x", [("a", b"new")])
+    assert os.listdir(tmp_path) == ["x"]
+    assert (tmp_path / "x" / "a").read_bytes() == b"new"
+
+
+def test_a_replaced_file_is_synced_then_named_then_its_name_synced(tmp_path):
+    calls = []
+
+    class Noting(RealFs):
+        def sync(self, path):
+            calls.append("sync")
+
+        def rename(self, source, target):
+            calls.append("rename")
+            super().rename(source, target)
+
+        def sync_dir(self, path):
+            calls.append("sync_dir")
+
+    for data in (b"1", b"2"):
+        replace_file(Noting(), tmp_path / "x", data)
+    assert calls == ["sync", "rename", "sync_dir"] * 2
+    assert (tmp_path / "x").read_bytes() == b"2"
 
 
 def test_a_source_of_files_that_breaks_off_leaves_no_rubbish(tmp_path):
@@ -99,6 +152,17 @@ def test_no_link_and_a_file_that_is_no_text_read_as_none(tmp_path):
     assert read_link(tmp_path / "latest") is None
     (tmp_path / "latest").write_bytes(b"\xff\xfe")
     assert read_link(tmp_path / "latest") is None
+
+
+def test_the_writer_of_a_temporary_name_is_known_to_live(monkeypatch):
+    assert writer_lives(temporary_name("000001"))
+    assert not writer_lives(f".tmp-{os.getpid()}-feedbeef-000001"), "another process had our id before us"
+
+    def not_ours(pid, number):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", not_ours)
+    assert writer_lives(".tmp-1-feedbeef-000001")
 
 
 def test_a_second_lock_is_refused_and_names_the_process(tmp_path):

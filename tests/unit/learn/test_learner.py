@@ -260,7 +260,9 @@ def test_rewards_that_do_not_vary_leave_the_weights_as_they_are(constant):
 def test_every_minibatch_that_was_set_to_zero_is_counted():
     # Around a million, deviations of a thirtieth are rounding too, and are treated so.
     reward = [1e6, 1e6 + 0.0625] * 4
-    report = Learner(Knob(), PPOConfig(**{**ONE_STEP, "normalize_advantage": "minibatch"})).update(pulls([1.0] * 8, reward))
+    report = Learner(Knob(), PPOConfig(**{**ONE_STEP, "normalize_advantage": "minibatch"})).update(
+        pulls([1.0] * 8, reward)
+    )
     assert report.policy_loss == 0.0
     assert report.zero_std_minibatches == 1
 
@@ -444,12 +446,13 @@ def test_actor_and_critic_are_clipped_by_one_norm():
 
 def test_the_target_kl_ends_all_epochs_and_only_real_steps_are_counted():
     config = {"lr": 0.05, "optimizer": "sgd", "max_grad_norm": 1e9, "minibatch_size": 16, "epochs": 5}
-    stopped, free = a_policy(), a_policy()
+    stopped, free = Spy(OBS, Discrete(4)).watch(), a_policy()
     rollout = walk(stopped)
     report = Learner(stopped, PPOConfig(**config, target_kl=1e-9)).update(rollout)
     assert report.stopped_early
     assert report.minibatches == 1
     assert [e.minibatches for e in report.epochs] == [1]
+    assert len(stopped.rows) == 2  # one to learn from, one to see that it is enough
     unstopped = Learner(free, PPOConfig(**config, target_kl=1e9)).update(rollout)
     assert not unstopped.stopped_early
     assert unstopped.minibatches == 10

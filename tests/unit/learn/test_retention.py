@@ -88,6 +88,15 @@ def test_an_old_version_goes_only_if_the_new_one_is_whole(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["000005", "latest"]
 
 
+def test_an_old_version_does_not_count_as_one_of_the_last(tmp_path):
+    save(tmp_path, 4, 5)
+    (tmp_path / "000005").rename(tmp_path / "aside")
+    save(tmp_path, 5)
+    (tmp_path / "aside").rename(tmp_path / "000005.replaced")
+    prune(tmp_path, keep_last=2)
+    assert sorted(os.listdir(tmp_path)) == ["000004", "000005", "latest"]
+
+
 def test_what_the_dead_left_is_swept_and_what_the_living_write_is_not(tmp_path):
     for name in (f".tmp-{DEAD}-abcd-000001", f".tmp-{os.getpid()}-another-life-000001", f".tmp-{os.getppid()}-a-1"):
         (tmp_path / name).mkdir()

@@ -34,10 +34,11 @@ def test_divergences_and_fractions_are_means_over_each_minibatch():
     assert table["clip_fraction"].tolist() == [0.5, 1.0]
 
 
-def test_a_ratio_at_the_edge_of_the_clip_range_is_inside_it():
+@pytest.mark.parametrize(("ratio", "outside"), [(1.19, 0.0), (1.21, 1.0), (0.81, 0.0), (0.79, 1.0)])
+def test_the_clip_range_is_one_of_ratios_and_not_of_their_logs(ratio, outside):
     tally = Tally()
-    add(tally, 0, losses([math.log(1.19), math.log(1.21), math.log(0.81), math.log(0.79)]))
-    assert tally.table(clip=0.2)["clip_fraction"].item() == 0.5
+    add(tally, 0, losses([math.log(ratio)]))
+    assert tally.table(clip=0.2)["clip_fraction"].item() == outside
 
 
 def test_log_ratios_beyond_twenty_are_held_and_counted():
@@ -62,7 +63,13 @@ def test_epochs_are_reported_one_by_one():
     add(tally, 1, losses([0.0], policy=-1.0))
     first, second = tally.epochs(tally.table(clip=0.2))
     assert (first.epoch, first.minibatches) == (0, 2)
-    assert (first.policy_loss, first.value_loss, first.entropy, first.loss, first.grad_norm) == (2.0, 3.0, 4.0, 5.0, 6.0)
+    assert (first.policy_loss, first.value_loss, first.entropy, first.loss, first.grad_norm) == (
+        2.0,
+        3.0,
+        4.0,
+        5.0,
+        6.0,
+    )
     assert (second.epoch, second.minibatches, second.policy_loss) == (1, 1, -1.0)
 
 

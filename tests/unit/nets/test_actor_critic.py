@@ -251,7 +251,9 @@ def test_a_network_of_ones_own_is_used_as_it_is():
     assert torch.allclose(probs, own.pi(obs(5)["obs"]).softmax(-1), atol=1e-6)
 
 
-@pytest.mark.parametrize(("network", "said"), [(Own(3), r"\[2, 3\]"), (Own(2, values=2), r"\[2, 2\]"), (Sum(), r"\[2, 2\]")])
+@pytest.mark.parametrize(
+    ("network", "said"), [(Own(3), r"\[2, 3\]"), (Own(2, values=2), r"\[2, 2\]"), (Sum(), r"\[2, 2\]")]
+)
 def test_a_network_of_the_wrong_shape_is_refused_with_both_shapes(network, said):
     with pytest.raises(PolicyError, match=said):
         ActorCritic(OBS, Discrete(2), network=network)
@@ -279,7 +281,9 @@ def test_gsde_with_a_whole_network_is_refused():
 class Directive(nn.Module):
     """The prompt-mutation ancestor's net: fc → batch norm → ReLU → dropout, three times over."""
 
-    def __init__(self, inputs: int = 3, hidden: int = 8, *, drop: float = 0.1, norm: type[nn.Module] = nn.BatchNorm1d) -> None:
+    def __init__(
+        self, inputs: int = 3, hidden: int = 8, *, drop: float = 0.1, norm: type[nn.Module] = nn.BatchNorm1d
+    ) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for width in (hidden, hidden, hidden // 2):
@@ -340,7 +344,9 @@ class TestNormaliser:
         policy.absorb({"obs": data})
         x = torch.tensor([[5.0, 7.0, 1.0]])
         standard = (x.double() - torch.from_numpy(data.mean(0))) / torch.from_numpy(data.std(0))
-        assert torch.allclose(policy.value(Seen(obs={"obs": x})), plain.value(Seen(obs={"obs": standard.float()})), atol=1e-5)
+        assert torch.allclose(
+            policy.value(Seen(obs={"obs": x})), plain.value(Seen(obs={"obs": standard.float()})), atol=1e-5
+        )
 
     def test_it_is_saved_with_the_weights(self):
         policy, again = self.policy(), self.policy()

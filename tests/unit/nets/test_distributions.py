@@ -93,7 +93,7 @@ def test_the_gradient_of_a_masked_entropy_is_finite_and_zero_where_forbidden():
     assert (logits.grad[~mask] == 0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_a_mask_works_in_every_float(dtype):
     logits = torch.tensor([[1.0, 2.0, 3.0]]).to(dtype)
     dist = Categorical(mask_logits(logits, torch.tensor([[True, True, False]])))

@@ -75,9 +75,7 @@ class Script:
                     assert final is not None
                     final["obs"][n] = x
         self.clock += 1
-        return Step(
-            view=view, reward=reward, terminated=terminated, truncated=truncated, valid=~ghost, final_obs=final
-        )
+        return Step(view=view, reward=reward, terminated=terminated, truncated=truncated, valid=~ghost, final_obs=final)
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
         if not self.restarts:

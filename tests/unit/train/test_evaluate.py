@@ -90,9 +90,7 @@ def test_a_stream_that_does_not_say_is_not_a_success():
 def test_the_same_seed_plays_the_same(deterministic):
     policy = ActorCritic({"obs": Box((4,))}, Discrete(2))
     worlds = [CLASSIC["CartPole-v1"](4) for _ in range(3)]
-    a, b, c = (
-        play(policy, w, 8, seed=s, deterministic=deterministic) for w, s in zip(worlds, (5, 5, 6), strict=True)
-    )
+    a, b, c = (play(policy, w, 8, seed=s, deterministic=deterministic) for w, s in zip(worlds, (5, 5, 6), strict=True))
     assert a == b
     assert a != c
     assert play(policy, worlds[0], 8, seed=5, deterministic=deterministic) == a  # a world played before is no other
