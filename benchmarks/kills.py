@@ -8,6 +8,7 @@ Each line with a * is a control: the same campaign against a way of saving or lo
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,7 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=1000)
     parser.add_argument("--truncations", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results/kills.json")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -216,6 +218,7 @@ def main() -> int:
 
     print(f"{'kill -9 while saving':28} kills  acknowledged  lost  unreadable  damaged  seconds")
     sound = Kills()
+    told: dict[str, Any] = {"command": "make bench-kills", "kills": {}, "damage": {}}
     for mode in MODES:
         kills = args.kills if mode == "sound" else max(1, args.kills // 5)
         began = time.monotonic()
@@ -224,6 +227,7 @@ def main() -> int:
         name = mode if mode == "sound" else mode + " *"
         numbers = f"{k.kills:5}  {k.acknowledged:12}  {k.lost:4}  {k.unreadable:10}  {k.damaged:7}"
         print(f"{name:28} {numbers}  {time.monotonic() - began:7.1f}", flush=True)
+        told["kills"][name] = asdict(k)
 
     print(f"\n{'damage':28} tried  reported  loaded silently")
     rows = {
@@ -233,6 +237,9 @@ def main() -> int:
     }
     for name, h in rows.items():
         print(f"{name:28} {h.tried:5}  {h.reported:8}  {h.silent:15}")
+        told["damage"][name] = asdict(h)
+    args.out.parent.mkdir(exist_ok=True)
+    args.out.write_text(json.dumps(told, indent=2) + "\n")
     kept = not (sound.lost or sound.unreadable or sound.damaged)
     return 0 if kept and all(h.reported == h.tried for h in (flips, cuts)) else 1
 

@@ -43,9 +43,16 @@ class Task:
     preset: str | None = None
     sb3_seeds: int | None = None
 
+    same_as: str | None = None
+    """The task whose runs are this one's too: the same settings under another bar."""
+
     @property
     def name(self) -> str:
         return self.env if self.preset is None else f"{self.env} ({self.preset})"
+
+    @property
+    def results_of(self) -> str:
+        return self.same_as or self.name
 
 
 TASKS = [
@@ -139,7 +146,7 @@ def main() -> int:
     results = Results(args.out, args.fresh)
     tasks = [task for task in TASKS if not args.envs or task.env in args.envs or task.name in args.envs]
     work: list[tuple[Task, str, int]] = []
-    for task in tasks:
+    for task in (task for task in tasks if task.same_as is None):
         for seed in range(args.seeds or task.seeds):
             for side in ("surefoot", *(("sb3",) if args.sb3 and task.preset is None else ())):
                 if results.get(task, side, seed) is None and args.only in (None, side):
@@ -161,7 +168,7 @@ def report(tasks: list[Task], results: Results) -> int:
     print("| task | steps | seeds | bar | ours: IQM [95 %] (min) | reached | SB3 defaults, same seeds | published |")
     print("|---|---|---|---|---|---|---|---|")
     for task in tasks:
-        found = results.scores.get(task.name, {})
+        found = results.scores.get(task.results_of, {})
         mine = [entry["mean"] for entry in found.get("surefoot", {}).values()]
         if not mine:
             continue

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from surefoot.envs.api import World
-from surefoot.envs.make import make_world
+from surefoot.envs.make import SingleEnv, make_world
 from surefoot.errors import UnknownEnv
 from surefoot.train.spec import Backend
 
@@ -31,7 +31,7 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
         raise UnknownEnv(f"cannot import {module_name!r} of {env!r} ({why}); ENV is an id or module:function") from why
     function: Any = getattr(module, name, None)
     if callable(function):
-        build: Callable[[], Any] = partial(function, **(env_kwargs or {}))
+        build = cast(Callable[[], SingleEnv], partial(function, **(env_kwargs or {})))
         return lambda streams: make_world(build, streams)
     return lambda streams: make_world(env, streams, env_kwargs=env_kwargs, allow_import=True)
 

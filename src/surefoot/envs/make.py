@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -130,18 +130,22 @@ def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, a
 
 
 @contextmanager
-def _without_model_warnings(spec: Any) -> Iterator[None]:
+def _without_model_warnings(spec: Any) -> Generator[None]:
     """Keep MuJoCo from complaining of Gymnasium's own model files, N times a world, and from logging it to ./MUJOCO_LOG.TXT."""
     if not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         yield
         return
     mujoco = importlib.import_module("mujoco")
     before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: None)
+    mujoco.set_mju_user_warning(_say_nothing)
     try:
         yield
     finally:
         mujoco.set_mju_user_warning(before)
+
+
+def _say_nothing(message: str) -> None:
+    pass
 
 
 def _spec(name: str) -> Any:

@@ -47,7 +47,7 @@ class Optimizer:
     def step(self, lr: float) -> None:
         """Move every parameter that has a gradient."""
         used = [i for i, p in enumerate(self.parameters) if p.grad is not None]
-        params = [self.parameters[i] for i in used]
+        params: list[Tensor] = [self.parameters[i] for i in used]
         grads = [g for i in used if (g := self.parameters[i].grad) is not None]
         slots = {name: [each[i] for i in used] for name, each in self.slots.items()}
         steps, config = [self.steps[i] for i in used], self.config

@@ -169,8 +169,8 @@ _TUNED = (
     ),
     Preset(
         name="pendulum",
-        summary="Pendulum: a short horizon (gamma 0.9) and smooth noise.",
-        ppo={"envs": 4, "steps": 1024, "epochs": 10, "gamma": 0.9, "lr": Linear(1e-3)},
+        summary="Pendulum: a short horizon (gamma 0.95) and smooth noise.",
+        ppo={"envs": 8, "steps": 256, "epochs": 10, "gamma": 0.95, "lr": Linear(1e-3)},
         net={"gsde": True, "gsde_every": 4},
         total_steps=150_000,
     ),

@@ -127,7 +127,7 @@ class Collector:
         for first, last, stream in tape.dropped:
             valid[first : last + 1, stream] = False
         reward, stats = self._rewards(reward, terminated | truncated, valid)
-        if tape.dropped:
+        if tape.dropped_episodes:
             stats["dropped_episodes"] = float(tape.dropped_episodes)
         value = torch.stack(tape.value)
         ahead = self.policy.value(self._seen(self.view))

@@ -151,16 +151,16 @@ def masks(**cells: bool) -> np.ndarray:
 def test_a_mask_that_allows_nothing_is_refused_by_step_and_stream():
     mask = masks(c1_0_0=False, c1_0_1=False, c1_0_2=False)
     with pytest.raises(AllActionsMasked, match="step 1 of stream 0"):
-        refuse_bad_masks(a_rollout(action_mask=mask), np.ones((T, N), bool))
+        refuse_bad_masks(mask, a_rollout().action, np.ones((T, N), bool), (3,))
 
 
 def test_an_action_that_its_mask_forbids_is_refused_by_step_and_stream():
     with pytest.raises(IllegalAction, match="action 0 at step 2 of stream 1"):
-        refuse_bad_masks(a_rollout(action_mask=masks(c2_1_0=False)), np.ones((T, N), bool))
+        refuse_bad_masks(masks(c2_1_0=False), a_rollout().action, np.ones((T, N), bool), (3,))
 
 
 def test_masks_of_steps_that_do_not_count_are_not_looked_at():
     valid = np.ones((T, N), bool)
     valid[2, 1] = valid[1, 0] = False
     mask = masks(c2_1_0=False, c1_0_0=False, c1_0_1=False, c1_0_2=False)
-    refuse_bad_masks(a_rollout(action_mask=mask), valid)
+    refuse_bad_masks(mask, a_rollout().action, valid, (3,))

@@ -405,7 +405,8 @@ def test_a_bad_first_observation_is_not_made_up():
     learned = rollout.obs["obs"][:, 0][rollout.valid[:, 0]]
     told = {(0, 0, t) for t in range(4)} | {(0, e, t) for e in range(1, 6) for t in range(4)}
     assert {tuple(int(x) for x in row) for row in learned} <= told - {(0, 1, 0)}
-    assert not rollout.valid[4, 0]
+    assert rollout.valid[:4, 0].all()  # the episode that ended well is kept
+    assert rollout.stats["dropped_episodes"] == 1.0
 
 
 def test_steps_that_were_taken_count_even_if_they_cannot_be_learned_from():

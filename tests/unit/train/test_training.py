@@ -51,7 +51,8 @@ def test_a_run_ends_once_its_steps_are_done():
     assert len(reports) == 4  # 64 steps an update, 200 asked for
     assert training.env_steps == 256
     assert training.finished
-    assert [r.lr for r in reports] == pytest.approx([3e-3, 2.25e-3, 1.5e-3, 0.75e-3])
+    # Each update stands where the steps before it have led: 0, 64, 128 and 192 of 200.
+    assert [r.lr for r in reports] == pytest.approx([3e-3, 3e-3 * 136 / 200, 3e-3 * 72 / 200, 3e-3 * 8 / 200])
 
 
 def test_a_run_is_its_seed():
