@@ -12,13 +12,11 @@ from torch import Tensor
 
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.errors import ConfigError, NonFiniteValue
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.config import CollectConfig
 from surefoot.train.episodes import EpisodeLog
+from surefoot.train.guard import Guard
 from surefoot.train.reward import OutlierWatch, RewardScaler
-
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 @dataclass(slots=True)
@@ -39,7 +37,6 @@ class _Tape:
     """(step, which streams were cut short, what their last observations were worth)."""
     dropped: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """(first step, last step, stream) of what must not be learned from."""
-    dropped_episodes: int = 0
 
 
 class Collector:
@@ -64,8 +61,7 @@ class Collector:
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
-        self.quarantined = np.zeros(world.num_envs, dtype=bool)
-        """Streams whose running episode went bad in a world that cannot restart it: left out until it ends."""
+        self.guard = Guard(world, self.config.nonfinite)
         self.episodes = EpisodeLog(world.num_envs)
         self.scaler = RewardScaler(world.num_envs, gamma=gamma, clip=self.config.reward_clip)
         self.outliers = OutlierWatch()
@@ -73,7 +69,7 @@ class Collector:
         """Real steps taken since the run began; ghost rows do not count (P12)."""
         self.seconds: dict[str, float] = {}
         """Where the last rollout's time went."""
-        self._check_view(self.view)
+        self.guard.check_first(self.view)
 
     @torch.no_grad()
     def collect(self, policy_version: int = 0) -> Rollout:
@@ -98,7 +94,8 @@ class Collector:
             tape.value.append(out.value)
             tape.start.append(self.start)
             self.context = out.context
-            step = self._guard(step, t, tape, episode_from)
+            step, dropped = self.guard.examine(step, self.episodes)
+            tape.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
             self._note(step, t, tape, episode_from)
         rollout = self._rollout(tape, policy_version, walked_in)
         total = time.perf_counter() - begin
@@ -127,8 +124,8 @@ class Collector:
         for first, last, stream in tape.dropped:
             valid[first : last + 1, stream] = False
         reward, stats = self._rewards(reward, terminated | truncated, valid)
-        if tape.dropped_episodes:
-            stats["dropped_episodes"] = float(tape.dropped_episodes)
+        if bad := self.guard.take_count():
+            stats["dropped_episodes"] = float(bad)
         value = torch.stack(tape.value)
         ahead = self.policy.value(self._seen(self.view))
         next_value = torch.cat([value[1:], ahead.unsqueeze(0)]).cpu().numpy()
@@ -176,59 +173,6 @@ class Collector:
             return {name: torch.from_numpy(x) for name, x in obs.items()}
         return {name: torch.from_numpy(x).to(self.device) for name, x in obs.items()}
 
-    def _check_view(self, view: View) -> None:
-        for name, x in view.obs.items():
-            if not np.isfinite(x).all():
-                stream = int(np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0, 0])
-                raise NonFiniteValue(
-                    f"{self.world.name} begins with observation {name!r} = {x[stream]} in stream {stream}; "
-                    "a first observation must be finite"
-                )
-
-    def _guard(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray) -> Step:
-        """The step as it is if all its numbers are finite; else raise, or drop the episodes they belong to."""
-        bad = _bad_streams(step)
-        if bad is None and not self.quarantined.any():
-            return step
-        now, ahead = bad or (np.zeros_like(step.valid), np.zeros_like(step.valid))
-        fresh = (now & ~self.quarantined) | ahead
-        if fresh.any() and self.config.nonfinite == "raise":
-            stream = int(np.flatnonzero(fresh)[0])
-            raise NonFiniteValue(
-                f"{self.world.name} answered with a number that is not finite in stream {stream} at step "
-                f"{int(self.episodes.lengths[stream]) + 1} of its episode: {_shown(step, stream)}. "
-                "Mend the world, or set nonfinite='drop_episode' to leave such episodes out"
-            )
-        tape.dropped_episodes += int(fresh.sum())
-        return self._drop(step, t, tape, episode_from, now, ahead)
-
-    def _drop(
-        self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray, now: np.ndarray, ahead: np.ndarray
-    ) -> Step:
-        """The step without the streams whose episode went bad (`now`), nor those whose next one begins bad (`ahead`)."""
-        out = now | self.quarantined
-        for stream in np.flatnonzero(out):
-            tape.dropped.append((int(episode_from[stream]), t, int(stream)))
-            self.episodes.forget(int(stream))
-        over = step.terminated | step.truncated | ~step.valid
-        view, final, restart = _cleaned(step.view), step.final_obs, (out & ~over) | ahead
-        fresh = self.world.reset_streams(restart) if restart.any() else None
-        if fresh is not None:
-            self._check_view(fresh)
-            view, restart = fresh, np.zeros_like(restart)
-        self.quarantined = restart
-        if final is not None:
-            final = {name: np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for name, x in final.items()}
-        return Step(
-            view=view,
-            reward=np.where(out, 0.0, step.reward),
-            terminated=step.terminated & ~out,
-            truncated=step.truncated & ~out,
-            valid=step.valid & ~out,
-            final_obs=final,
-            stats=step.stats,
-        )
-
     def state(self) -> dict[str, Any]:
         """Everything that moves, the world included; `set_state` goes on to the last bit if the world is exact."""
         return {
@@ -236,7 +180,7 @@ class Collector:
             "generator": self.generator.get_state(),
             "start": self.start.copy(),
             "context": {name: x.clone() for name, x in self.context.items()},
-            "quarantined": self.quarantined.copy(),
+            "quarantined": self.guard.quarantined.copy(),
             "episodes": self.episodes.state(),
             "scaler": self.scaler.state(),
             "outliers": self.outliers.state(),
@@ -250,7 +194,7 @@ class Collector:
             self.start = np.array(state["start"])
             self.episodes.set_state(state["episodes"])
             self.scaler.set_state(state["scaler"])
-            self.quarantined = np.array(state["quarantined"])
+            self.guard.quarantined = np.array(state["quarantined"])
             self.context = {name: torch.as_tensor(x) for name, x in state["context"].items()}
         else:
             # The half episodes are gone, so what was added up of them is too; everything else goes on.
@@ -260,47 +204,3 @@ class Collector:
         self.outliers.set_state(state["outliers"])
         self.generator.set_state(torch.as_tensor(state["generator"]))
         self.env_steps = state["env_steps"]
-
-
-def _bad_streams(step: Step) -> tuple[np.ndarray, np.ndarray] | None:
-    """([N] this episode, [N] the next one): where a stream's answer holds a number that is not finite.
-
-    None if all is well, which is the cheap case. A reward that float32 cannot hold is not finite either.
-    """
-    rewards = np.abs(step.reward) <= _FLOAT32_MAX
-    parts = [*step.view.obs.values(), *(step.final_obs or {}).values()]
-    if rewards.all() and all(np.isfinite(x).all() for x in parts):
-        return None
-    ended = step.terminated | step.truncated
-    over = ended | ~step.valid
-    shown = _bad_rows(step.view.obs)
-    now = ~rewards | (shown & ~over)
-    if step.final_obs is not None:
-        now |= ended & _bad_rows(step.final_obs)
-    ahead = shown & over
-    return (now, ahead) if (now | ahead).any() else None
-
-
-def _bad_rows(obs: Arrays) -> np.ndarray:
-    return np.any([~np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in obs.values()], axis=0)
-
-
-def _shown(step: Step, stream: int) -> str:
-    """What a stream answered, for an error message: the observations that are not finite, else the one it shows."""
-    seen = {name: x[stream] for name, x in step.view.obs.items()}
-    last = {name: x[stream] for name, x in (step.final_obs or {}).items()}
-    bad = {name: x for each in (seen, last) for name, x in each.items() if not np.isfinite(x).all()}
-    return f"reward {step.reward[stream]}, observation { {name: x.tolist() for name, x in (bad or seen).items()} }"
-
-
-def _cleaned(view: View) -> View:
-    obs = {name: np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) for name, x in view.obs.items()}
-    return View(obs=obs, action_mask=view.action_mask)
-
-
-def check_fit(policy_observation: dict[str, Any], world: World) -> None:
-    """Raise unless a policy made for `policy_observation` can see this world."""
-    if set(policy_observation) != set(world.observation):
-        raise ConfigError(
-            f"the policy sees {sorted(policy_observation)} but {world.name} shows {sorted(world.observation)}"
-        )
