@@ -36,7 +36,7 @@ def learning() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for task in TASKS:
-        found = results["scores"].get(task.results_of, {})
+        found = results["scores"].get(task.name, {})
         mine = [entry["mean"] for entry in found.get("surefoot", {}).values()]
         if not mine:
             continue

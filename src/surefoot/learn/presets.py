@@ -229,34 +229,6 @@ _TUNED = (
         total_steps=1_000_000,
     ),
     Preset(
-        name="half-cheetah",
-        summary="HalfCheetah: a wide net, small steps, 20 epochs.",
-        ppo={"steps": 512, "minibatch_size": 64, "epochs": 20, "gamma": 0.98, "lam": 0.92, "clip": 0.1}
-        | {"lr": 2.0633e-5, "ent_coef": 0.000401762, "vf_coef": 0.58096, "max_grad_norm": 0.8},
-        net=_WIDE,
-        collect=_SCALED,
-        total_steps=1_000_000,
-    ),
-    Preset(
-        name="hopper",
-        summary="Hopper: a wide net, small minibatches, a long horizon.",
-        ppo={"steps": 512, "minibatch_size": 32, "epochs": 5, "gamma": 0.999, "lam": 0.99, "clip": 0.2}
-        | {"lr": 9.80828e-5, "ent_coef": 0.00229519, "vf_coef": 0.835671, "max_grad_norm": 0.7},
-        net=_WIDE,
-        collect=_SCALED,
-        total_steps=1_000_000,
-    ),
-    Preset(
-        name="walker2d",
-        # The zoo gives no network here; 64x64 tanh it is.
-        summary="Walker2d: small minibatches, 20 epochs, narrow clip.",
-        ppo={"steps": 512, "minibatch_size": 32, "epochs": 20, "gamma": 0.99, "lam": 0.95, "clip": 0.1}
-        | {"lr": 5.05041e-5, "ent_coef": 0.000585045, "vf_coef": 0.871923, "max_grad_norm": 1.0},
-        net=_NORMALIZED,
-        collect=_SCALED,
-        total_steps=1_000_000,
-    ),
-    Preset(
         name="humanoid",
         summary="Humanoid: a wide net, a short horizon, long training.",
         ppo={"steps": 512, "minibatch_size": 256, "epochs": 5, "gamma": 0.95, "lam": 0.9, "clip": 0.3}
