@@ -100,6 +100,8 @@ def middle_of_a_run() -> tuple[RunSpec, dict, list[str]]:
 class Leaky(ActorCritic):
     """A policy whose actions lean on a fading trace of what it saw: memory that must survive a restart."""
 
+    dishonest = True  # the log-prob is that of the action before it leaned
+
     def initial_context(self, streams):
         return {"trace": torch.zeros(streams, 1), **super().initial_context(streams)}
 

@@ -36,7 +36,7 @@ def gae(
     # where, not a product: whatever stands in next_value at a terminal step, NaN included, must not count.
     future = torch.where(terminated, torch.zeros_like(next_value), next_value)
     delta = reward + gamma * future - value
-    carry = torch.where(ended, 0.0, gamma * lam).to(delta.dtype)
+    carry = torch.full_like(delta, gamma * lam).masked_fill(ended, 0.0)
     if valid is not None:
         delta = torch.where(valid, delta, torch.zeros_like(delta))
         carry = torch.where(valid, carry, torch.zeros_like(carry))

@@ -176,6 +176,15 @@ def test_a_good_update_between_two_rollbacks_forgives_the_first():
     assert learner.lr_scale == 0.25
 
 
+def test_good_steps_that_were_taken_back_do_not_put_off_the_end():
+    # In every update the first step is good and the rest is not: nothing is ever learned.
+    policy = Faulty(bad={i for i in range(100) if i % 4})
+    learner = Learner(policy, CONFIG)
+    with pytest.raises(Diverged):
+        for update in range(10):
+            assert learner.update(walk(policy, seed=update, version=update)).rolled_back
+
+
 def test_updates_of_one_minibatch_that_are_all_bad_come_to_an_end_too():
     policy = Faulty(bad=range(100))
     learner = Learner(policy, PPOConfig(epochs=1, minibatch_size=1000))

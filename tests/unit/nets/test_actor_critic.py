@@ -304,6 +304,20 @@ def test_layers_that_act_otherwise_than_they_learn_are_refused_by_place_and_kind
         refuse_stateful_layers(ActorCritic(OBS, Discrete(2), torso=torso))
 
 
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.LSTM(4, 4, num_layers=2, dropout=0.1),
+        nn.MultiheadAttention(4, 2, dropout=0.1),
+        nn.InstanceNorm1d(4, track_running_stats=True),
+    ],
+    ids=lambda module: type(module).__name__,
+)
+def test_layers_that_have_it_built_in_are_refused_too(module):
+    with pytest.raises(PolicyError, match=type(module).__name__):
+        refuse_stateful_layers(nn.Sequential(module))
+
+
 def test_layer_norm_and_a_dropout_of_nothing_are_fine():
     refuse_stateful_layers(ActorCritic(OBS, Discrete(2), torso=Directive(drop=0.0, norm=nn.LayerNorm)))
 

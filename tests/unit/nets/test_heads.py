@@ -78,6 +78,15 @@ def test_squashing_needs_bounds():
         make_head(Box((2,), -1.0, math.inf), 4, NetConfig(squash=True))
 
 
+@pytest.mark.parametrize(
+    ("low", "high"), [((-1.0, 0.0), (1.0, 0.0)), (-3.4e38, 3.4e38)], ids=["no width", "no real bound"]
+)
+def test_squashing_into_bounds_without_a_usable_width_is_refused(low, high):
+    # log of the width would be infinite, and with it every log-prob.
+    with pytest.raises(SpaceError, match="bounds"):
+        make_head(Box((2,), low, high), 4, NetConfig(squash=True))
+
+
 @pytest.mark.parametrize("knob", ["squash", "gsde"])
 @pytest.mark.parametrize("space", [Discrete(3), MultiDiscrete((2, 2))])
 def test_continuous_knobs_are_refused_for_discrete_actions(knob, space):

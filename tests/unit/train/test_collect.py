@@ -468,6 +468,33 @@ def test_a_world_that_cannot_be_put_back_is_restarted_where_it_says():
     assert two.env_steps == 3
 
 
+def test_a_stream_in_quarantine_is_not_shown_its_bad_number_after_a_resume():
+    class Keeps(Script):
+        """Comes back with the very view it gave last, as worlds that keep their view do."""
+
+        def state(self) -> dict[str, Any]:
+            return {**super().state(), "view": self.last}
+
+        def set_state(self, state: dict[str, Any]) -> View:
+            super().set_state(state)
+            return View(obs={"obs": state["view"].copy()})
+
+        def step(self, action: np.ndarray) -> Step:
+            step = super().step(action)
+            self.last = step.view.obs["obs"].copy()
+            return step
+
+    def make() -> Collector:
+        return collector(Keeps([[12]], lie={(3, 0): ("view", np.nan)}, restarts=False), 4, nonfinite="drop_episode")
+
+    one, two = make(), make()
+    one.collect()
+    two.set_state(one.state())
+    a, b = one.collect(), two.collect()
+    assert np.array_equal(a.action, b.action)
+    assert np.isfinite(b.obs["obs"]).all()
+
+
 def test_the_seed_decides_what_is_done():
     a, b, c = (collector(Script([[5]]), steps=4, seed=s).collect().action for s in (1, 1, 2))
     assert np.array_equal(a, b)
