@@ -49,7 +49,7 @@ def ours(reward, value, next_value, terminated, truncated, valid, gamma, lam):
 
 @given(rollouts(), st.floats(0, 1), st.floats(0, 1))
 def test_gae_is_the_double_sum_of_its_definition(rollout, gamma, lam):
-    assert np.allclose(ours(*rollout, gamma, lam), oracle(*rollout, gamma, lam), atol=1e-10)
+    assert np.allclose(ours(*rollout, gamma, lam), oracle(*rollout, gamma, lam), rtol=1e-12, atol=1e-12)
 
 
 @given(rollouts(), st.floats(0, 1))

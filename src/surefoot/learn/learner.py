@@ -17,6 +17,7 @@ from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
 from surefoot.core.masked import masked_mean, masked_moments
 from surefoot.core.moments import correlation, explained_variance, spread, standardize
 from surefoot.data.rollout import Rollout
+from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.optimizer import Optimizer
@@ -73,7 +74,7 @@ class Learner:
         self.device = torch.device(device)
         policy.to(self.device)
         self.optimizer = Optimizer(policy.parameters(), config)
-        self.generator = torch.Generator().manual_seed(config.seed)
+        self.generator = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
         """Shuffles the minibatches, nothing else."""
         self.updates = 0
         self.lr_scale = 1.0
@@ -122,7 +123,7 @@ class Learner:
         lag = int(self.policy_version - rollout.policy_version[valid].min())
         sample_size = self._effective_sample_size(batch) if lag > 0 else 1.0
         done = self._learn(batch, knobs)
-        self._settle(before, done.rolled_back)
+        self._settle(before, done)
 
         self.updates += 1
         self.policy.absorb({name: x[valid] for name, x in rollout.obs.items()})
@@ -159,7 +160,7 @@ class Learner:
             if bool(torch.isfinite(grad_norm + losses.total)):
                 self.optimizer.step(knobs.lr)
                 done.tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
-                self.bad_in_a_row = self.rollbacks_in_a_row = 0
+                self.bad_in_a_row = 0
                 continue
             # Nothing was applied, so there is nothing to undo; but several in a row mean that the weights are bad.
             done.bad_steps, self.bad_in_a_row = done.bad_steps + 1, self.bad_in_a_row + 1
@@ -252,9 +253,10 @@ class Learner:
         memory = {name: x.clone() for name, x in self.optimizer.tensors().items()}
         return [p.detach().clone() for p in parameters], memory
 
-    def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, rolled_back: bool) -> None:
+    def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, done: _Learned) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
-        if not rolled_back:
+        if not done.rolled_back:
+            self.rollbacks_in_a_row *= not done.tally.epoch  # only an update that learned something forgives
             return
         self.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
         if before is None or self.rollbacks_in_a_row > 1:

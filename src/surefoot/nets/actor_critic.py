@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
+from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_json, space_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.nets.config import NetConfig
@@ -51,7 +52,7 @@ class ActorCritic(nn.Module):
             )
         # Modules draw their first weights from torch's global generator: lend it to them, seeded, and put it back.
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.manual_seed(seed_for("weights", seed))
             self.network = self._trunks(torso) if network is None else Whole(network)
             features = self.network.features if isinstance(self.network, Trunks) else 0
             self.head = make_head(action, features, self.config)
@@ -168,7 +169,8 @@ def refuse_stateful_layers(policy: nn.Module) -> None:
     for name, module in policy.named_modules():
         kind = type(module).__name__
         drops = "Dropout" in kind and getattr(module, "p", 1.0) != 0.0
-        if drops or "BatchNorm" in kind:
+        drops |= isinstance(inside := getattr(module, "dropout", 0.0), float) and inside > 0.0  # LSTM, attention
+        if drops or "BatchNorm" in kind or getattr(module, "track_running_stats", False):
             raise PolicyError(
                 f"the policy has {kind} at '{name}': with identical weights it gives other probabilities when "
                 "learning than when acting; use LayerNorm, or set allow_stateful_norm=True to insist"

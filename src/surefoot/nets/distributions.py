@@ -151,7 +151,7 @@ class TanhGaussian(Gaussian):
         return super().log_prob(action) - (log_tanh_slope(action) + self.log_scale).sum(dim=-1)
 
     def entropy(self) -> Tensor:
-        """H[u] + E[log |da/du|], the expectation by 9-point Gauss-Hermite quadrature: no closed form exists."""
+        """H[u] + E[log |da/du|], the expectation by 32-point Gauss-Hermite quadrature: no closed form exists."""
         nodes = _NODES.to(self.mean.device).view(-1, *([1] * self.mean.dim()))
         weights = _WEIGHTS.to(self.mean.device).view_as(nodes)
         slope = (weights * log_tanh_slope(self.mean + self.std * nodes)).sum(dim=0)
@@ -179,4 +179,4 @@ def _hermite(points: int) -> tuple[Tensor, Tensor]:
     return torch.tensor(nodes, dtype=torch.float32), torch.tensor(weights / weights.sum(), dtype=torch.float32)
 
 
-_NODES, _WEIGHTS = _hermite(9)
+_NODES, _WEIGHTS = _hermite(32)

@@ -108,8 +108,13 @@ class TanhHead(GaussianHead):
         if not space.bounded:
             raise SpaceError("squash=True needs an action space with finite bounds on both sides; this one is open")
         super().__init__(space, log_std_init=log_std_init)
-        self.half_width = (self.high - self.low) / 2.0
-        self.middle = (self.high + self.low) / 2.0
+        # Halved first: the difference of two large float32 may not be one.
+        self.half_width = self.high / 2.0 - self.low / 2.0
+        self.middle = self.high / 2.0 + self.low / 2.0
+        if not ((self.half_width > 0) & (self.half_width < 1e30)).all():
+            raise SpaceError(
+                f"squash=True needs bounds with a finite width above 0; these are {space.low} to {space.high}"
+            )
         self.register_buffer("log_scale", torch.from_numpy(np.log(self.half_width)).flatten(), persistent=False)
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> TanhGaussian:

@@ -183,7 +183,7 @@ def _put_back(training: Training, before: dict[str, Any]) -> None:
         collector.set_state(before)
         return
     collector.view = training.world.set_state(before["world"])
-    collector.start, collector.quarantined = np.ones(streams, dtype=bool), np.zeros(streams, dtype=bool)
+    collector.start, collector.guard.quarantined = np.ones(streams, dtype=bool), np.zeros(streams, dtype=bool)
     collector.context = training.policy.initial_context(streams)
     collector.scaler.running = np.zeros(streams)
     for stream in range(streams):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from surefoot.data.rollout import Rollout
+from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.config import CollectConfig
@@ -56,7 +57,7 @@ class Collector:
         self.world, self.policy, self.steps = world, policy, steps
         self.config = config or CollectConfig()
         self.device = torch.device(device)
-        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.generator = torch.Generator(self.device).manual_seed(seed_for("act", seed))
         """Every random number of acting."""
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
@@ -195,6 +196,7 @@ class Collector:
             self.episodes.set_state(state["episodes"])
             self.scaler.set_state(state["scaler"])
             self.guard.quarantined = np.array(state["quarantined"])
+            self.view = self.guard.cleaned(self.view)
             self.context = {name: torch.as_tensor(x) for name, x in state["context"].items()}
         else:
             # The half episodes are gone, so what was added up of them is too; everything else goes on.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from surefoot.data.seeds import seed_for
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
@@ -54,7 +55,7 @@ def play(
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
     device, streams = torch.device(device), world.num_envs
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
-    generator = torch.Generator(device).manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed_for("play", seed))
     view, context = world.reset(seed), policy.initial_context(streams)
     start = np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)

@@ -38,6 +38,10 @@ class Guard:
                     "a first observation must be finite"
                 )
 
+    def cleaned(self, view: View) -> View:
+        """The view as the policy was shown it: zeros for what a quarantined stream cannot say."""
+        return View(obs=_cleaned(view.obs), action_mask=view.action_mask) if self.quarantined.any() else view
+
     def examine(self, step: Step, episodes: EpisodeLog) -> tuple[Step, list[int]]:
         """The step, and the streams whose running episode must not be learned from; as it is and [] if all is well."""
         bad = _bad_streams(step)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.rollout import Rollout
+from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -107,7 +108,7 @@ def plain_ppo(policy: ActorCritic, rollout: Rollout, c: PPOConfig) -> list[Tenso
     target = flat["A"] + flat["v"]
     if c.normalize_advantage == "batch":
         flat["A"] = (flat["A"] - flat["A"].mean()) / (flat["A"].std(correction=0) + 1e-8)
-    generator = torch.Generator().manual_seed(c.seed)
+    generator = torch.Generator().manual_seed(seed_for("shuffle", c.seed))
     m, v, step = [torch.zeros_like(w) for w in weight], [torch.zeros_like(w) for w in weight], 0
     for _ in range(c.epochs):
         order = torch.randperm(T * N, generator=generator)
