@@ -70,7 +70,9 @@ class Results:
     def __init__(self, path: Path, fresh: bool) -> None:
         self.path, self.lock = path, threading.Lock()
         self.scores: dict[str, dict[str, dict[str, Any]]] = {}
-        if path.exists() and not fresh:
+        if fresh:
+            path.unlink(missing_ok=True)
+        if path.exists():
             self.scores = json.loads(path.read_text())["scores"]
 
     def get(self, task: Task, side: str, seed: int) -> dict[str, Any] | None:

@@ -142,7 +142,6 @@ def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None
         training.collector.env_steps = training.learner.updates = 0
     spec = replace(training.spec, total_steps=training.env_steps + total)
     training.spec = spec
-    training.learner.total_updates = training.learner.updates - (-total // spec.ppo.batch_size)
 
 
 def open_world(env: EnvLike | VecNormalize, envs: int) -> World:

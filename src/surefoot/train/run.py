@@ -53,11 +53,11 @@ class Run:
             report = self.training.update()
             fresh = self.training.collector.episodes.take_fresh()
             self._record(report, fresh)
-            steps, last = self.training.env_steps, self.training.finished or stop()
-            evaluation = self._evaluate() if steps >= self.next_eval or (last and self.spec.eval_every) else None
-            saved = None
-            if steps >= self.next_checkpoint or last or (evaluation is not None and evaluation.is_best):
-                saved = self.save(best=evaluation is not None and evaluation.is_best)
+            steps, finished = self.training.env_steps, self.training.finished
+            # Not when stopped: whoever presses Ctrl-C wants the prompt back, and a resumed run evaluates where it would have.
+            evaluation = self._evaluate() if steps >= self.next_eval or (finished and self.spec.eval_every) else None
+            best = evaluation is not None and evaluation.is_best
+            saved = self.save(best=best) if best or finished or steps >= self.next_checkpoint or stop() else None
             recent = self.training.collector.episodes.recent()
             notes, self.notes = tuple(self.notes + _notes(report)), []
             yield Moment(
