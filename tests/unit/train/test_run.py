@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.data.spaces import Discrete
+from surefoot.errors import ConfigError, RunLocked, RunNotFound
+from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.retention import best
+from surefoot.telemetry.read import read_all
+from surefoot.telemetry.schema import End, Evaluation, Header, Update
+from surefoot.train.run import create_run, git_commit, resume_run
+from surefoot.train.rundir import RunDir
+from surefoot.train.spec import RunSpec, make_spec
+from surefoot.train.verify import fingerprint, verify_resume
+
+SMALL = {"envs": 2, "steps": 8, "epochs": 1, "minibatch_size": 8}
+
+
+def a_spec(**fixed):
+    values = {"total_steps": 64, "eval_every": 32, "eval_episodes": 2, "checkpoint_every": 16, **fixed}
+    return make_spec(
+        "surefoot/Bandit-v0", Discrete(3), preset_name="sb3", settings={**SMALL, **values.pop("settings", {})}, **values
+    )
+
+
+@pytest.fixture
+def directory(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    return RunDir(path)
+
+
+def trained(directory, spec=None, **kwargs):
+    run = create_run(directory, spec or a_spec(), command=["surefoot", "train"])
+    moments = list(run.moments(**kwargs))
+    run.close("finished")
+    return run, moments
+
+
+def test_a_run_trains_evaluates_and_saves_where_its_spec_says(directory):
+    run, moments = trained(directory)
+    assert [m.env_steps for m in moments] == [16, 32, 48, 64]
+    assert [m.evaluation is not None for m in moments] == [False, True, False, True]
+    assert [m.checkpoint for m in moments] == [1, 2, 3, 4]
+    assert load_checkpoint(directory.checkpoints).step == 4
+    assert best(directory.checkpoints) in (2, 4)
+    assert run.saved_at == 4
+
+
+def test_its_record_begins_with_a_header_and_ends_with_an_end(directory):
+    trained(directory)
+    reading = read_all(directory.path)
+    assert not reading.problems
+    assert isinstance(reading.records[0], Header)
+    assert isinstance(reading.records[-1], End)
+    assert sum(r.covers for r in reading.records if isinstance(r, Update)) == 4
+    assert [r.env_steps for r in reading.records if isinstance(r, Evaluation)] == [32, 64]
+
+
+def test_a_stopped_run_saves_and_does_not_evaluate(directory):
+    count = iter(range(100))
+    _, moments = trained(directory, stop=lambda: next(count) > 1)
+    assert moments[-1].checkpoint == moments[-1].report.update
+    assert all(m.evaluation is None for m in moments if m.env_steps < 32)
+
+
+def test_a_resumed_run_goes_on_and_can_be_made_longer(directory):
+    trained(directory)
+    run, checkpoint = resume_run(directory, total_steps=96)
+    assert (checkpoint.step, run.training.env_steps) == (4, 64)
+    assert [m.env_steps for m in run.moments()] == [80, 96]
+    run.close("finished")
+    assert RunSpec.from_json(directory.read_header()["spec"]).total_steps == 96
+
+
+def test_two_processes_cannot_write_one_run(directory):
+    run = create_run(directory, a_spec())
+    with pytest.raises(RunLocked):
+        resume_run(directory)
+    run.close("interrupted")
+    run.close("finished")  # the second close does nothing
+    assert read_all(directory.path).records[-1].reason == "interrupted"
+
+
+def test_a_run_that_could_not_be_made_leaves_no_lock(directory):
+    with pytest.raises(ConfigError):
+        create_run(directory, a_spec(settings={"gsde": True}))
+    create_run(directory, a_spec()).close("finished")
+
+
+def test_another_number_of_threads_is_said_to_change_the_digits(directory):
+    run, _ = trained(directory)
+    state = run.state()
+    state["run"]["threads"] = torch.get_num_threads() + 1
+    run.set_state(state)
+    assert "digits will differ" in run.notes[-1]
+
+
+def test_both_minibatch_knobs_are_weighed_up_aloud(directory):
+    _, moments = trained(directory, a_spec(settings={"minibatches": 4, "minibatch_size": 8}))
+    assert "the smaller minibatch counts" in moments[0].notes[0]
+    assert moments[1].notes == ()
+
+
+def test_the_header_says_what_the_run_was_made_from(directory):
+    trained(directory)
+    header = json.loads(directory.header.read_text())
+    assert header["command"] == ["surefoot", "train"]
+    assert header["spec"]["env"] == "surefoot/Bandit-v0"
+    assert {"python", "torch", "numpy", "surefoot", "gymnasium"} <= set(header["versions"])
+
+
+def test_a_directory_outside_git_has_no_commit(tmp_path):
+    assert git_commit(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["total_steps", "eval_episodes", "checkpoint_every", "keep_checkpoints"])
+def test_a_spec_that_cannot_work_names_the_field(name):
+    with pytest.raises(ConfigError, match=name):
+        RunSpec.from_json({**a_spec().to_json(), name: 0})
+
+
+def test_a_spec_survives_json():
+    spec = a_spec(settings={"lr": "lin_1e-3", "net_arch": [8, 8], "reward_range": (-1.0, 1.0)})
+    assert RunSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+class TestVerify:
+    def test_a_fingerprint_sees_every_bit_name_and_shape(self):
+        base = {"a": np.zeros(4, np.float32), "b": [1, {"c": None}]}
+        others = [
+            {"a": np.zeros(4, np.float64), "b": [1, {"c": None}]},
+            {"a": np.zeros((2, 2), np.float32), "b": [1, {"c": None}]},
+            {"a": np.array([0, 0, 0, -0.0], np.float32), "b": [1, {"c": None}]},
+            {"a": np.zeros(4, np.float32), "b": [2, {"c": None}]},
+            {"a": np.zeros(4, np.float32), "b": [1, {"d": None}]},
+        ]
+        assert fingerprint(base) == fingerprint({"b": [1, {"c": None}], "a": torch.zeros(4)})
+        assert len({fingerprint(tree) for tree in [base, *others]}) == 6
+
+    def test_it_needs_an_update_on_each_side_of_the_restart(self, directory):
+        with pytest.raises(ConfigError, match="at least 2"):
+            verify_resume(directory, updates=1)
+
+    def test_there_must_be_a_run(self, directory):
+        with pytest.raises(RunNotFound):
+            verify_resume(directory)
