@@ -24,7 +24,7 @@ test: setup  ## everything that must hold: lint, types, contracts, all tests
 check: setup  ## seconds, before every commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
 

@@ -12,7 +12,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-n", "2"]
 PARTS: list[tuple[str, list[str]]] = [
     ("format", [str(BIN / "ruff"), "format", "--check", "."]),
     ("lint", [str(BIN / "ruff"), "check", "."]),
-    ("types", [str(BIN / "pyright")]),
+    ("types", [str(BIN / "pyright"), "-p", "pyproject.toml"]),
     ("contracts", [str(BIN / "lint-imports")]),
     ("unit", [*PYTEST, "tests/unit"]),
     ("property", [*PYTEST, "tests/property"]),
