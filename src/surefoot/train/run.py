@@ -74,6 +74,9 @@ class Run:
                 checkpoint=saved,
                 notes=notes,
             )
+        # The wish to stop may have come after the last look at it.
+        if self.training.learner.updates and self.saved_at != self.training.learner.updates:
+            self.save()
 
     def save(self, *, best: bool = False) -> int:
         """Write a checkpoint of this moment; its number is the update's."""

@@ -68,6 +68,15 @@ def test_a_stopped_run_saves_and_does_not_evaluate(directory):
     assert all(m.evaluation is None for m in moments if m.env_steps < 32)
 
 
+def test_a_wish_to_stop_that_comes_between_two_looks_still_saves(directory):
+    spec = a_spec(eval_every=0, checkpoint_every=1000)
+    run = create_run(directory, spec)
+    wishes = iter([False, False, True])  # before the first update, after it, before the second
+    assert len(list(run.moments(lambda: next(wishes)))) == 1
+    run.close("interrupted")
+    assert load_checkpoint(directory.checkpoints).step == 1
+
+
 def test_a_resumed_run_goes_on_and_can_be_made_longer(directory):
     trained(directory)
     run, checkpoint = resume_run(directory, total_steps=96)
