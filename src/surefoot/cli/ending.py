@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from surefoot.cli.history import History
 from surefoot.cli.numbers import duration, number
 
@@ -18,9 +20,9 @@ def facts(history: History, ending: str) -> list[Fact]:
         ("ending", ending),
         *_results(history),
         ("checkpoint", where),
-        ("next", f"surefoot eval {run}"),
+        ("next", f"surefoot eval {shlex.quote(run)}"),
         ("", f"surefoot play {run}"),
-        ("", f"surefoot resume {run}"),
+        ("", f"surefoot resume {shlex.quote(run)}"),
         ("", f"open {run}/report.html"),
     ]
 

@@ -6,6 +6,7 @@ a fifth of the time, and it is drawn while somebody waits for their policy.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -128,7 +129,7 @@ def _bar(share: float, width: int) -> Line:
 
 def _footer(header: Header, width: int) -> Line:
     keys: Line = [(" Ctrl-C ", "reverse"), (" saves and stops", "")]
-    return spread(keys, [(f"surefoot resume {header.run_dir} ", "dim")], width)
+    return spread(keys, [(f"surefoot resume {shlex.quote(header.run_dir)} ", "dim")], width)
 
 
 def curve_panel(history: History, width: int, height: int) -> list[Line]:

@@ -238,7 +238,9 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
     """A training with a checkpoint's weights in it, and the checkpoint's number."""
     from surefoot.cli.train import open_training
     from surefoot.learn.checkpoint import load_checkpoint
+    from surefoot.nets.actor_critic import ActorCritic, policy_from_description
     from surefoot.train.device import pin_threads
+    from surefoot.train.predict import refuse_other_spaces
     from surefoot.train.training import load_weights
 
     pin_threads()
@@ -258,6 +260,9 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
     for sentence in loaded.skipped:
         print(sentence)
     training = open_training(directory.path, env)
+    if isinstance(training.policy, ActorCritic) and not training.policy.own_module:
+        trained = policy_from_description(loaded.parts["policy"])
+        refuse_other_spaces(trained.observation, trained.action, training.world)
     load_weights(training.policy, loaded.parts["weights"])
     return training, loaded.step
 

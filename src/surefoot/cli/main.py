@@ -6,6 +6,7 @@ import importlib
 import sys
 from dataclasses import dataclass
 
+from surefoot.cli.usage import Usage
 from surefoot.errors import SurefootError
 
 OK, FINDING, REFUSED, USAGE = 0, 1, 2, 64
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         return _run(argv[0], argv[1:])
     except SurefootError as error:
         print(f"surefoot {argv[0]}: {error}", file=sys.stderr)
-        return REFUSED
+        return USAGE if isinstance(error, Usage) else REFUSED
     except KeyboardInterrupt:
         print(f"surefoot {argv[0]}: interrupted", file=sys.stderr)
         return 130

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.usage import Usage
 from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class TrainArgs:
         from surefoot.train.rundir import new_run_dir, runs_root
 
         if self.seeds < 1 or self.jobs < 1:
-            raise ConfigError(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
+            raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
         make, spec = self.resolve()
         if self.dry_run:
             print_spec(spec)
@@ -117,7 +118,7 @@ class TrainArgs:
             probe.action,
             preset_name=self.preset or preset,
             settings=settings,
-            total_steps=self.steps or total,
+            total_steps=total if self.steps is None else self.steps,
             env_kwargs=env_kwargs or None,
             backend=self.backend,
             eval_every=self.eval_every,
@@ -318,9 +319,9 @@ def pairs(given: tuple[str, ...], flag: str) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise ConfigError(f"{flag} {shlex.quote(text)} is not KEY=VALUE, such as {flag} lr=3e-4")
+            raise Usage(f"{flag} {shlex.quote(text)} is not KEY=VALUE, such as {flag} lr=3e-4")
         if key in found:
-            raise ConfigError(f"{flag} {key} is given twice; give it once")
+            raise Usage(f"{flag} {key} is given twice; give it once")
         found[key] = value
     return found
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+import gymnasium
+
 from surefoot.envs.api import World
 from surefoot.envs.make import SingleEnv, make_world
 from surefoot.errors import UnknownEnv
@@ -30,6 +32,8 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
     except ImportError as why:
         raise UnknownEnv(f"cannot import {module_name!r} of {env!r} ({why}); ENV is an id or module:function") from why
     function: Any = getattr(module, name, None)
+    if function is None and name not in gymnasium.registry:
+        raise UnknownEnv(f"{module_name!r} has no {name!r}; ENV is an id or module:function")
     if callable(function):
         build = cast(Callable[[], SingleEnv], partial(function, **(env_kwargs or {})))
         return lambda streams: make_world(build, streams)

@@ -107,7 +107,7 @@ def _about(name: str, known: list[str], hints: Mapping[str, str]) -> str:
     if name in hints:
         return f"{name} is not taken: {hints[name]}"
     close = difflib.get_close_matches(name, known, n=2)
-    advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot train --help` lists them all"
+    advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot knobs` lists them all"
     return f"no setting is called {name!r}; {advice}"
 
 

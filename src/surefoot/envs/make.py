@@ -174,7 +174,12 @@ def _fresh(build: Callable[[], Any]) -> Callable[[], SingleEnv]:
     made: list[SingleEnv] = []
 
     def built() -> SingleEnv:
-        env = build()
+        try:
+            env = build()
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"the function that builds the env failed: {error!r}") from error
         if not isinstance(env, gym.Env):
             raise EnvError(_not_an_env(env))
         if any(env is other for other in made):

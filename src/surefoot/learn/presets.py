@@ -185,8 +185,8 @@ _TUNED = (
     Preset(
         name="mountain-car-continuous",
         summary="MountainCarContinuous: noise that is kept for a whole rollout finds the hill, a long horizon keeps it.",
-        ppo={"envs": 8, "steps": 256, "minibatch_size": 128, "epochs": 10, "gamma": 0.999, "lr": Linear(1e-3)},
-        net={"gsde": True, "log_std_init": -1.5} | _NORMALIZED,
+        ppo={"envs": 8, "steps": 256, "minibatch_size": 128, "epochs": 10, "gamma": 0.9999, "lr": Linear(1e-3)},
+        net={"gsde": True, "log_std_init": -0.5} | _NORMALIZED,
         collect=_SCALED,
         total_steps=100_000,
     ),

@@ -19,7 +19,7 @@ from surefoot.envs.make import EnvLike, make_world
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import CheckpointError, CheckpointIncompatible, ConfigError, PolicyError
-from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint import load_checkpoint, newest_first
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.presets import preset
 from surefoot.nets.actor_critic import ActorCritic
@@ -221,12 +221,24 @@ class SavedModel:
     parts: dict[str, Any]
 
 
+def refuse_other_place(path: Path) -> None:
+    """Raise if `path` is a file, or a directory that holds other things than checkpoints."""
+    if path.is_file():
+        raise CheckpointError(f"{path} is a file; save(…) writes a directory, so give it another name")
+    if path.is_dir() and any(path.iterdir()) and not newest_first(path):
+        raise CheckpointError(f"{path} holds other things than checkpoints; save into a directory of its own")
+
+
 def read_model(path: Path) -> SavedModel:
     """From a checkpoint, the directory of several, or a run; the newest whole one."""
-    if path.is_file() or path.with_name(path.name + ".zip").is_file():
+    if path.suffix == ".zip" or path.with_name(path.name + ".zip").is_file():
         raise CheckpointIncompatible(
             f"{path} is a file, as Stable-Baselines3 writes them; what is loaded here is a directory from model.save(…) "
             "or a run, as a pickle could run code"
+        )
+    if path.is_file():
+        raise CheckpointIncompatible(
+            f"{path} is a file; what is loaded here is a directory from model.save(…) or a run"
         )
     run = RunDir(path)
     checkpoint = load_checkpoint(run.checkpoints if run.header.is_file() else path)

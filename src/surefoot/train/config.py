@@ -228,8 +228,8 @@ def _load(path: Path) -> dict[Any, Any]:
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
-        raise ConfigError(f"cannot read settings from {path}: {why}") from why
-    content = as_mapping(loaded)
+        raise ConfigError(f"cannot read settings from {path}: {' '.join(str(why).split())}") from why
+    content = as_mapping({} if loaded is None else loaded)  # an empty file changes nothing
     if content is None:
         raise ConfigError(f"{path} holds {type(loaded).__name__}; it must be a mapping of names to values")
     if not content:

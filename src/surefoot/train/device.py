@@ -25,6 +25,8 @@ def pin_threads(count: int = 1) -> str:
 
     One by default: at PPO's sizes a second OpenMP thread waits more than it works, and digits depend on the count.
     """
+    if count < 1:
+        raise ConfigError(f"threads is {count}; it must be at least 1")
     if torch.get_num_threads() != count:
         torch.set_num_threads(count)
     return f"{count} thread{'s' if count > 1 else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ from surefoot.train.episodes import success_of
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
-LONGEST_EPISODE = 1_000_000
+LONGEST_EPISODE = 100_000
+"""Steps after which an evaluation no longer waits for an episode to end; a policy that goes in circles never ends one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ def play(
     seed: int,
     deterministic: bool = True,
     device: str | torch.device = "cpu",
+    stop: Callable[[], bool] = lambda: False,
 ) -> Played:
-    """Play `episodes` whole episodes.
+    """Play `episodes` whole episodes, or fewer if `stop` says so.
 
     Each stream plays its share, fixed beforehand: to take whichever end first would favour the short ones.
     """
@@ -60,7 +63,7 @@ def play(
     start = np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
     played = Played([], [], [])
-    while quota.any():
+    while quota.any() and not stop():
         seen = Seen(
             obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
             action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),

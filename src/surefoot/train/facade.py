@@ -19,7 +19,16 @@ from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import policy_from_description
 from surefoot.nets.policy import Policy
-from surefoot.train.assemble import assemble, move_in, open_world, own_policy, playground, read_model, set_length
+from surefoot.train.assemble import (
+    assemble,
+    move_in,
+    open_world,
+    own_policy,
+    playground,
+    read_model,
+    refuse_other_place,
+    set_length,
+)
 from surefoot.train.compat import DummyVecEnv, SubprocVecEnv, VecNormalize, refuse_attribute, says_stop, watchers
 from surefoot.train.config import split_settings
 from surefoot.train.device import choose_device, pin_threads
@@ -175,6 +184,7 @@ class PPO:
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint into the directory `path`: weights, optimiser, statistics, counters, world. No pickle."""
+        refuse_other_place(Path(path))
         parts = self._state()
         inexact = None if self.training is None else self.training.world.inexact
         mine = {"spec": self.spec.to_json(), "spaces": self.spaces.to_tree()}

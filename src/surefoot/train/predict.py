@@ -25,7 +25,7 @@ from surefoot.envs.gym_spaces import (
 )
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
-from surefoot.errors import CheckpointIncompatible, ConfigError, ShapeError
+from surefoot.errors import CheckpointIncompatible, ConfigError, NonFiniteValue, ShapeError
 from surefoot.nets.policy import Policy, Seen
 
 AnySpace = gym.Space[Any]
@@ -66,16 +66,19 @@ class Spaces:
         n = 1 if count is None else count
         read = self._reader.empty(n)
         self._reader.write(read, 0 if count is None else slice(None), obs)
+        for name, x in read.items():
+            if not np.isfinite(x).all():
+                raise NonFiniteValue(
+                    f"the observation part {name!r} holds NaN or infinity; a policy answers nothing to that"
+                )
         if action_masks is None and self._reader.masked:
             action_masks = self._part(obs, MASK)
         return Looked(read, self._mask(action_masks, n, single=count is None), count is None)
 
     def answer(self, action: np.ndarray, *, single: bool) -> Any:
-        """Actions [N, …] in the env's own dtype and shape; for a single one no batch axis, and an int for Discrete."""
+        """Actions [N, …] in the env's own dtype and shape; for a single one no batch axis."""
         written = self._write(action)
-        if not single:
-            return written
-        return int(written[0]) if isinstance(self.gym_action, gym_spaces.Discrete) else written[0]
+        return written[0] if single else written
 
     def to_tree(self) -> dict[str, Any]:
         """What `from_tree` makes equal spaces of; fit for a checkpoint."""

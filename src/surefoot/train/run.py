@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from surefoot.envs.api import World
+from surefoot.errors import EnvError
 from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.report import UpdateReport
@@ -54,10 +55,13 @@ class Run:
             fresh = self.training.collector.episodes.take_fresh()
             self._record(report, fresh)
             steps, finished = self.training.env_steps, self.training.finished
+            # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
+            saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
             # Not when stopped: whoever presses Ctrl-C wants the prompt back, and a resumed run evaluates where it would have.
-            evaluation = self._evaluate() if steps >= self.next_eval or (finished and self.spec.eval_every) else None
-            best = evaluation is not None and evaluation.is_best
-            saved = self.save(best=best) if best or finished or steps >= self.next_checkpoint or stop() else None
+            due = steps >= self.next_eval or (finished and self.spec.eval_every)
+            evaluation = self._evaluate(stop) if due and not stop() else None
+            if evaluation is not None:
+                saved = self.save(best=evaluation.is_best)
             recent = self.training.collector.episodes.recent()
             notes, self.notes = tuple(self.notes + _notes(report)), []
             yield Moment(
@@ -126,16 +130,24 @@ class Run:
         finally:
             self.lock.__exit__(None, None, None)
 
-    def _evaluate(self) -> EvalPoint:
+    def _evaluate(self, stop: Callable[[], bool]) -> EvalPoint | None:
+        """Play some episodes with the policy as it is; None if that was interrupted or an episode did not end."""
         spec, steps = self.spec, self.training.env_steps
         while self.next_eval <= steps:
             self.next_eval += spec.eval_every
         if self._eval_world is None:
             self._eval_world = self.training.make(min(spec.eval_episodes, EVAL_STREAMS))
         seed = spec.seed + EVAL_SEED_OFFSET
-        played = play(
-            self.training.policy, self._eval_world, spec.eval_episodes, seed=seed, device=self.training.device
-        )
+        policy, device = self.training.policy, self.training.device
+        try:
+            played = play(policy, self._eval_world, spec.eval_episodes, seed=seed, device=device, stop=stop)
+        except EnvError as why:
+            # A policy that goes in circles is a finding about the policy, not a reason to stop learning.
+            self.recorder.event("evaluation_failed", str(why))
+            self.notes.append(f"evaluation given up: {why}")
+            return None
+        if len(played.returns) < spec.eval_episodes:
+            return None
         is_best = played.mean > self.best_mean
         self.best_mean = max(self.best_mean, played.mean)
         self.recorder.eval(

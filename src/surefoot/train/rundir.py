@@ -68,7 +68,7 @@ def runs_root(given: str | Path | None = None) -> Path:
 def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
     """A directory for a new run, made empty: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it is taken."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
-        raise RunError(f"{name!r} is no name for a run; use letters, digits, dots, dashes and underscores")
+        raise RunError(f"{name!r} is no name for a run; use ASCII letters, digits, dots, dashes and underscores")
     base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', env)}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     for number in range(1, 1000):
         path = root / (base if number == 1 else f"{base}-{number}")

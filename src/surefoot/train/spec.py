@@ -88,7 +88,7 @@ def make_spec(
     """
     chosen = preset(preset_name or family_preset(env, continuous=isinstance(action, Box)))
     ppo, net, collect = split_settings(settings or {})
-    steps = total_steps or chosen.total_steps or DEFAULT_TOTAL_STEPS
+    steps = total_steps if total_steps is not None else chosen.total_steps or DEFAULT_TOTAL_STEPS
     given = {name: value for name, value in fixed.items() if value is not None}
     defaults: dict[str, Any] = {"eval_every": max(1, steps // 10), "checkpoint_every": max(1, steps // 20)}
     return RunSpec(

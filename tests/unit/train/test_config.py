@@ -237,7 +237,7 @@ class TestOwnFile:
         ("text", "message"),
         [
             ("- 1\n- 2\n", "holds list; it must be a mapping"),
-            ("", "holds NoneType"),
+            ("", "has no settings"),
             ("{}", "has no settings"),
             ("a: [1", "cannot read settings"),
             ("a: !!python/object/apply:os.system ['true']", "cannot read settings"),

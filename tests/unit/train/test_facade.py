@@ -23,6 +23,7 @@ from surefoot.errors import (
     CheckpointIncompatible,
     CheckpointMissing,
     ConfigError,
+    NonFiniteValue,
     PolicyError,
     ShapeError,
 )
@@ -301,7 +302,7 @@ def test_curves_go_to_numbered_directories(tmp_path: Path) -> None:
 # Predicting
 
 
-def test_one_observation_gives_an_int_and_a_batch_an_array() -> None:
+def test_one_observation_gives_a_single_choice_and_a_batch_an_array() -> None:
     model = small()
     rows = np.array([[0.1, 0, 0.2, 0], [-2, 0.5, -0.1, 1]], np.float32)
     actions, state = model.predict(rows, deterministic=True)
@@ -310,8 +311,11 @@ def test_one_observation_gives_an_int_and_a_batch_an_array() -> None:
     assert state is None
     for row, action in zip(rows, actions, strict=True):
         single, _ = model.predict(row.tolist(), deterministic=True)
-        assert type(single) is int
+        assert isinstance(single, np.integer)
+        assert single.shape == ()
         assert single == action
+    with pytest.raises(NonFiniteValue, match="NaN"):
+        model.predict(np.full(4, np.nan, np.float32))
 
 
 def test_a_deterministic_choice_is_the_likeliest_and_a_random_one_is_drawn() -> None:

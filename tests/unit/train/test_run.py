@@ -77,6 +77,17 @@ def test_a_wish_to_stop_that_comes_between_two_looks_still_saves(directory):
     assert load_checkpoint(directory.checkpoints).step == 1
 
 
+def test_an_episode_that_never_ends_costs_the_evaluation_and_not_the_run(directory, monkeypatch):
+    monkeypatch.setattr("surefoot.train.evaluate.LONGEST_EPISODE", 50)
+    spec = make_spec(
+        "surefoot/Endless-v0", Discrete(1), preset_name="sb3", settings=SMALL, total_steps=32, eval_every=16
+    )
+    run, moments = trained(directory, spec)
+    assert all(m.evaluation is None for m in moments)
+    assert "evaluation given up" in moments[-1].notes[-1]
+    assert run.saved_at == 2
+
+
 def test_a_resumed_run_goes_on_and_can_be_made_longer(directory):
     trained(directory)
     run, checkpoint = resume_run(directory, total_steps=96)

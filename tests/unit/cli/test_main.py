@@ -1,0 +1,91 @@
+"""The command line's manners: one sentence, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from surefoot.cli.main import VERBS, main
+
+
+@pytest.fixture(autouse=True)
+def _runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUREFOOT_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+
+
+def said(capsys, *argv):
+    code = main(list(argv))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_names_every_verb(capsys):
+    code, out, _ = said(capsys, "--help")
+    assert code == 0
+    assert all(verb in out for verb in VERBS)
+
+
+def test_without_arguments_the_help_is_shown_and_the_command_line_is_wrong(capsys):
+    code, out, _ = said(capsys)
+    assert code == 64
+    assert "first steps" in out
+
+
+def test_the_version_is_said(capsys):
+    code, out, _ = said(capsys, "--version")
+    assert code == 0
+    assert out.startswith("surefoot ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["tarin"], 64, "did you mean `surefoot train`"),
+        (["train", "CartPole-v1", "--stepz", "5"], 64, ""),
+        (["train", "CartPole-v1", "--set", "lr"], 64, "is not KEY=VALUE"),
+        (["train", "CartPole-v1", "--set", "lr=1", "--set", "lr=2"], 64, "given twice"),
+        (["train", "CartPole-v1", "--seeds", "0"], 64, "at least 1"),
+        (["train", "CartPole-v1", "--steps", "0"], 2, "total_steps is 0"),
+        (["train", "CartPole-v1", "--threads", "0"], 2, "threads is 0"),
+        (["train", "CartPol-v1"], 2, "did you mean"),
+        (["train", "CartPole-v1", "--set", "foo=1"], 2, "surefoot knobs"),
+        (["train", "no_such_module:make"], 2, "cannot import"),
+        (["train", "json:nope"], 2, "'json' has no 'nope'"),
+        (["eval", "nothing"], 2, "no run called 'nothing'"),
+        (["resume", "nothing"], 2, "no run called"),
+        (["report", "nothing"], 2, "no run called"),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else None,
+)
+def test_what_is_wrong_is_one_sentence_and_an_exit_code(capsys, argv, code, sentence):
+    got, _, err = said(capsys, *argv)
+    assert got == code
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_an_env_that_cannot_be_built_is_told_in_a_sentence(capsys, tmp_path):
+    (tmp_path / "broken_env_module.py").write_text("def make():\n    raise RuntimeError('no such robot')\n")
+    code, _, err = said(capsys, "train", "broken_env_module:make", "--steps", "10")
+    assert code == 2
+    assert "no such robot" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_no_runs_is_an_answer(capsys):
+    code, out, _ = said(capsys, "runs")
+    assert code == 0
+    assert "surefoot train CartPole-v1" in out
+
+
+def test_settings_and_presets_are_listed(capsys):
+    assert "clip" in said(capsys, "knobs", "clip")[1]
+    assert "mujoco" in said(capsys, "presets")[1]
+
+
+def test_a_dry_run_prints_what_config_reads_back(capsys, tmp_path):
+    code, out, _ = said(capsys, "train", "Pendulum-v1", "--dry-run", "--set", "lr=0.25")
+    assert code == 0
+    (tmp_path / "again.yaml").write_text(out)
+    again = said(capsys, "train", "Pendulum-v1", "--dry-run", "--config", "again.yaml", "--preset", "sb3")[1]
+    assert again.splitlines()[1:] == out.splitlines()[1:]
