@@ -78,7 +78,7 @@ class ActorCritic(nn.Module):
         else:
             action = dist.sample(generator)
         log_prob = dist.log_prob(action)
-        return PolicyOutput(action=action, value=value, log_prob=log_prob, action_params=dist.params(), context=context)
+        return PolicyOutput(action=action, value=value, log_prob=log_prob, distribution=dist, context=context)
 
     def value(self, seen: Seen) -> Tensor:
         """[N] expected returns."""

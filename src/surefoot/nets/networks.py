@@ -11,6 +11,13 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.torsos import layer, mlp
 
 
+def through(layers: nn.Sequential, x: Tensor) -> Tensor:
+    """What the layers make of `x`. Calling a module costs as much as a small matrix product; nobody hooks these."""
+    for module in layers:
+        x = module.forward(x)
+    return x
+
+
 class Trunks(nn.Module):
     """A torso, then layers for the actor and layers for the critic (the same ones if `shared`)."""
 
@@ -36,13 +43,13 @@ class Trunks(nn.Module):
 
     def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         x = self.torso(obs)
-        features = self.actor(x)
-        judged = features if self.critic is self.actor else self.critic(x)
-        return self.policy_out(features), self.value_out(judged).squeeze(-1), features
+        features = through(self.actor, x)
+        judged = features if self.critic is self.actor else through(self.critic, x)
+        return self.policy_out.forward(features), self.value_out.forward(judged).squeeze(-1), features
 
     def value(self, obs: dict[str, Tensor]) -> Tensor:
         """The critic alone."""
-        return self.value_out(self.critic(self.torso(obs))).squeeze(-1)
+        return self.value_out.forward(through(self.critic, self.torso(obs))).squeeze(-1)
 
 
 class Whole(nn.Module):

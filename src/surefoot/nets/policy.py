@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
+from surefoot.nets.distributions import Distribution
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,9 +35,14 @@ class PolicyOutput:
     """As chosen; `Policy.env_action` turns it into what the world takes."""
     value: Tensor
     log_prob: Tensor
-    action_params: dict[str, Tensor]
-    """Parameters of the distribution: logits, or mean and std."""
+    distribution: Distribution
+    """What the action was drawn from."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    @property
+    def action_params(self) -> dict[str, Tensor]:
+        """Parameters of the distribution, worked out when asked for: probabilities, or mean and std."""
+        return self.distribution.params()
 
 
 class Policy(Protocol):
