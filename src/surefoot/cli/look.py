@@ -49,7 +49,7 @@ class EvalArgs:
         directory = find_run(self.run_name, runs_root(self.runs))
         training, step = load_policy(directory, self.checkpoint, self.env)
         seed = training.spec.seed + EVAL_SEED_OFFSET + 1 if self.seed is None else self.seed
-        world = training.make(min(self.episodes, 25))
+        world = training.make(max(1, min(self.episodes, 25)))
         played = play(
             training.policy, world, self.episodes, seed=seed, deterministic=not self.stochastic, device=training.device
         )
