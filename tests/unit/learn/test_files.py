@@ -182,9 +182,8 @@ import os, sys, time
 from pathlib import Path
 from surefoot.learn.files import RunLock
 with RunLock(Path(sys.argv[1])):
-    worker = os.fork()
-    if worker:
-        print(worker, flush=True)
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)  # By the worker itself: by then it has let go of the lock.
     time.sleep(60)
 """
 
