@@ -1,0 +1,1 @@
+"""What the compiled module offers; see src/*.c for what each does."""

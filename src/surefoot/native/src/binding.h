@@ -1,0 +1,27 @@
+/* What the parts of the extension module share. Built against Python's stable interface: one wheel serves 3.11 and later. */
+#ifndef SF_BINDING_H
+#define SF_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+extern PyMethodDef sf_net_methods[];
+extern PyMethodDef sf_streams_methods[];
+
+/* The memory of a C-contiguous buffer of exactly `bytes` bytes (any size if negative), or NULL with an exception set.
+ * The view is let go at once: the caller's reference keeps the memory alive for as long as the call lasts. */
+static inline void *sf_memory(PyObject *object, Py_ssize_t bytes, int writable, const char *what) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) return NULL;
+    void *memory = view.buf;
+    const Py_ssize_t have = view.len;
+    PyBuffer_Release(&view);
+    if (bytes >= 0 && have != bytes) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd bytes; it must have %zd", what, have, bytes);
+        return NULL;
+    }
+    return memory;
+}
+
+#endif

@@ -1,0 +1,1 @@
+typedef int sf_nothing_kernel_avx512;

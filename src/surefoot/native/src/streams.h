@@ -1,0 +1,33 @@
+/* N streams of one world, stepped together. A stream that ends begins its next episode in the same step. */
+#ifndef SF_STREAMS_H
+#define SF_STREAMS_H
+
+#include "surefoot_env.h"
+
+#define SF_STREAMS_CAPSULE "surefoot.streams"
+
+typedef struct sf_streams {
+    const surefoot_env *env;
+    int n;
+    surefoot_rng rng;
+    double *state;    /* [n][state_size] */
+    int64_t *elapsed; /* [n] steps taken in the running episode */
+    double *scratch;  /* for start_many */
+} sf_streams;
+
+sf_streams *sf_streams_new(const surefoot_env *env, int n);
+void sf_streams_free(sf_streams *s);
+
+/* Begin new episodes where `which` [n] is not 0 (everywhere if NULL), and write what those streams see into obs [n][obs_size]. */
+void sf_streams_begin(sf_streams *s, const uint8_t *which, float *obs);
+
+/* One step. `action` is int64 [n] or float [n][action_size]. `obs` [n][obs_size] is what is seen now, after the reset
+ * where an episode ended; `final_obs` [n][obs_size] is the true successor, the same as `obs` where none ended (may be NULL).
+ * Returns how many episodes ended. */
+int sf_streams_step(sf_streams *s, const void *action, float *obs, double *reward, uint8_t *terminated,
+                    uint8_t *truncated, float *final_obs);
+
+/* The worlds that come with the kernel; NULL for a name that is none of them. */
+const surefoot_env *sf_classic(const char *name);
+
+#endif
