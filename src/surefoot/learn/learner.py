@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.native import NativeUpdate, choose_path
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.schedule import value_at
-from surefoot.learn.tally import Tally
+from surefoot.learn.tally import Table, Tally
 from surefoot.nets.policy import Policy
 
 BAD_STEPS_BEFORE_ROLLBACK = 3
@@ -45,7 +46,7 @@ class Knobs:
 class _Learned:
     """What the gradient steps of one update came to."""
 
-    tally: Tally = field(default_factory=Tally)
+    table: Table
     first_ratio_error: float = 0.0
     stopped_early: bool = False
     bad_steps: int = 0
@@ -54,7 +55,7 @@ class _Learned:
     @property
     def nothing_learned(self) -> str | None:
         """Why no gradient step was taken, or None if one was."""
-        if self.tally.epoch:
+        if len(self.table.epoch):
             return None
         if self.stopped_early:
             return "the policy was beyond the target KL before the first step"
@@ -74,6 +75,8 @@ class Learner:
         self.device = torch.device(device)
         policy.to(self.device)
         self.optimizer = Optimizer(policy.parameters(), config)
+        self.native, self.path_reason = choose_path(policy, self.optimizer, config)
+        """The kernel's update where it runs, and why it does or does not."""
         self.generator = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
         """Shuffles the minibatches, nothing else."""
         self.updates = 0
@@ -108,7 +111,6 @@ class Learner:
 
         `progress` (0 … 1) is where schedules stand; by default it follows from the updates made and `total_updates`.
         """
-        begin = time.perf_counter()
         config, knobs = self.config, self.knobs(progress)
         valid, stale = self._fresh(rollout)
         samples = int(valid.sum())
@@ -116,21 +118,20 @@ class Learner:
             return self._skipped(
                 rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}"
             )
-        batch = self.prepare(rollout, valid)
-        before = self._copy()
-        prepared = time.perf_counter()
-
+        self._refuse_bad(rollout, valid)
         lag = int(self.policy_version - rollout.policy_version[valid].min())
-        sample_size = self._effective_sample_size(batch) if lag > 0 else 1.0
-        done = self._learn(batch, knobs)
-        self._settle(before, done)
-
+        sample_size = self._effective_sample_size(self.prepare(rollout, valid)) if lag > 0 else 1.0
+        if self.native is not None:
+            done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs)
+        else:
+            done, described, seconds = self._by_torch(rollout, valid, knobs)
         self.updates += 1
-        self.policy.absorb({name: x[valid] for name, x in rollout.obs.items()})
+        whole = bool(valid.all())
+        self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
         return UpdateReport(
             **self._common(knobs, samples),
-            **_averages(done.tally, knobs.clip),
-            **_describe(batch, rollout, valid),
+            **done.table.averages(),
+            **described,
             first_ratio_error=done.first_ratio_error,
             effective_sample_size=sample_size,
             stopped_early=done.stopped_early,
@@ -140,41 +141,67 @@ class Learner:
             action_std=self.policy.action_std(),
             skipped_reason=done.nothing_learned,
             stats={**rollout.stats, **({"stale_steps": float(stale)} if stale else {})},
-            seconds={"prepare": prepared - begin, "learn": time.perf_counter() - prepared},
+            seconds=seconds,
         )
+
+    def _by_torch(
+        self, rollout: Rollout, valid: np.ndarray, knobs: Knobs
+    ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
+        """The update as it is defined."""
+        begin = time.perf_counter()
+        batch = self.prepare(rollout, valid)
+        put_back = self._copy()
+        prepared = time.perf_counter()
+        done = self._learn(batch, knobs)
+        self._settle(put_back, done)
+        seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
+        return done, _describe(batch, rollout, valid), seconds
+
+    def _by_kernel(
+        self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs
+    ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
+        """The same, all epochs in one call of the kernel, on the same memory."""
+        begin = time.perf_counter()
+        batch = native.prepare(rollout, valid)
+        prepared = time.perf_counter()
+        native.keep()
+        said = native.learn(
+            batch, self.generator, lr=knobs.lr, clip=knobs.clip, ent_coef=knobs.ent_coef, bad_in_a_row=self.bad_in_a_row
+        )
+        self.bad_in_a_row = said.bad_in_a_row
+        done = _Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
+        self._settle(native.restore, done)
+        return done, batch.described, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
 
     def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
         """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
-        done, first = _Learned(), True
+        tally, error, stopped, bad_steps, rolled_back = Tally(), None, False, 0, False
         for epoch, minibatch in self._minibatches(batch):
             if minibatch.valid is not None and not bool(minibatch.valid.any()):
                 continue  # streams in which nothing happened
             losses, advantage_std = self._loss(minibatch, knobs)
-            if first:
-                first = False
-                done.first_ratio_error = _ratio_error(losses.log_ratio, minibatch.valid)
+            if error is None:
+                error = _ratio_error(losses.log_ratio, minibatch.valid)
             if self._too_far(losses, minibatch.valid):
-                done.stopped_early = True
+                stopped = True
                 break
             grad_norm = self._gradient(losses)
             if bool(torch.isfinite(grad_norm + losses.total)):
                 self.optimizer.step(knobs.lr)
-                done.tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
+                tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
                 self.bad_in_a_row = 0
                 continue
             # Nothing was applied, so there is nothing to undo; but several in a row mean that the weights are bad.
-            done.bad_steps, self.bad_in_a_row = done.bad_steps + 1, self.bad_in_a_row + 1
+            bad_steps, self.bad_in_a_row = bad_steps + 1, self.bad_in_a_row + 1
             if self.bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
-                done.rolled_back = True
+                rolled_back = True
                 break
-        return done
+        return _Learned(tally.table(clip=knobs.clip), error or 0.0, stopped, bad_steps, rolled_back)
 
     def prepare(self, rollout: Rollout, valid: np.ndarray | None = None) -> Batch:
         """The batch `update` learns from: checked, with advantages, laid out for this policy."""
         valid = rollout.valid if valid is None else valid
-        refuse_bad_numbers(rollout, valid)
-        if rollout.action_mask is not None:
-            refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
+        self._refuse_bad(rollout, valid)
         config = self.config
         return to_batch(
             rollout,
@@ -184,6 +211,12 @@ class Learner:
             sequential=self.policy.sequential,
             device=self.device,
         )
+
+    def _refuse_bad(self, rollout: Rollout, valid: np.ndarray) -> None:
+        """Raise for a number or a mask that must not be."""
+        refuse_bad_numbers(rollout, valid)
+        if rollout.action_mask is not None:
+            refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
 
     def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """(epoch, minibatch): in every epoch all columns are shuffled and each is used exactly once (detail C6)."""
@@ -245,30 +278,34 @@ class Learner:
         counted = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
         return float(effective_sample_size(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
 
-    def _copy(self) -> tuple[list[Tensor], dict[str, Tensor]] | None:
-        """Weights and optimiser memory to go back to if this update fails; None if the model is too large for it."""
+    def _copy(self) -> Callable[[], None] | None:
+        """Puts weights and optimiser memory back as they are now; None if the model is too large for a second copy."""
         parameters = self.optimizer.parameters
         if sum(p.numel() for p in parameters) > LARGEST_ROLLBACK:
             return None
         memory = {name: x.clone() for name, x in self.optimizer.tensors().items()}
-        return [p.detach().clone() for p in parameters], memory
+        weights = [p.detach().clone() for p in parameters]
 
-    def _settle(self, before: tuple[list[Tensor], dict[str, Tensor]] | None, done: _Learned) -> None:
+        def put_back() -> None:
+            with torch.no_grad():
+                for parameter, kept in zip(parameters, weights, strict=True):
+                    parameter.copy_(kept)
+            self.optimizer.load(memory)
+
+        return put_back
+
+    def _settle(self, put_back: Callable[[], None] | None, done: _Learned) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
         if not done.rolled_back:
-            self.rollbacks_in_a_row *= not done.tally.epoch  # only an update that learned something forgives
+            self.rollbacks_in_a_row *= not len(done.table.epoch)  # only an update that learned something forgives
             return
         self.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
-        if before is None or self.rollbacks_in_a_row > 1:
+        if put_back is None or self.rollbacks_in_a_row > 1:
             raise Diverged(
                 f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or without "
                 "a copy to go back to; resume from an earlier checkpoint with a smaller lr, or look at the reward's scale"
             )
-        weights, memory = before
-        with torch.no_grad():
-            for parameter, kept in zip(self.optimizer.parameters, weights, strict=True):
-                parameter.copy_(kept)
-        self.optimizer.load(memory)
+        put_back()
         self.lr_scale *= 0.5
 
     def _skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
@@ -280,8 +317,8 @@ class Learner:
             "update": self.updates,
             "policy_version": self.policy_version,
             "samples": samples,
-            "path": "torch",
-            "path_reason": "the torch path is the only one built",
+            "path": "torch" if self.native is None else "native",
+            "path_reason": self.path_reason,
             "lr": knobs.lr,
             "clip": knobs.clip,
             "ent_coef": knobs.ent_coef,
@@ -314,25 +351,6 @@ class Learner:
 def _ratio_error(log_ratio: Tensor, valid: Tensor | None) -> float:
     counted = log_ratio if valid is None else log_ratio[valid]
     return float(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())
-
-
-def _averages(tally: Tally, clip: float) -> dict[str, Any]:
-    """Means and extremes over the gradient steps."""
-    if not tally.epoch:
-        return {}
-    table = tally.table(clip=clip)
-    mean = {name: float(column.mean()) for name, column in table.items() if name != "advantage_std"}
-    return {
-        **mean,
-        "approx_kl_max": float(table["approx_kl"].max()),
-        "clip_fraction_max": float(table["clip_fraction"].max()),
-        "grad_norm_max": float(table["grad_norm"].max()),
-        "entropy_std": float(table["entropy"].std(correction=0)),
-        "advantage_min_std": float(table["advantage_std"].min()),
-        "zero_std_minibatches": int((table["advantage_std"] == 0).sum()),
-        "minibatches": len(tally.epoch),
-        "epochs": tally.epochs(table),
-    }
 
 
 def _describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, Any]:

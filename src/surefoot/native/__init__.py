@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import ModuleType
 
-
-def _load() -> tuple[ModuleType | None, str]:
+why_not = ""
+"""Why there is no kernel; empty if there is one."""
+try:
     if os.environ.get("SUREFOOT_NATIVE", "1") == "0":
-        return None, "SUREFOOT_NATIVE=0 turns the kernel off"
-    try:
-        from surefoot.native import _kernel
-    except ImportError as why:
-        return None, f"the kernel was not built when surefoot was installed ({why})"
-    return _kernel, ""
-
-
-kernel, why_not = _load()
-"""The compiled module, or None and a sentence that says why there is none."""
+        raise ImportError("SUREFOOT_NATIVE=0 turns it off")
+    from surefoot.native import _kernel as kernel
+except ImportError as error:
+    kernel = None
+    why_not = f"the kernel is not there ({error})"
 
 
 def include_dir() -> Path:

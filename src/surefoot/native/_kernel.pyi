@@ -1,1 +1,111 @@
-"""What the compiled module offers; see src/*.c for what each does."""
+"""What the compiled module offers. Buffers are C-contiguous arrays; the comments in src/bind_*.c say what is in them."""
+
+from typing import Any, NewType
+
+import numpy as np
+
+Net = NewType("Net", object)
+Tape = NewType("Tape", object)
+Array = np.ndarray[Any, Any]
+
+def instruction_sets() -> list[str]: ...
+def net_new(
+    instruction_set: str,
+    inputs: int,
+    actor_widths: tuple[int, ...],
+    critic_widths: tuple[int, ...],
+    shared: int,
+    activation: int,
+    head: int,
+    sizes: tuple[int, ...],
+    first_option: int,
+    low: Array | None,
+    high: Array | None,
+    /,
+) -> Net: ...
+def net_sizes(net: Net, /) -> tuple[int, ...]: ...
+def net_point(net: Net, addresses: Array, shift: int, scale: int, obs_clip: float, /) -> None: ...
+def net_pack(net: Net, /) -> None: ...
+def net_keep(net: Net, /) -> None: ...
+def net_restore(net: Net, /) -> None: ...
+def net_act(
+    net: Net,
+    rng: Array,
+    n: int,
+    obs: Array,
+    mask: Array | None,
+    deterministic: int,
+    action: Array,
+    env_action: Array,
+    log_prob: Array,
+    value: Array,
+    /,
+) -> None: ...
+def net_values(net: Net, n: int, obs: Array, value: Array, /) -> None: ...
+def net_learn(
+    net: Net,
+    samples: int,
+    features: Array,
+    action: Array,
+    log_prob: Array,
+    value: Array,
+    advantage: Array,
+    target: Array,
+    ref_log_prob: Array | None,
+    mask: Array | None,
+    order: Array,
+    sizes: Array,
+    epochs: int,
+    knobs: tuple[float, ...],
+    standardize: int,
+    optimizer: int,
+    bad_in_a_row: int,
+    table: Array,
+    epoch_of: Array,
+    /,
+) -> tuple[int, int, int, int, int, int, float]: ...
+def gae(
+    steps: int,
+    streams: int,
+    reward: Array,
+    value: Array,
+    next_value: Array,
+    terminated: Array,
+    truncated: Array,
+    valid: Array,
+    gamma: float,
+    lam: float,
+    advantage: Array,
+    target: Array,
+    /,
+) -> None: ...
+def describe(n: int, reward: Array, value: Array, target: Array, /) -> tuple[float, ...]: ...
+def tape_new(net: Net, steps: int, streams: int, obs: Array | None, mask: Array | None, /, *arrays: Array) -> Tape: ...
+def tape_act(net: Net, rng: Array, tape: Tape, t: int, obs: Array, mask: Array | None, /) -> None: ...
+def tape_note(
+    tape: Tape,
+    t: int,
+    obs: Array | None,
+    reward: Array,
+    terminated: Array,
+    truncated: Array,
+    valid: Array,
+    returns: Array,
+    lengths: Array,
+    /,
+) -> int: ...
+def tape_finish(net: Net, tape: Tape, obs: Array, /) -> None: ...
+def tape_collect(
+    net: Net,
+    rng: Array,
+    tape: Tape,
+    streams: object,
+    obs: Array,
+    start: Array,
+    returns: Array,
+    lengths: Array,
+    ended: Array,
+    /,
+) -> tuple[int, float]: ...
+def function(instruction_set: str, which: int, n: int, x: Array, y: Array, /) -> None: ...
+def multiply(instruction_set: str, m: int, n: int, k: int, a: Array, b: Array, c: Array, /) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,13 +61,16 @@ class Flatten(nn.Module):
             flat = torch.cat([_as_row(obs[name], box) for name, box in self.parts], dim=-1)
         return flat if self.normalizer is None else self.normalizer(flat)
 
+    def rows(self, obs: dict[str, np.ndarray], dtype: type[np.floating[Any]] = np.float32) -> np.ndarray:
+        """[M, size]: the same by numpy, before it is normalised."""
+        rows = [obs[name].reshape(len(obs[name]), -1).astype(dtype) for name, _ in self.parts]
+        scaled = [r / dtype(255) if box.dtype == "uint8" else r for r, (_, box) in zip(rows, self.parts, strict=True)]
+        return scaled[0] if len(scaled) == 1 else np.concatenate(scaled, axis=1)
+
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
         """Take raw rows into the normaliser, if there is one."""
-        if self.normalizer is None:
-            return
-        rows = [obs[name].reshape(len(obs[name]), -1).astype(np.float64) for name, _ in self.parts]
-        scaled = [r / 255.0 if box.dtype == "uint8" else r for r, (_, box) in zip(rows, self.parts, strict=True)]
-        self.normalizer.update(np.concatenate(scaled, axis=1))
+        if self.normalizer is not None:
+            self.normalizer.update(self.rows(obs, np.float64))
 
 
 def _as_row(x: Tensor, box: Box) -> Tensor:

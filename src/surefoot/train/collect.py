@@ -13,11 +13,13 @@ from torch import Tensor
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.envs.native import NativeWorld
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.config import CollectConfig
 from surefoot.train.episodes import EpisodeLog
 from surefoot.train.guard import Guard
 from surefoot.train.reward import OutlierWatch, RewardScaler
+from surefoot.train.tape import KernelActor, Tape, kernel_actor
 
 
 @dataclass(slots=True)
@@ -53,12 +55,15 @@ class Collector:
         config: CollectConfig | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
+        path: str = "auto",
     ) -> None:
         self.world, self.policy, self.steps = world, policy, steps
         self.config = config or CollectConfig()
         self.device = torch.device(device)
         self.generator = torch.Generator(self.device).manual_seed(seed_for("act", seed))
         """Every random number of acting."""
+        self.actor = kernel_actor(policy, seed) if path != "torch" else None
+        """The kernel in place of torch, where it knows the policy."""
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
@@ -75,8 +80,49 @@ class Collector:
     @torch.no_grad()
     def collect(self, policy_version: int = 0) -> Rollout:
         """The next rollout, made by the policy as it is now."""
-        begin, in_world = time.perf_counter(), 0.0
-        tape, episode_from = _Tape(), np.zeros(self.world.num_envs, dtype=np.int64)
+        begin = time.perf_counter()
+        rollout, in_world = (
+            self._by_torch(policy_version) if self.actor is None else self._by_kernel(self.actor, policy_version)
+        )
+        total = time.perf_counter() - begin
+        self.seconds = {"collect": total, "env": in_world, "policy": total - in_world}
+        return rollout
+
+    def _by_kernel(self, actor: KernelActor, policy_version: int) -> tuple[Rollout, float]:
+        """The rollout, and the seconds it spent in the world."""
+        actor.net.refresh()
+        world, start = self.world, self.start.copy()
+        tape = Tape(actor, world, self.steps, masked=self.view.action_mask is not None)
+        if isinstance(world, NativeWorld) and self.config.nonfinite == "raise":
+            view = tape.run(world, self.view, start, self.episodes)
+        else:
+            view = tape.walk(world, self.view, start, self.guard, self.episodes)
+        self.env_steps += int(np.count_nonzero(tape.valid))
+        self.view, self.start = view, start
+        for first, last, stream in tape.dropped:
+            tape.valid[first : last + 1, stream] = False
+        reward, stats = self._rewards(tape.reward, tape.terminated | tape.truncated, tape.valid)
+        rollout = Rollout(
+            obs=tape.obs,
+            action=tape.action,
+            log_prob=tape.log_prob,
+            value=tape.value,
+            next_value=tape.next_value,
+            reward=reward.astype(np.float32),
+            terminated=tape.terminated,
+            truncated=tape.truncated,
+            start=tape.start,
+            valid=tape.valid,
+            policy_version=np.full(tape.valid.shape, policy_version, dtype=np.int64),
+            action_mask=tape.mask,
+            stats=stats,
+        )
+        return rollout, tape.in_world
+
+    def _by_torch(self, policy_version: int) -> tuple[Rollout, float]:
+        """The same, step by step through the policy itself."""
+        in_world, tape = 0.0, _Tape()
+        episode_from = np.zeros(self.world.num_envs, dtype=np.int64)
         walked_in = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
         self.context = self.policy.renew_context(self.context)
         for t in range(self.steps):
@@ -98,15 +144,13 @@ class Collector:
             step, dropped = self.guard.examine(step, self.episodes)
             tape.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
             self._note(step, t, tape, episode_from)
-        rollout = self._rollout(tape, policy_version, walked_in)
-        total = time.perf_counter() - begin
-        self.seconds = {"collect": total, "env": in_world, "policy": total - in_world}
-        return rollout
+        return self._rollout(tape, policy_version, walked_in), in_world
 
     def _note(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray) -> None:
         """Write one step down and move on to its view."""
         ended = step.terminated | step.truncated
-        self.episodes.count_in(step, ended)
+        self.episodes.count(step)
+        self.episodes.finish(step, ended)
         if step.truncated.any():
             assert step.final_obs is not None, f"{self.world.name} cut an episode short without its last observation"
             worth = self.policy.value(Seen(obs=self._load(step.final_obs), context=self.context))
@@ -125,8 +169,6 @@ class Collector:
         for first, last, stream in tape.dropped:
             valid[first : last + 1, stream] = False
         reward, stats = self._rewards(reward, terminated | truncated, valid)
-        if bad := self.guard.take_count():
-            stats["dropped_episodes"] = float(bad)
         value = torch.stack(tape.value)
         ahead = self.policy.value(self._seen(self.view))
         next_value = torch.cat([value[1:], ahead.unsqueeze(0)]).cpu().numpy()
@@ -162,6 +204,8 @@ class Collector:
         if self.config.normalize_reward:
             reward = self.scaler.scale(np.where(valid, reward, 0.0), ended, valid)
             stats["return_std"] = float(np.sqrt(self.scaler.var))
+        if bad := self.guard.take_count():
+            stats["dropped_episodes"] = float(bad)
         return np.where(valid, reward, 0.0), stats
 
     def _seen(self, view: View) -> Seen:
@@ -179,6 +223,7 @@ class Collector:
         return {
             "world": self.world.state(),
             "generator": self.generator.get_state(),
+            **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
             "start": self.start.copy(),
             "context": {name: x.clone() for name, x in self.context.items()},
             "quarantined": self.guard.quarantined.copy(),
@@ -205,4 +250,6 @@ class Collector:
             self.scaler.set_state({**state["scaler"], "running": self.scaler.running})
         self.outliers.set_state(state["outliers"])
         self.generator.set_state(torch.as_tensor(state["generator"]))
+        if self.actor is not None and "kernel_rng" in state:
+            self.actor.rng[:] = state["kernel_rng"]
         self.env_steps = state["env_steps"]

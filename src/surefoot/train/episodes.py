@@ -42,13 +42,23 @@ class EpisodeLog:
         """Finished since `take_fresh` was last called."""
         self._recent: deque[tuple[float, int, float | None]] = deque(maxlen=WINDOW)
 
-    def count_in(self, step: Step, ended: np.ndarray) -> None:
+    def count(self, step: Step) -> None:
         """Count one step of every stream."""
         self.returns += step.reward * step.valid
         self.lengths += step.valid
-        if ended.any():
-            for stream in np.flatnonzero(ended):
-                self._finish(int(stream), step)
+
+    def finish(self, step: Step, ended: np.ndarray) -> None:
+        """Close the episodes that ended with the step that was counted last."""
+        for stream in np.flatnonzero(ended):
+            length, total = int(self.lengths[stream]), float(self.returns[stream])
+            self.add(Episode(int(stream), total, length, success_of(step, int(stream)), bool(step.truncated[stream])))
+            self.forget(int(stream))
+
+    def add(self, episode: Episode) -> None:
+        """Remember a finished episode."""
+        self.fresh.append(episode)
+        self._recent.append((episode.return_, episode.length, episode.success))
+        self.finished += 1
 
     def forget(self, stream: int) -> None:
         """Drop a running episode without counting it."""
@@ -66,16 +76,6 @@ class EpisodeLog:
         returns, lengths, success = zip(*self._recent, strict=True)
         known = [s for s in success if s is not None]
         return float(np.mean(returns)), float(np.mean(lengths)), float(np.mean(known)) if known else None
-
-    def _finish(self, stream: int, step: Step) -> None:
-        success = success_of(step, stream)
-        episode = Episode(
-            stream, float(self.returns[stream]), int(self.lengths[stream]), success, bool(step.truncated[stream])
-        )
-        self.fresh.append(episode)
-        self._recent.append((episode.return_, episode.length, episode.success))
-        self.finished += 1
-        self.forget(stream)
 
     def state(self) -> dict[str, Any]:
         """Everything that moves."""

@@ -23,6 +23,11 @@ class Guard:
         self.quarantined = np.zeros(world.num_envs, dtype=bool)
         self._count = 0
 
+    @property
+    def watchful(self) -> bool:
+        """True while some stream waits in quarantine, so that every step must be examined."""
+        return bool(self.quarantined.any())
+
     def take_count(self) -> int:
         """Episodes dropped since last asked."""
         count, self._count = self._count, 0
@@ -84,15 +89,20 @@ class Guard:
         )
 
 
+def finite(step: Step) -> bool:
+    """True if a world's answer holds no number that is not finite; a reward that float32 cannot hold is none."""
+    parts = [*step.view.obs.values(), *(step.final_obs or {}).values()]
+    return bool((np.abs(step.reward) <= _FLOAT32_MAX).all()) and all(np.isfinite(x).all() for x in parts)
+
+
 def _bad_streams(step: Step) -> tuple[np.ndarray, np.ndarray] | None:
     """([N] this episode, [N] the next one): where a stream's answer holds a number that is not finite.
 
-    None if all is well, which is the cheap case. A reward that float32 cannot hold is not finite either.
+    None if all is well, which is the cheap case.
     """
-    rewards = np.abs(step.reward) <= _FLOAT32_MAX
-    parts = [*step.view.obs.values(), *(step.final_obs or {}).values()]
-    if rewards.all() and all(np.isfinite(x).all() for x in parts):
+    if finite(step):
         return None
+    rewards = np.abs(step.reward) <= _FLOAT32_MAX
     ended = step.terminated | step.truncated
     over = ended | ~step.valid
     shown = _bad_rows(step.view.obs)

@@ -54,6 +54,7 @@ class Training:
             config=spec.collect,
             seed=spec.seed,
             device=self.device,
+            path=spec.ppo.path,
         )
 
     @property

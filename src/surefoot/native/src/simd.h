@@ -1,0 +1,137 @@
+/* Vectors of VL floats by the compiler's own vector types, and the functions of them that networks need.
+ *
+ * Included by kernel.inc, once for each instruction set. No intrinsics: the same text serves AVX-512, AVX2, SSE2 and NEON.
+ * Accuracy is a few units in the last place of float32 (tests/unit/native/test_functions.py holds it). */
+
+#define VB (VL * 4)
+typedef float vf __attribute__((vector_size(VB)));
+typedef int32_t vi __attribute__((vector_size(VB)));
+typedef float vf_loose __attribute__((vector_size(VB), aligned(4), may_alias));
+typedef int32_t vi_loose __attribute__((vector_size(VB), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vf load(const float *p) { return *(const vf_loose *)p; }
+INLINE vi load_int(const int32_t *p) { return *(const vi_loose *)p; }
+INLINE void store(float *p, vf x) { *(vf_loose *)p = x; }
+INLINE vf splat(float x) { return x - (vf){0}; }
+INLINE vi splat_int(int32_t x) { return x - (vi){0}; }
+INLINE vf pick(vi which, vf a, vf b) { return (vf)(((vi)a & which) | ((vi)b & ~which)); }
+INLINE vf vmax(vf a, vf b) { return pick(a > b, a, b); }
+INLINE vf vmin(vf a, vf b) { return pick(a < b, a, b); }
+/* A NaN stays one. */
+INLINE vf clamp(vf x, float low, float high) {
+    return pick(x < low, splat(low), pick(x > high, splat(high), x));
+}
+INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+
+INLINE vf vsqrt(vf x) {
+    for (int i = 0; i < VL; i++) x[i] = sqrtf(x[i]);
+    return x;
+}
+
+/* Sum over the lanes, pairwise. */
+INLINE float total(vf x) {
+    float a[VL];
+    memcpy(a, &x, sizeof a);
+    for (int half = VL / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) a[i] += a[i + half];
+    return a[0];
+}
+
+/* x · P(x²) / Q(x²), a minimax fit of tanh on [-8, 8]; beyond, tanh is 1 to within 2e-7. */
+INLINE vf vtanh(vf x) {
+    x = clamp(x, -8.0f, 8.0f);
+    const vf z = x * x;
+    vf p = splat(1.523038762e-08f);
+    p = p * z + 2.189464067e-05f;
+    p = p * z + 3.571596695e-03f;
+    p = p * z + 1.344449669e-01f;
+    p = p * z + 1.0f;
+    vf q = splat(8.522434314e-07f);
+    q = q * z + 3.411289945e-04f;
+    q = q * z + 2.616443858e-02f;
+    q = q * z + 4.677782357e-01f;
+    q = q * z + 1.0f;
+    return x * p / q;
+}
+
+/* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, n added to the exponent. Held within the finite. */
+INLINE vf vexp(vf x) {
+    x = clamp(x, -87.0f, 88.0f);
+    const float magic = 12582912.0f; /* 1.5 · 2^23: adding it rounds to a whole number, which then stands in the low bits */
+    const vf shifted = x * 1.44269504f + magic;
+    const vf n = shifted - magic;
+    vf r = x - n * 0.693359375f; /* ln 2 in two parts, the first exact in few bits */
+    r = r + n * 2.12194440e-4f;
+    vf p = splat(1.0f / 5040.0f);
+    p = p * r + 1.0f / 720.0f;
+    p = p * r + 1.0f / 120.0f;
+    p = p * r + 1.0f / 24.0f;
+    p = p * r + 1.0f / 6.0f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    const vi exponent = ((vi)shifted - splat_int(0x4b400000)) << 23;
+    return (vf)((vi)p + exponent);
+}
+
+/* e^x - 1, accurate for small x too: 2t / (1 - t) with t = tanh(x/2). */
+INLINE vf vexpm1(vf x) {
+    const vf t = vtanh(clamp(x, -1.0f, 1.0f) * 0.5f);
+    return pick(vabs(x) < 1.0f, 2.0f * t / (1.0f - t), vexp(x) - 1.0f);
+}
+
+/* log x for x > 0 and normal: x = m 2^n with m in [√½, √2), then 2 artanh((m - 1) / (m + 1)) as a series. */
+INLINE vf vlog(vf x) {
+    vi bits = (vi)x;
+    const vi n = (bits - 0x3f3504f3) >> 23;
+    const vf m = (vf)(bits - (n << 23));
+    const vf s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    vf p = splat(2.0f / 11.0f);
+    p = p * z + 2.0f / 9.0f;
+    p = p * z + 2.0f / 7.0f;
+    p = p * z + 2.0f / 5.0f;
+    p = p * z + 2.0f / 3.0f;
+    p = p * z + 2.0f;
+    const vf whole = __builtin_convertvector(n, vf);
+    return whole * 0.693359375f + (p * s - whole * 2.12194440e-4f);
+}
+
+/* log(1 + y) for 0 <= y <= 1: the rounding of 1 + y is put back to first order. */
+INLINE vf vlog1p(vf y) {
+    const vf w = 1.0f + y;
+    return vlog(w) + (y - (w - 1.0f)) / w;
+}
+
+INLINE vf vsigmoid(vf x) { return 0.5f + 0.5f * vtanh(0.5f * x); }
+
+/* log(1 - tanh² u) = 2 (log 2 - u - softplus(-2u)), finite wherever u is. */
+INLINE vf log_tanh_slope(vf u) {
+    const vf a = vabs(u);
+    return 2.0f * (0.69314718f - a - vlog1p(vexp(-2.0f * a)));
+}
+
+/* sin and cos of a turn t in [0, 1): quarter turns split off, polynomials on ±1/8 turn. */
+INLINE void vsincos_turn(vf t, vf *sine, vf *cosine) {
+    const vf quarters = t * 4.0f;
+    const float magic = 12582912.0f;
+    const vf shifted = quarters + magic;
+    const vi q = (vi)shifted - splat_int(0x4b400000);
+    const vf x = (quarters - (shifted - magic)) * 1.57079633f, z = x * x;
+    vf s = splat(2.7557319e-6f);
+    s = s * z - 1.9841270e-4f;
+    s = s * z + 8.3333333e-3f;
+    s = s * z - 1.6666667e-1f;
+    s = s * z * x + x;
+    vf c = splat(-2.7557319e-7f);
+    c = c * z + 2.4801587e-5f;
+    c = c * z - 1.3888889e-3f;
+    c = c * z + 4.1666667e-2f;
+    c = c * z - 0.5f;
+    c = c * z + 1.0f;
+    const vi odd = -(q & 1);
+    const vf first = pick(odd, c, s), second = pick(odd, s, c);
+    *sine = (vf)((vi)first ^ ((q & 2) << 30));
+    *cosine = (vf)((vi)second ^ (((q + 1) & 2) << 30));
+}

@@ -1,0 +1,119 @@
+"""The standard policy as the kernel sees it: a shape, and the addresses of the memory that torch's tensors live in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot import native
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.heads import DiscreteHead, GaussianHead, MultiDiscreteHead, TanhHead
+from surefoot.nets.networks import Trunks
+from surefoot.nets.policy import Policy
+from surefoot.nets.torsos import ACTIVATIONS, Flatten
+
+_ACTIVATION = {"tanh": 0, "relu": 1, "elu": 2, "silu": 3, "leaky_relu": 4}
+_DEEPEST, _MOST_CHOICES = 8, 64
+
+
+def why_not(policy: Policy) -> str | None:
+    """None if the kernel can stand in for this policy, else a sentence that says why not."""
+    if native.kernel is None:
+        return native.why_not
+    if type(policy) is not ActorCritic or policy.flatten is None or not isinstance(policy.network, Trunks):
+        return "the policy has a network of your own inside"
+    config, head = policy.config, policy.head
+    if not isinstance(head, DiscreteHead | MultiDiscreteHead | GaussianHead):
+        return "the kernel does not know gsde"
+    if config.activation not in _ACTIVATION:
+        return f"the kernel does not know the activation {config.activation}"
+    if max(len(config.hidden), len(config.critic_hidden or ())) > _DEEPEST:
+        return f"the network has more than {_DEEPEST} hidden layers"
+    if len(head.choices()) > _MOST_CHOICES:
+        return f"there are more than {_MOST_CHOICES} choices at once"
+    if any(p.dtype != torch.float32 or p.device.type != "cpu" for p in policy.parameters()):
+        return "the weights are not float32 on the CPU"
+    if not all(p.requires_grad for p in policy.parameters()):
+        return "some weights are frozen"
+    return (
+        None
+        if _is_as_built(policy.network, config.activation)
+        else "the policy's layers were changed after it was built"
+    )
+
+
+def _is_as_built(network: Trunks, activation: str) -> bool:
+    """True if the trunks are still linear layers with biases and the activation in between, and the torso is ours."""
+    plain = isinstance(network.torso, Flatten)
+    for trunk in (network.actor, network.critic):
+        layers = list(trunk)
+        plain &= all(type(x) is nn.Linear and x.bias is not None for x in layers[0::2])
+        plain &= all(type(x) is ACTIVATIONS[activation] for x in layers[1::2])
+    return plain and type(network.policy_out) is nn.Linear and type(network.value_out) is nn.Linear
+
+
+class KernelNet:
+    """A network of the kernel that reads and writes a policy's own weights. Ask `why_not` first.
+
+    `SUREFOOT_KERNEL` names the instruction set to use (avx512, avx2, base), by default the machine's best.
+    """
+
+    def __init__(self, policy: ActorCritic, instruction_set: str | None = None) -> None:
+        kernel, network, config = native.kernel, policy.network, policy.config
+        assert kernel is not None
+        assert isinstance(network, Trunks)
+        assert policy.flatten is not None
+        self.kernel, self.policy, self.flatten = kernel, policy, policy.flatten
+        head = policy.head
+        if isinstance(head, GaussianHead):
+            low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
+            kind, sizes, bounds = 2 if isinstance(head, TanhHead) else 1, (head.outputs,), (low, high)
+        else:
+            kind, sizes, bounds = 0, head.choices(), (None, None)
+        critic = config.hidden if config.shared or config.critic_hidden is None else config.critic_hidden
+        self.net = kernel.net_new(
+            instruction_set or os.environ.get("SUREFOOT_KERNEL", "auto"),
+            self.flatten.size,
+            config.hidden,
+            critic,
+            int(config.shared),
+            _ACTIVATION[config.activation],
+            kind,
+            sizes,
+            head.start if isinstance(head, DiscreteHead) else 0,
+            *bounds,
+        )
+        self.discrete = kind == 0
+        self.sizes = sizes
+        assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors())
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The policy's parameters in the kernel's order."""
+        network = self.policy.network
+        assert isinstance(network, Trunks)
+        trunks = [network.actor] if network.critic is network.actor else [network.actor, network.critic]
+        for module in (*(x for trunk in trunks for x in trunk), network.value_out, network.policy_out):
+            if isinstance(module, nn.Linear):
+                yield module.weight
+                yield module.bias
+        if isinstance(self.policy.head, GaussianHead):
+            yield self.policy.head.log_std
+
+    def point(self, memory: dict[int, tuple[int, int, int]] | None = None) -> None:
+        """Look up where everything is now: tensors may have moved since the last time.
+
+        `memory` gives, by a parameter's id, the addresses of its two optimiser slots and its step; acting needs none.
+        """
+        rows = [(p.data_ptr(), *((0, 0, 0) if memory is None else memory[id(p)])) for p in self.tensors()]
+        normalizer = self.flatten.normalizer
+        shift, scale, clip = (0, 0, 0.0) if normalizer is None else normalizer.addresses()
+        self.kernel.net_point(self.net, np.array(rows, dtype=np.uint64), shift, scale, clip)
+
+    def refresh(self) -> None:
+        """Take the weights of now for acting."""
+        self.point()
+        self.kernel.net_pack(self.net)

@@ -1,0 +1,159 @@
+"""A rollout written by the kernel: one call to act and one to note each step, or one for all steps of a native world."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from surefoot.data.seeds import seed_for
+from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.envs.native import NativeWorld
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.errors import NonFiniteValue
+from surefoot.nets.kernel import KernelNet, why_not
+from surefoot.nets.policy import Policy
+from surefoot.train.episodes import Episode, EpisodeLog
+from surefoot.train.guard import Guard, finite
+
+WRITTEN, ENDED, STRANGE = 0, 1, 2
+
+
+class KernelActor:
+    """Acts by the kernel on a policy's own weights, with a generator of its own (xoshiro256++, 256 bits of state)."""
+
+    def __init__(self, policy: ActorCritic, seed: int) -> None:
+        self.net = KernelNet(policy)
+        self.rng = np.array([seed_for(f"act-kernel-{i}", seed) for i in range(4)], dtype=np.uint64)
+        parts = list(policy.observation.items())
+        one = parts[0][1]
+        self.plain = parts[0][0] if len(parts) == 1 and one.dtype == "float32" and len(one.shape) == 1 else None
+        """The name of the only part if it is a row of float32, which the kernel stores by itself."""
+
+    def features(self, obs: Arrays) -> np.ndarray:
+        """[N, inputs] float32, not yet normalised: the kernel does that."""
+        return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
+
+    def value(self, obs: Arrays) -> np.ndarray:
+        """[N]: what the critic expects from here on."""
+        features = self.features(obs)
+        value = np.empty(len(features), np.float32)
+        self.net.kernel.net_values(self.net.net, len(features), np.ascontiguousarray(features), value)
+        return value
+
+
+def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
+    """The kernel's actor for a policy, or None where torch must act."""
+    return KernelActor(policy, seed) if isinstance(policy, ActorCritic) and why_not(policy) is None else None
+
+
+class Tape:
+    """The arrays of one rollout, [T, N, …], filled from the first step to the last."""
+
+    def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
+        net, streams = actor.net, world.num_envs
+        self.actor, self.steps = actor, steps
+        choices, shape = net.sizes, (steps, streams)
+        row = (len(choices),) if len(choices) > 1 else () if net.discrete else (choices[0],)
+        dtype = np.int64 if net.discrete else np.float32
+        self.obs = {name: np.empty((*shape, *box.shape), box.dtype) for name, box in world.observation.items()}
+        self.mask = np.empty((*shape, sum(choices)), np.bool_) if masked else None
+        self.action = np.empty((*shape, *row), dtype)
+        self.env_action = np.empty((*shape, *row), dtype)
+        self.log_prob, self.value, self.next_value = (np.empty(shape, np.float32) for _ in range(3))
+        self.reward = np.empty(shape)
+        self.terminated, self.truncated, self.start, self.valid = (np.zeros(shape, np.bool_) for _ in range(4))
+        self.dropped: list[tuple[int, int, int]] = []
+        """(first step, last step, stream) of what must not be learned from."""
+        self.in_world = 0.0
+        self._kernel, self._net, self._rng = net.kernel, net.net, actor.rng
+        self._memory = self._kernel.tape_new(
+            self._net,
+            steps,
+            streams,
+            self.obs[actor.plain] if actor.plain is not None else None,
+            self.mask,
+            self.action,
+            self.env_action,
+            self.log_prob,
+            self.value,
+            self.next_value,
+            self.reward,
+            self.terminated,
+            self.truncated,
+            self.start,
+            self.valid,
+        )
+        self._box_shape = getattr(world.action, "shape", ()) if not net.discrete else ()
+
+    def walk(self, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
+        """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
+        act, note, net, rng, memory = self._kernel.tape_act, self._kernel.tape_note, self._net, self._rng, self._memory
+        plain, clock, shape = self.actor.plain, time.perf_counter, self._box_shape
+        episode_from = np.zeros(world.num_envs, dtype=np.int64)
+        returns, lengths = episodes.returns, episodes.lengths
+        env_action = self.env_action if len(shape) < 2 else self.env_action.reshape(*self.reward.shape, *shape)
+        self.start[0] = start
+        for t in range(self.steps):
+            if plain is None:
+                for name, part in view.obs.items():
+                    self.obs[name][t] = part
+            obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
+            act(net, rng, memory, t, obs, view.action_mask)
+            before = clock()
+            step = world.step(env_action[t])
+            self.in_world += clock() - before
+            said = STRANGE if guard.watchful else WRITTEN
+            if said == WRITTEN and (step.final_obs is not None or plain is None):
+                said = WRITTEN if finite(step) else STRANGE
+            if said == WRITTEN:
+                seen = step.view.obs[plain] if plain is not None else None
+                said = note(
+                    memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
+                )
+            if said != WRITTEN:
+                step = self._look(step, t, said, guard, episodes, episode_from)
+            view = step.view
+        last = self.steps - 1
+        start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
+        features = np.ascontiguousarray(self.actor.features(view.obs), np.float32)
+        self._kernel.tape_finish(net, memory, features)
+        return view
+
+    def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
+        """The same for a native world, all steps in one call."""
+        obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
+        count, self.in_world = self._kernel.tape_collect(
+            self._net, self._rng, self._memory, world.handle, obs, start, episodes.returns, episodes.lengths, ended
+        )
+        if count < 0:
+            raise NonFiniteValue(
+                f"{world.name} answered with a number that is not finite at step {-1 - count} of this rollout; "
+                "mend the world, or set nonfinite='drop_episode' to leave such episodes out"
+            )
+        for stream, total, length, cut in ended[:count].tolist():
+            episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
+        return View(obs={"obs": obs})
+
+    def _look(
+        self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog, episode_from: np.ndarray
+    ) -> Step:
+        """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
+        if said == STRANGE:
+            step, dropped = guard.examine(step, episodes)
+            self.dropped += [(int(episode_from[stream]), t, stream) for stream in dropped]
+            self.reward[t], self.valid[t] = step.reward, step.valid
+            self.terminated[t], self.truncated[t] = step.terminated, step.truncated
+            episodes.count(step)
+        ended = step.terminated | step.truncated
+        if ended.any():
+            episodes.finish(step, ended)
+        if step.truncated.any():
+            assert step.final_obs is not None, "an episode was cut short without its last observation"
+            worth = self.actor.value(step.final_obs)
+            self.next_value[t, step.truncated] = worth[step.truncated]
+        begins = ended | ~step.valid
+        episode_from[begins] = t + 1
+        if t + 1 < self.steps:
+            self.start[t + 1] = begins
+        return step

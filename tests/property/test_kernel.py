@@ -1,0 +1,195 @@
+"""The torch path is the definition: the kernel must move the same weights to the same place and report the same numbers."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from surefoot import native
+from surefoot.data.rollout import Rollout
+from surefoot.data.spaces import Box, Discrete, MultiDiscrete
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.nets.policy import Seen
+
+pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
+SETS = [] if native.kernel is None else native.kernel.instruction_sets()
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """(net settings, PPO settings, shape of the rollout)."""
+    width = st.sampled_from([1, 3, 8, 16, 17, 31, 64, 70])
+    shared = draw(st.booleans())
+    net: dict[str, Any] = {
+        "hidden": tuple(draw(st.lists(width, max_size=3))),
+        "shared": shared,
+        "activation": draw(st.sampled_from(["tanh", "relu", "elu", "silu", "leaky_relu"])),
+        "normalize_obs": draw(st.booleans()),
+    }
+    if not shared and draw(st.booleans()):
+        net["critic_hidden"] = tuple(draw(st.lists(width, max_size=2)))
+    action = draw(st.sampled_from(["discrete", "multi", "gaussian", "squashed"]))
+    net["squash"] = action == "squashed"
+    ppo: dict[str, Any] = {
+        "epochs": draw(st.integers(1, 3)),
+        "minibatch_size": draw(st.sampled_from([1, 7, 32, 300])),
+        "value_clip": draw(st.sampled_from([None, 0.2])),
+        "ent_coef": draw(st.sampled_from([0.0, 0.05])),
+        "vf_coef": draw(st.sampled_from([0.0, 0.5, 2.0])),
+        "kl_coef": draw(st.sampled_from([0.0, 0.3])),
+        "max_grad_norm": draw(st.sampled_from([0.1, 0.5, 1e9])),
+        "target_kl": draw(st.sampled_from([None, 1e-4, 0.02])),
+        "normalize_advantage": draw(st.sampled_from(["minibatch", "batch", "off"])),
+        "optimizer": draw(st.sampled_from(["adam", "adam", "adamw", "sgd", "rmsprop"])),
+        "weight_decay": draw(st.sampled_from([0.0, 0.01])),
+        "gamma": draw(st.sampled_from([0.0, 0.9, 1.0])),
+        "lam": draw(st.sampled_from([0.0, 0.95, 1.0])),
+        "min_samples": 1,
+        "lr": 1e-3,
+        "seed": draw(st.integers(0, 1000)),
+    }
+    if ppo["optimizer"] in ("sgd", "rmsprop"):
+        ppo["momentum"] = draw(st.sampled_from([0.0, 0.9]))
+    shape: dict[str, Any] = {
+        "action": action,
+        "obs": draw(st.sampled_from([1, 4, 17, 40])),
+        "dtype": draw(st.sampled_from(["float32", "uint8", "dict", "float64"])),
+        "steps": draw(st.sampled_from([1, 5, 40])),
+        "streams": draw(st.sampled_from([1, 3, 8])),
+        "masked": draw(st.booleans()),
+        "reference": draw(st.booleans()),
+        "invalid": draw(st.booleans()),
+        "equal_rewards": draw(st.booleans()),
+        "seed": draw(st.integers(0, 1000)),
+    }
+    return net, ppo, shape
+
+
+def spaces(shape: dict[str, Any]) -> tuple[dict[str, Box], Any]:
+    size = shape["obs"]
+    match shape["dtype"]:
+        case "uint8":
+            observation = {"obs": Box((size,), 0.0, 255.0, "uint8")}
+        case "dict":
+            observation = {"b": Box((size,)), "a": Box((2, 3)), "c": Box((2,), 0.0, 255.0, "uint8")}
+        case "float64":
+            observation = {"obs": Box((size,), dtype="float64")}
+        case _:
+            observation = {"obs": Box((size,))}
+    actions = {
+        "discrete": Discrete(5, start=-1),
+        "multi": MultiDiscrete((3, 1, 12)),
+        "gaussian": Box((3,), -1.0, 1.0),
+        "squashed": Box((2,), -2.0, 1.0),
+    }
+    return observation, actions[shape["action"]]
+
+
+def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
+    """Random experience whose log-probs and values are a little off those of the policy, as after some steps."""
+    rng = np.random.default_rng(shape["seed"])
+    size = (shape["steps"], shape["streams"])
+    obs: dict[str, np.ndarray] = {}
+    for name, box in policy.observation.items():
+        if box.dtype == "uint8":
+            obs[name] = rng.integers(0, 256, (*size, *box.shape), dtype=np.uint8)
+        else:
+            obs[name] = rng.normal(size=(*size, *box.shape)).astype(box.dtype)
+    options = sum(policy.choices())
+    mask = None
+    if options and shape["masked"]:
+        mask = rng.random((*size, options)) < 0.6
+        begin = 0
+        for k in policy.choices():
+            one = rng.integers(0, k, size)
+            np.put_along_axis(mask[..., begin : begin + k], one[..., None], True, axis=-1)
+            begin += k
+    flat = {name: torch.from_numpy(x.reshape(-1, *x.shape[2:])) for name, x in obs.items()}
+    seen = Seen(obs=flat, action_mask=None if mask is None else torch.from_numpy(mask.reshape(-1, options)))
+    with torch.no_grad():
+        out = policy.act(seen, generator=torch.Generator().manual_seed(shape["seed"]))
+    near = lambda x: (x.numpy() + 0.1 * rng.normal(size=x.shape)).astype(np.float32).reshape(size)  # noqa: E731
+    reward = np.ones(size) if shape["equal_rewards"] else rng.normal(size=size)
+    terminated = rng.random(size) < 0.1
+    truncated = (rng.random(size) < 0.1) & ~terminated
+    valid = rng.random(size) < 0.8 if shape["invalid"] else np.ones(size, bool)
+    valid[0, 0] = True
+    next_value = rng.normal(size=size).astype(np.float32)
+    next_value[terminated] = np.nan  # not to be read
+    return Rollout(
+        obs=obs,
+        action=out.action.numpy().reshape(*size, *out.action.shape[1:]),
+        log_prob=near(out.log_prob),
+        value=near(out.value),
+        next_value=next_value,
+        reward=reward,
+        terminated=terminated,
+        truncated=truncated,
+        start=np.zeros(size, bool),
+        valid=valid,
+        policy_version=np.zeros(size, np.int64),
+        action_mask=mask,
+        ref_log_prob=near(out.log_prob) if shape["reference"] else None,
+    )
+
+
+def twins(net: dict[str, Any], ppo: dict[str, Any], shape: dict[str, Any]) -> tuple[Learner, Learner]:
+    """Two learners with the same weights, one for each path."""
+    observation, action = spaces(shape)
+    policy = ActorCritic(observation, action, NetConfig(**net), seed=3)
+    with torch.no_grad():
+        for p in policy.parameters():  # larger than at the start of a run, so that everything has a gradient
+            p.add_(0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())))
+    if policy.flatten is not None and policy.flatten.normalizer is not None:
+        policy.flatten.normalizer.update(np.random.default_rng(0).normal(0.3, 2.0, (50, policy.flatten.size)))
+    native_side = Learner(copy.deepcopy(policy), PPOConfig(**ppo, path="native"), total_updates=5)
+    torch_side = Learner(policy, PPOConfig(**ppo, path="torch"), total_updates=5)
+    return native_side, torch_side
+
+
+def assert_same_numbers(ours: UpdateReport, theirs: UpdateReport, *, rtol: float = 2e-3, atol: float = 2e-5) -> None:
+    mine, its = dataclasses.asdict(ours), dataclasses.asdict(theirs)
+    for name in mine:
+        if name in ("path", "path_reason", "seconds"):
+            continue
+        if isinstance(mine[name], float):
+            assert mine[name] == pytest.approx(its[name], rel=rtol, abs=atol), name
+        elif name == "epochs":
+            assert len(mine[name]) == len(its[name])
+            for a, b in zip(mine[name], its[name], strict=True):
+                assert a == pytest.approx(b, rel=rtol, abs=atol)
+        else:
+            assert mine[name] == its[name], name
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(case=cases())
+@SLOW
+def test_the_kernel_moves_the_weights_to_where_torch_does(instruction_set, case):
+    net, ppo, shape = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREFOOT_KERNEL", instruction_set)
+        ours, theirs = twins(net, ppo, shape)
+    rollout = make_rollout(theirs.policy, shape)
+    for _ in range(2):
+        mine, its = ours.update(rollout), theirs.update(rollout)
+        assert (mine.path, its.path) == ("native", "torch")
+        if mine.minibatches != its.minibatches and ppo["target_kl"] is not None:
+            return  # the divergence was so near its limit that rounding decided
+        assert_same_numbers(mine, its)
+        for (name, a), b in zip(ours.policy.named_parameters(), theirs.policy.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=3e-5, msg=lambda m, name=name: f"{name}: {m}")
+        assert torch.equal(ours.generator.get_state(), theirs.generator.get_state())
+        rollout = dataclasses.replace(rollout, policy_version=rollout.policy_version + 1)
