@@ -20,6 +20,8 @@ from surefoot.errors import ConfigError, EnvError
 MAIN = "surefoot_env_main"
 """The function by which a library gives its world."""
 
+_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(bool)
+
 
 class Description(NamedTuple):
     """What a world in C says of itself; `surefoot_env.h` has the fields."""
@@ -93,8 +95,8 @@ class NativeWorld:
         n = self.num_envs
         if action.shape != self._actions.shape or action.dtype != self._action_kind or not action.flags.c_contiguous:
             action = np.ascontiguousarray(self._actions.checked(action), self._action_kind)
-        obs, reward = np.empty(self._seen, np.float32), np.empty(n)
-        terminated, truncated = np.empty(n, bool), np.empty(n, bool)
+        obs, reward = np.empty(self._seen, _FLOAT32), np.empty(n)
+        terminated, truncated = np.empty(n, _BOOL), np.empty(n, _BOOL)
         ended = self._step(self.handle, action, obs, reward, terminated, truncated, self._final)
         if ended < 0:
             self._actions.checked(action)
