@@ -1,4 +1,4 @@
-"""`surefoot check`, `knobs` and `presets`: what there is, before anything is trained."""
+"""`surefoot check`, `knobs`, `presets` and `include`: what there is, before anything is trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CheckArgs:
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id, or module:function for an env of your own."""
+    """A Gymnasium id, or an env of your own: module:function, or ./library.so for one in C."""
     episodes: int = 3
     """How many to play while looking."""
 
@@ -97,4 +97,15 @@ class PresetsArgs:
             steps = "" if preset.total_steps is None else f"{preset.total_steps:,}"
             table.add_row(name, worlds, preset.summary, steps)
         Console(highlight=False).print(table)
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncludeArgs:
+    """Print the directory of surefoot_env.h, for compiling a world in C: cc -I "$(surefoot include)" …"""
+
+    def run(self) -> int:
+        from surefoot.native import include_dir
+
+        print(include_dir())
         return 0

@@ -36,7 +36,7 @@ class EvalArgs:
     seed: int | None = None
     """Seed of the evaluation (default: the run's own evaluation seed plus one)."""
     env: str | None = None
-    """Another env with the same spaces, or the module:function the run was trained on."""
+    """Another env with the same spaces, or the module:function or library the run was trained on."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print JSON."""
     runs: Path | None = None
@@ -99,7 +99,7 @@ class PlayArgs:
     longest: int = 1000
     """Stop an episode after this many steps."""
     env: str | None = None
-    """The module:function the run was trained on."""
+    """The module:function or library the run was trained on."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
@@ -269,10 +269,11 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
 
 def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     """One stream that can draw itself: ours do, Gymnasium's must be asked when they are made."""
+    from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
 
     world: World = make(1)
-    if backend_of(world) == "surefoot" or ":" in env:
+    if backend_of(world) == "surefoot" or is_code(env):
         return world
     world.close()
     try:

@@ -32,6 +32,9 @@ VERBS = {
     "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
     "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
     "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),
+    "include": Verb(
+        "surefoot.cli.inspect", "IncludeArgs", "Print where surefoot_env.h is, for a world of your own in C"
+    ),
 }
 
 HELP = """surefoot: PPO that shows its work

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from surefoot.cli.train import TrainArgs
+from surefoot.envs.ids import is_code, short_name
 from surefoot.train.rundir import runs_root
 from surefoot.train.statistics import summarize
 
@@ -26,7 +27,7 @@ def train_seeds(args: TrainArgs, spec: RunSpec) -> int:
     """Train every seed, evaluate each one's last checkpoint on 100 unseen episodes, print IQM and interval."""
     root, first = runs_root(args.runs), spec.seed
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    base = args.name or f"{spec.env.replace('/', '-').replace(':', '-')}-{stamp}"
+    base = args.name or f"{short_name(spec.env).replace('/', '-').replace(':', '-')}-{stamp}"
     waiting = [(seed, f"{base}-s{seed}") for seed in range(first, first + args.seeds)]
     console, begin = Console(highlight=False), time.perf_counter()
     console.print(
@@ -85,7 +86,7 @@ def _collect(
         console.print(f"  {name}: failed: {said[-1] if said else process.returncode}")
         return
     command = [sys.executable, "-m", "surefoot", "eval", name, "--runs", str(root), "--json"]
-    command += ["--episodes", str(EPISODES), *(["--env", env] if ":" in env else [])]
+    command += ["--episodes", str(EPISODES), *(["--env", env] if is_code(env) else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         failed.append(name)

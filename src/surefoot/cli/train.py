@@ -36,7 +36,8 @@ class TrainArgs:
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id such as CartPole-v1 or HalfCheetah-v5, or module:function for an env of your own."""
+    """A Gymnasium id such as CartPole-v1 or HalfCheetah-v5, or an env of your own: module:function, or
+    ./library.so for one in C."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Env steps to train for; the preset says if you do not."""
     seed: int | None = None
@@ -145,7 +146,7 @@ class ResumeArgs:
     verify_updates: int = 6
     """Updates of each way."""
     env: str | None = None
-    """The module:function the run was trained on; code is never taken from a run's files."""
+    """The module:function or library the run was trained on; code is never taken from a run's files."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
     display: Display = "auto"
@@ -191,6 +192,7 @@ def open_training(path: Path, env: str | None, *, total_steps: int | None = None
     from dataclasses import replace
 
     from surefoot.cli.worlds import maker
+    from surefoot.envs.ids import is_code
     from surefoot.train.rundir import RunDir
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training
@@ -198,7 +200,7 @@ def open_training(path: Path, env: str | None, *, total_steps: int | None = None
     spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
-    if ":" in spec.env and env is None:
+    if is_code(spec.env) and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
     return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
 

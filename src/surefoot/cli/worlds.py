@@ -1,4 +1,4 @@
-"""From what was typed as ENV to a world: an id, or `module:function` for one of the user's own."""
+"""From what was typed as ENV to a world: an id, or `module:function` or `./library.so` for one of the user's own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, cast
 import gymnasium
 
 from surefoot.envs.api import World
+from surefoot.envs.ids import is_library
 from surefoot.envs.make import SingleEnv, make_world
 from surefoot.errors import UnknownEnv
 from surefoot.train.spec import Backend
@@ -20,8 +21,11 @@ from surefoot.train.spec import Backend
 def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | None = None) -> Callable[[int], World]:
     """What makes the world that was asked for, with any number of streams.
 
-    Only the command line may name code: `module:function` is imported from the current directory or the path.
+    Only the command line may name code: `module:function` is imported from the current directory or the path, and
+    `./library.so` is loaded.
     """
+    if is_library(env):
+        return lambda streams: make_world(env, streams, backend=backend, env_kwargs=env_kwargs, allow_import=True)
     if ":" not in env:
         return lambda streams: make_world(env, streams, backend=backend, env_kwargs=env_kwargs)
     module_name, _, name = env.partition(":")
@@ -41,7 +45,11 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
 
 
 def single_env(env: str) -> Any:
-    """One env as its author wrote it, for looking at: an id, or what `module:function` returns."""
+    """One env as its author wrote it, for looking at: an id, what `module:function` returns, or a world in C."""
+    if is_library(env):
+        from surefoot.envs.register import WorldEnv
+
+        return WorldEnv(maker(env)(1))
     if ":" not in env:
         return env
     module_name, _, name = env.partition(":")

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from surefoot import native
 from surefoot.envs.api import World
 from surefoot.envs.classic_cartpole import CartPole, CartPoleContinuous
 from surefoot.envs.classic_hill import MountainCar, MountainCarContinuous
 from surefoot.envs.classic_swing import Acrobot, Pendulum
-from surefoot.envs.streams import maker
+from surefoot.envs.native import NativeWorld
+from surefoot.envs.streams import Streams, Task
 
-CLASSIC: dict[str, Callable[[int], World]] = {
-    name: maker(name, task)
-    for name, task in {
-        "CartPole-v0": lambda: CartPole(max_episode_steps=200),
-        "CartPole-v1": CartPole,
-        "Acrobot-v1": Acrobot,
-        "MountainCar-v0": MountainCar,
-        "MountainCarContinuous-v0": MountainCarContinuous,
-        "Pendulum-v1": Pendulum,
-        "surefoot/CartPoleContinuous-v0": CartPoleContinuous,
-    }.items()
+_TASKS: dict[str, Callable[[], Task]] = {
+    "CartPole-v0": lambda: CartPole(max_episode_steps=200),
+    "CartPole-v1": CartPole,
+    "Acrobot-v1": Acrobot,
+    "MountainCar-v0": MountainCar,
+    "MountainCarContinuous-v0": MountainCarContinuous,
+    "Pendulum-v1": Pendulum,
+    "surefoot/CartPoleContinuous-v0": CartPoleContinuous,
 }
-"""Constructors that take the number of streams, by id."""
+
+
+def definition(name: str, num_envs: int) -> Streams:
+    """N streams in numpy: what the kernel's world of that name is held to, digit by digit."""
+    return Streams(name, _TASKS[name](), num_envs)
+
+
+def _maker(name: str) -> Callable[[int], World]:
+    def make(num_envs: int) -> World:
+        if native.kernel is None:
+            return definition(name, num_envs)
+        return NativeWorld(name, name, num_envs, _TASKS[name]())
+
+    return make
+
+
+CLASSIC: dict[str, Callable[[int], World]] = {name: _maker(name) for name in _TASKS}
+"""Constructors that take the number of streams, by id: stepped by the kernel, or in numpy where there is none."""

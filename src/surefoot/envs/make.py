@@ -14,6 +14,8 @@ from gymnasium.vector import VectorEnv
 
 from surefoot.envs.api import World
 from surefoot.envs.gym import VectorWorld
+from surefoot.envs.ids import is_library
+from surefoot.envs.native import load_library
 from surefoot.envs.register import own_worlds, register_envs
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
@@ -43,7 +45,8 @@ def make_world(
 
     "auto" takes our own vectorised world where there is one for the id and nothing is asked of it that only
     Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. An id with a
-    module in front ("module:Name-v0") runs that module's code, so it needs `allow_import`.
+    module in front ("module:Name-v0") or the path of a world in C ("./my_world.so") runs code, so it needs
+    `allow_import`.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
@@ -51,6 +54,8 @@ def make_world(
         raise ConfigError(f"backend is {backend!r}; it is 'auto', 'surefoot' or 'gymnasium'")
     changed = bool(env_kwargs) or bool(wrappers) or max_episode_steps is not None
     if isinstance(env, str):
+        if is_library(env):
+            return _from_library(env, num_envs, backend, changed, allow_import)
         own = own_worlds()
         if backend == "surefoot" or (backend == "auto" and not changed and env in own):
             return _own(env, num_envs, own, changed)
@@ -88,6 +93,17 @@ def _own(name: str, num_envs: int, own: Mapping[str, Callable[[int], World]], ch
             f"our own {name} takes no env_kwargs, wrappers or max_episode_steps; backend='gymnasium' does (slower)"
         )
     return own[name](num_envs)
+
+
+def _from_library(path: str, num_envs: int, backend: Backend, changed: bool, allow_import: bool) -> World:
+    if not allow_import:
+        raise EnvError(f"{path} is a library, and loading it runs its code; say allow_import=True if you trust it")
+    if changed or backend == "gymnasium":
+        raise ConfigError(
+            f"{path} is a world in C: it takes no env_kwargs, wrappers, max_episode_steps or backend='gymnasium'; "
+            "what it needs goes into its source"
+        )
+    return load_library(path)(num_envs)
 
 
 def _ready(env: VectorEnv[Any, Any, Any] | World, num_envs: int, changed: bool) -> World:
@@ -156,6 +172,8 @@ def _spec(name: str) -> Any:
             raise EnvError(f'{name} needs Atari, which is not installed; pip install "surefoot[atari]"') from error
     if name in gym.registry:
         return gym.registry[name]
+    if name.endswith((".so", ".dylib")):
+        raise UnknownEnv(f"there is no env {name!r}; a world in C needs its path: ./{name}")
     near = difflib.get_close_matches(name, [*gym.registry, *own_worlds()], n=3, cutoff=0.6)
     advice = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "gymnasium.pprint_registry() lists them."
     raise UnknownEnv(f"there is no env {name!r}; {advice}")

@@ -30,12 +30,12 @@ def register_envs() -> None:
 
 
 class WorldEnv(gym.Env[Any, Any]):
-    """One stream of one of our worlds as a `gymnasium.Env`."""
+    """One stream of one of our worlds, by its id or as it is, as a `gymnasium.Env`."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012  Gymnasium's own annotation
 
-    def __init__(self, name: str, render_mode: str | None = None) -> None:
-        self.world = own_worlds()[name](1)
+    def __init__(self, name: str | World, render_mode: str | None = None) -> None:
+        self.world = own_worlds()[name](1) if isinstance(name, str) else name
         self.render_mode = render_mode
         self.observation_space = observation_to_gym(self.world.observation)
         self.action_space = action_to_gym(self.world.action)

@@ -72,8 +72,7 @@ class Streams:
         self.observation = {"obs": task.observation}
         self.action = task.action
         self.max_episode_steps = task.max_episode_steps
-        self._shape = (num_envs, *_row_shape(task.action))
-        self._choices = _choices(task.action)
+        self._actions = Actions(name, task.action, num_envs)
         self._limit = sys.maxsize if task.max_episode_steps is None else task.max_episode_steps
         self._every, self._none = np.ones(num_envs, bool), np.zeros(num_envs, bool)
         self.reset(0)
@@ -87,7 +86,7 @@ class Streams:
 
     def step(self, action: np.ndarray) -> Step:
         """Take `action` in each stream; nothing has moved if it is refused."""
-        action = self._checked(action)
+        action = self._actions.checked(action)
         state, reward, terminated = self.task.advance(self._state, action, self._rng)
         self._state = state
         truncated = self._tick(terminated)
@@ -109,9 +108,7 @@ class Streams:
 
     def reset_streams(self, streams: np.ndarray) -> View:
         """Begin a new episode where `streams` ([N] bool) says so."""
-        if streams.shape != (self.num_envs,) or streams.dtype != np.bool_:
-            raise ShapeError(f"streams is {_described(streams)}; {self.name} needs {[self.num_envs]} bool")
-        self._begin(streams.nonzero()[0])
+        self._begin(checked_streams(streams, self).nonzero()[0])
         return self._view()
 
     def state(self) -> dict[str, Any]:
@@ -124,13 +121,7 @@ class Streams:
 
     def set_state(self, state: dict[str, Any]) -> View:
         """Go on from where `state` was taken; a state of another world or another N is refused."""
-        task = np.array(state["task"], self._state.dtype)
-        elapsed = np.array(state["elapsed"], np.int64)
-        if task.shape != self._state.shape or elapsed.shape != self._born.shape:
-            raise ShapeError(
-                f"state holds task {list(task.shape)} and elapsed {list(elapsed.shape)}; {self.name} with "
-                f"{self.num_envs} streams needs {list(self._state.shape)} and {[self.num_envs]}"
-            )
+        task, elapsed = checked_state(state, self, self._state.dtype, self._state.shape)
         self._rng.bit_generator.state = state["rng"]
         self._state = task
         self._set_elapsed(elapsed)
@@ -168,13 +159,23 @@ class Streams:
         self._due = int(np.where(late, self._clock, self._born).min()) + self._limit
         return late & ~terminated
 
-    def _checked(self, action: np.ndarray) -> np.ndarray:
+
+class Actions:
+    """What the actions of N streams must look like."""
+
+    def __init__(self, name: str, space: ActionSpace, num_envs: int) -> None:
+        self.name = name
+        self.shape = (num_envs, *_row_shape(space))
+        self._choices = _choices(space)
+
+    def checked(self, action: np.ndarray) -> np.ndarray:
+        """`action`, as float32 if it is continuous; an action that cannot be taken is refused."""
         if self._choices is None:
-            if action.shape == self._shape and action.dtype.kind == "f":
+            if action.shape == self.shape and action.dtype.kind == "f":
                 return action.astype(np.float32, copy=False)
         # Unsigned, a negative action is a huge one: one comparison looks at both ends. `in` on bytes is any(), sooner.
         elif (
-            action.shape == self._shape
+            action.shape == self.shape
             and action.dtype.kind in "iu"
             and 1 not in (action.astype(np.uint64) >= self._choices).tobytes()
         ):
@@ -183,8 +184,29 @@ class Streams:
 
     def _wanted(self) -> str:
         if self._choices is None:
-            return f"actions {list(self._shape)} float32"
-        return f"actions {list(self._shape)} int64, each from 0 to below {self._choices.tolist()}"
+            return f"actions {list(self.shape)} float32"
+        return f"actions {list(self.shape)} int64, each from 0 to below {self._choices.tolist()}"
+
+
+def checked_streams(streams: np.ndarray, world: World) -> np.ndarray:
+    """`streams` ([N] bool), or a ShapeError if it is something else."""
+    if streams.shape != (world.num_envs,) or streams.dtype != np.bool_:
+        raise ShapeError(f"streams is {_described(streams)}; {world.name} needs {[world.num_envs]} bool")
+    return streams
+
+
+def checked_state(
+    state: dict[str, Any], world: World, kind: np.dtype[Any], shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Copies of a state's task numbers ([S, N], of `kind`) and steps taken ([N] int64), or a ShapeError."""
+    task = np.array(state["task"], kind)
+    elapsed = np.array(state["elapsed"], np.int64)
+    if task.shape != shape or elapsed.shape != (world.num_envs,):
+        raise ShapeError(
+            f"state holds task {list(task.shape)} and elapsed {list(elapsed.shape)}; {world.name} with "
+            f"{world.num_envs} streams needs {list(shape)} and {[world.num_envs]}"
+        )
+    return task, elapsed
 
 
 def _row_shape(action: ActionSpace) -> tuple[int, ...]:

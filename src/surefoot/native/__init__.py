@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-why_not = ""
-"""Why there is no kernel; empty if there is one."""
 try:
     if os.environ.get("SUREFOOT_NATIVE", "1") == "0":
         raise ImportError("SUREFOOT_NATIVE=0 turns it off")
-    from surefoot.native import _kernel as kernel
+    from surefoot.native import _kernel as _built
 except ImportError as error:
-    kernel = None
-    why_not = f"the kernel is not there ({error})"
+    kernel, why_not = None, f"the kernel is not there ({error})"
+else:
+    kernel, why_not = _built, ""
+"""The compiled module, or None and a sentence that says why there is none."""
 
 
 def include_dir() -> Path:

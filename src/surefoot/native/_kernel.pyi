@@ -3,6 +3,7 @@
 from typing import Any, NewType
 
 import numpy as np
+from typing_extensions import Buffer, CapsuleType
 
 Net = NewType("Net", object)
 Tape = NewType("Tape", object)
@@ -99,7 +100,7 @@ def tape_collect(
     net: Net,
     rng: Array,
     tape: Tape,
-    streams: object,
+    streams: CapsuleType,
     obs: Array,
     start: Array,
     returns: Array,
@@ -109,3 +110,20 @@ def tape_collect(
 ) -> tuple[int, float]: ...
 def function(instruction_set: str, which: int, n: int, x: Array, y: Array, /) -> None: ...
 def multiply(instruction_set: str, m: int, n: int, k: int, a: Array, b: Array, c: Array, /) -> None: ...
+def env_describe(which: str | int, /) -> tuple[Any, ...]: ...
+def streams_new(which: str | int, n: int, /) -> CapsuleType: ...
+def streams_seed(streams: CapsuleType, rng: Buffer, /) -> None: ...
+def streams_begin(streams: CapsuleType, which: Buffer | None, obs: Buffer, /) -> None: ...
+def streams_observe(streams: CapsuleType, obs: Buffer, /) -> None: ...
+def streams_step(
+    streams: CapsuleType,
+    action: Buffer,
+    obs: Buffer,
+    reward: Buffer,
+    terminated: Buffer,
+    truncated: Buffer,
+    final_obs: Buffer | None,
+    /,
+) -> int: ...
+def streams_state(streams: CapsuleType, task: Buffer, elapsed: Buffer, rng: Buffer, /) -> None: ...
+def streams_set_state(streams: CapsuleType, task: Buffer, elapsed: Buffer, rng: Buffer, /) -> None: ...

@@ -24,7 +24,7 @@ def why_not(policy: Policy) -> str | None:
     """None if the kernel can stand in for this policy, else a sentence that says why not."""
     if native.kernel is None:
         return native.why_not
-    if type(policy) is not ActorCritic or policy.flatten is None or not isinstance(policy.network, Trunks):
+    if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
         return "the policy has a network of your own inside"
     config, head = policy.config, policy.head
     if not isinstance(head, DiscreteHead | MultiDiscreteHead | GaussianHead):
@@ -46,12 +46,14 @@ def why_not(policy: Policy) -> str | None:
     )
 
 
-def _is_as_built(network: Trunks, activation: str) -> bool:
-    """True if the trunks are still linear layers with biases and the activation in between, and the torso is ours."""
-    plain = isinstance(network.torso, Flatten)
+def _is_as_built(network: nn.Module, activation: str) -> bool:
+    """True if the trunks are still linear layers and the activation in between, and the torso is ours."""
+    if not isinstance(network, Trunks) or not isinstance(network.torso, Flatten):
+        return False
+    plain = True
     for trunk in (network.actor, network.critic):
         layers = list(trunk)
-        plain &= all(type(x) is nn.Linear and x.bias is not None for x in layers[0::2])
+        plain &= all(type(x) is nn.Linear for x in layers[0::2])
         plain &= all(type(x) is ACTIVATIONS[activation] for x in layers[1::2])
     return plain and type(network.policy_out) is nn.Linear and type(network.value_out) is nn.Linear
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surefoot.envs.ids import short_name
 from surefoot.errors import RunError, RunNotFound
 
 RUNS_VARIABLE = "SUREFOOT_RUNS"
@@ -69,7 +70,7 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
     """A directory for a new run, made empty: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it is taken."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
         raise RunError(f"{name!r} is no name for a run; use ASCII letters, digits, dots, dashes and underscores")
-    base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', env)}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
+    base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', short_name(env))}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     for number in range(1, 1000):
         path = root / (base if number == 1 else f"{base}-{number}")
         try:

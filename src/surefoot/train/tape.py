@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
 
 from surefoot.data.seeds import seed_for
+from surefoot.data.spaces import ActionSpace, Box, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.native import NativeWorld
-from surefoot.nets.actor_critic import ActorCritic
 from surefoot.errors import NonFiniteValue
+from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel import KernelNet, why_not
 from surefoot.nets.policy import Policy
 from surefoot.train.episodes import Episode, EpisodeLog
@@ -54,11 +56,12 @@ class Tape:
         net, streams = actor.net, world.num_envs
         self.actor, self.steps = actor, steps
         choices, shape = net.sizes, (steps, streams)
-        row = (len(choices),) if len(choices) > 1 else () if net.discrete else (choices[0],)
+        row = _row_shape(world.action)
         dtype = np.int64 if net.discrete else np.float32
         self.obs = {name: np.empty((*shape, *box.shape), box.dtype) for name, box in world.observation.items()}
         self.mask = np.empty((*shape, sum(choices)), np.bool_) if masked else None
-        self.action = np.empty((*shape, *row), dtype)
+        # The policy's own action is laid flat, whatever shape the world gives it.
+        self.action = np.empty((*shape, *((math.prod(row),) if row else ())), dtype)
         self.env_action = np.empty((*shape, *row), dtype)
         self.log_prob, self.value, self.next_value = (np.empty(shape, np.float32) for _ in range(3))
         self.reward = np.empty(shape)
@@ -84,15 +87,14 @@ class Tape:
             self.start,
             self.valid,
         )
-        self._box_shape = getattr(world.action, "shape", ()) if not net.discrete else ()
 
     def walk(self, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
         """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
         act, note, net, rng, memory = self._kernel.tape_act, self._kernel.tape_note, self._net, self._rng, self._memory
-        plain, clock, shape = self.actor.plain, time.perf_counter, self._box_shape
+        plain, clock = self.actor.plain, time.perf_counter
         episode_from = np.zeros(world.num_envs, dtype=np.int64)
         returns, lengths = episodes.returns, episodes.lengths
-        env_action = self.env_action if len(shape) < 2 else self.env_action.reshape(*self.reward.shape, *shape)
+        env_action = self.env_action
         self.start[0] = start
         for t in range(self.steps):
             if plain is None:
@@ -108,9 +110,7 @@ class Tape:
                 said = WRITTEN if finite(step) else STRANGE
             if said == WRITTEN:
                 seen = step.view.obs[plain] if plain is not None else None
-                said = note(
-                    memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
-                )
+                said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
             if said != WRITTEN:
                 step = self._look(step, t, said, guard, episodes, episode_from)
             view = step.view
@@ -157,3 +157,14 @@ class Tape:
         if t + 1 < self.steps:
             self.start[t + 1] = begins
         return step
+
+
+def _row_shape(action: ActionSpace) -> tuple[int, ...]:
+    """The shape of one stream's action."""
+    match action:
+        case Box():
+            return action.shape
+        case MultiDiscrete():
+            return (len(action.nvec),)
+        case _:
+            return ()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from surefoot.envs.ids import is_code
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.train.rundir import RunDir
@@ -61,7 +62,7 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
     if updates < 2:
         raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
     spec = RunSpec.from_json(run.read_header()["spec"])
-    if ":" in spec.env:
+    if is_code(spec.env):
         raise RunError(
             f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone"
         )
