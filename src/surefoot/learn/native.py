@@ -104,8 +104,11 @@ class NativeUpdate:
 
     def _features(self, obs: dict[str, np.ndarray]) -> np.ndarray:
         """[samples, inputs]: laid flat, scaled and normalised by the policy's own torso, once for all epochs."""
+        flatten = self.net.flatten
+        if flatten.normalizer is None:
+            return flatten.rows(obs)
         with torch.no_grad():
-            return self.net.flatten({name: torch.from_numpy(x) for name, x in obs.items()}).contiguous().numpy()
+            return flatten({name: torch.from_numpy(x) for name, x in obs.items()}).contiguous().numpy()
 
     def keep(self) -> None:
         """Remember weights and optimiser memory, to be able to `restore` them."""
@@ -133,7 +136,9 @@ class NativeUpdate:
             advantage = _standardized(advantage)
         sizes = np.array(split_sizes(samples, config.minibatch_size_for(samples)[0]), dtype=np.int64)
         before = generator.get_state()
-        order = torch.stack([torch.randperm(samples, generator=generator) for _ in range(config.epochs)])
+        order = torch.empty((config.epochs, samples), dtype=torch.int64)
+        for row in order:
+            torch.randperm(samples, generator=generator, out=row)
         table, epoch_of = (
             np.empty((config.epochs * len(sizes), len(COLUMNS))),
             np.empty(config.epochs * len(sizes), np.int32),
@@ -176,9 +181,8 @@ class NativeUpdate:
             generator.set_state(before)
             for _ in range(begun):
                 torch.randperm(samples, generator=generator)
-        columns = dict(zip(COLUMNS, table[:steps].T, strict=True))
         return Said(
-            table=Table(epoch_of[:steps].astype(np.int64), columns),
+            table=Table(epoch_of[:steps], table[:steps]),
             stopped=bool(stopped),
             bad_steps=bad_steps,
             bad_in_a_row=bad_in_a_row,

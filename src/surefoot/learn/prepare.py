@@ -93,10 +93,10 @@ def refuse_bad_numbers(rollout: Rollout, valid: np.ndarray) -> None:
     """
     read = {"reward": rollout.reward, "value": rollout.value, "log_prob": rollout.log_prob}
     read |= {f"obs[{name!r}]": x for name, x in rollout.obs.items()}
-    if np.issubdtype(rollout.action.dtype, np.floating):
+    if rollout.action.dtype.kind == "f":
         read["action"] = rollout.action
     for name, array in read.items():
-        if np.issubdtype(array.dtype, np.floating) and not _fits(array).all():
+        if array.dtype.kind == "f" and not _fits(array).all():
             _name_first(name, array, valid)
     if not _fits(rollout.next_value).all():
         _name_first("next_value", rollout.next_value, valid & ~rollout.terminated)

@@ -35,7 +35,7 @@ class Tally:
     def table(self, *, clip: float) -> Table:
         """Each number for each of the K gradient steps, on the CPU in float64."""
         if not self.epoch:
-            return Table(np.zeros(0, np.int64), {})
+            return Table(np.zeros(0, np.int64), np.zeros((0, len(COLUMNS))))
         lengths = torch.tensor([len(x) for x in self.log_ratio])
         log_ratio = torch.cat(self.log_ratio).cpu().double()
         bounded = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
@@ -44,7 +44,7 @@ class Tally:
         each = torch.stack([k3(bounded), k1(bounded), outside, clamped], dim=1)
         means = torch.segment_reduce(each, "mean", lengths=lengths, axis=0)
         rows = torch.cat([torch.stack(self.parts).cpu().double(), means], dim=1).numpy()
-        return Table(np.array(self.epoch), dict(zip(COLUMNS, rows.T, strict=True)))
+        return Table(np.array(self.epoch), rows)
 
 
 COLUMNS = (
@@ -59,22 +59,27 @@ class Table:
 
     epoch: np.ndarray
     """[K]: which pass each step belongs to."""
-    columns: dict[str, np.ndarray]
-    """{name: [K]}, by the names in COLUMNS."""
+    rows: np.ndarray
+    """[K, 11] float64, by the names in COLUMNS."""
+
+    def column(self, name: str) -> np.ndarray:
+        """[K]: one number of each step."""
+        return self.rows[:, COLUMNS.index(name)]
 
     def averages(self) -> dict[str, Any]:
         """Means and extremes over the gradient steps, by the report's names."""
         if not len(self.epoch):
             return {}
-        of = self.columns
+        mean = dict(zip(COLUMNS, self.rows.mean(axis=0).tolist(), strict=True))
+        highest = dict(zip(COLUMNS, self.rows.max(axis=0).tolist(), strict=True))
+        del mean["advantage_std"]
+        spread = self.column("advantage_std")
         return {
-            **{name: float(column.mean()) for name, column in of.items() if name != "advantage_std"},
-            "approx_kl_max": float(of["approx_kl"].max()),
-            "clip_fraction_max": float(of["clip_fraction"].max()),
-            "grad_norm_max": float(of["grad_norm"].max()),
-            "entropy_std": float(of["entropy"].std()),
-            "advantage_min_std": float(of["advantage_std"].min()),
-            "zero_std_minibatches": int((of["advantage_std"] == 0).sum()),
+            **mean,
+            **{f"{name}_max": highest[name] for name in ("approx_kl", "clip_fraction", "grad_norm")},
+            "entropy_std": float(self.column("entropy").std()),
+            "advantage_min_std": float(spread.min()),
+            "zero_std_minibatches": len(spread) - int(np.count_nonzero(spread)),
             "minibatches": len(self.epoch),
             "epochs": self._epochs(),
         }
@@ -82,12 +87,10 @@ class Table:
     def _epochs(self) -> tuple[EpochReport, ...]:
         """The same, epoch by epoch."""
         names = ("policy_loss", "value_loss", "entropy", "loss", "approx_kl", "clip_fraction", "grad_norm")
-        numbers, first = np.unique(self.epoch, return_index=True)
+        first = np.flatnonzero(np.diff(self.epoch, prepend=-1))
         counts = np.diff(first, append=len(self.epoch))
-        means = {name: np.add.reduceat(self.columns[name], first) / counts for name in names}
+        means = (np.add.reduceat(self.rows, first, axis=0) / counts[:, None])[:, [COLUMNS.index(n) for n in names]]
         return tuple(
-            EpochReport(
-                epoch=int(epoch), minibatches=int(counts[i]), **{name: float(mean[i]) for name, mean in means.items()}
-            )
-            for i, epoch in enumerate(numbers)
+            EpochReport(epoch=epoch, minibatches=count, **dict(zip(names, row, strict=True)))
+            for epoch, count, row in zip(self.epoch[first].tolist(), counts.tolist(), means.tolist(), strict=True)
         )

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+__all__ = ["include_dir", "kernel", "why_not"]
+
+why_not = ""
+"""Why `kernel`, the compiled module, is None; empty if it is not."""
 try:
     if os.environ.get("SUREFOOT_NATIVE", "1") == "0":
         raise ImportError("SUREFOOT_NATIVE=0 turns it off")
-    from surefoot.native import _kernel as _built
+    from surefoot.native import _kernel as kernel
 except ImportError as error:
-    kernel, why_not = None, f"the kernel is not there ({error})"
-else:
-    kernel, why_not = _built, ""
-"""The compiled module, or None and a sentence that says why there is none."""
+    kernel = None
+    why_not = f"the kernel is not there ({error})"
 
 
 def include_dir() -> Path:

@@ -91,26 +91,16 @@ class KernelNet:
         )
         self.discrete = kind == 0
         self.sizes = sizes
-        assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors())
-
-    def tensors(self) -> Iterator[Tensor]:
+        self.tensors = list(_in_order(policy, network))
         """The policy's parameters in the kernel's order."""
-        network = self.policy.network
-        assert isinstance(network, Trunks)
-        trunks = [network.actor] if network.critic is network.actor else [network.actor, network.critic]
-        for module in (*(x for trunk in trunks for x in trunk), network.value_out, network.policy_out):
-            if isinstance(module, nn.Linear):
-                yield module.weight
-                yield module.bias
-        if isinstance(self.policy.head, GaussianHead):
-            yield self.policy.head.log_std
+        assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors)
 
     def point(self, memory: dict[int, tuple[int, int, int]] | None = None) -> None:
         """Look up where everything is now: tensors may have moved since the last time.
 
         `memory` gives, by a parameter's id, the addresses of its two optimiser slots and its step; acting needs none.
         """
-        rows = [(p.data_ptr(), *((0, 0, 0) if memory is None else memory[id(p)])) for p in self.tensors()]
+        rows = [(p.data_ptr(), *((0, 0, 0) if memory is None else memory[id(p)])) for p in self.tensors]
         normalizer = self.flatten.normalizer
         shift, scale, clip = (0, 0, 0.0) if normalizer is None else normalizer.addresses()
         self.kernel.net_point(self.net, np.array(rows, dtype=np.uint64), shift, scale, clip)
@@ -119,3 +109,13 @@ class KernelNet:
         """Take the weights of now for acting."""
         self.point()
         self.kernel.net_pack(self.net)
+
+
+def _in_order(policy: ActorCritic, network: Trunks) -> Iterator[Tensor]:
+    trunks = [network.actor] if network.critic is network.actor else [network.actor, network.critic]
+    for module in (*(x for trunk in trunks for x in trunk), network.value_out, network.policy_out):
+        if isinstance(module, nn.Linear):
+            yield module.weight
+            yield module.bias
+    if isinstance(policy.head, GaussianHead):
+        yield policy.head.log_std

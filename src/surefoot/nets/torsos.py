@@ -63,7 +63,7 @@ class Flatten(nn.Module):
 
     def rows(self, obs: dict[str, np.ndarray], dtype: type[np.floating[Any]] = np.float32) -> np.ndarray:
         """[M, size]: the same by numpy, before it is normalised."""
-        rows = [obs[name].reshape(len(obs[name]), -1).astype(dtype) for name, _ in self.parts]
+        rows = [obs[name].reshape(len(obs[name]), -1).astype(dtype, copy=False) for name, _ in self.parts]
         scaled = [r / dtype(255) if box.dtype == "uint8" else r for r, (_, box) in zip(rows, self.parts, strict=True)]
         return scaled[0] if len(scaled) == 1 else np.concatenate(scaled, axis=1)
 

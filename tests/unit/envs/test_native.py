@@ -295,7 +295,6 @@ def test_a_world_is_described_by_its_fields():
         ({"step": STEP()}, "step is NULL"),
         ({"observe": START()}, "observe is NULL"),
     ],
-    ids=str,
 )
 def test_a_world_that_cannot_be_run_is_refused_with_what_is_wrong(wrong: dict[str, Any], sentence: str):
     env = sound(**wrong)

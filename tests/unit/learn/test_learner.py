@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from surefoot import native
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
@@ -18,6 +19,17 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
+
+PATHS = ["torch", *(["native"] if native.kernel is not None else [])]
+
+
+@pytest.fixture(params=PATHS, autouse=True)
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test here holds for both implementations: without the kernel, `auto` is torch."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "kernel", None)
+    return request.param
+
 
 OBS = {"obs": Box((3,))}
 TWO = Box((2,), -1.0, 1.0)
@@ -403,7 +415,9 @@ def test_epochs_are_shuffled_differently_and_the_seed_decides_how():
 
 def test_the_learning_rate_falls_in_a_line_by_update_and_not_by_minibatch():
     policy, rates = a_policy(), []
-    learner = Learner(policy, a_config(lr="lin_8e-3", clip="lin_0.4_0.2", ent_coef="lin_0.1"), total_updates=4)
+    learner = Learner(
+        policy, a_config(lr="lin_8e-3", clip="lin_0.4_0.2", ent_coef="lin_0.1", path="torch"), total_updates=4
+    )
     step = learner.optimizer.step
     learner.optimizer.step = lambda lr: (rates.append(lr), step(lr))
     for update in range(5):
@@ -684,12 +698,12 @@ def test_two_learners_set_to_one_state_do_not_share_it():
     assert same(*ends)
 
 
-def test_the_report_is_numbered_from_one_and_says_what_it_was_made_of():
+def test_the_report_is_numbered_from_one_and_says_what_it_was_made_of(path):
     policy = a_policy()
     learner = Learner(policy, a_config())
     rollout = walk(policy, stats={"queue": 3.0})
     report = learner.update(rollout)
-    assert (report.update, report.policy_version, report.samples, report.path) == (1, 1, 32, "torch")
+    assert (report.update, report.policy_version, report.samples, report.path) == (1, 1, 32, path)
     assert report.stats["queue"] == 3.0
     assert report.reward_mean == pytest.approx(rollout.reward.mean(), rel=1e-5)
     assert report.reward_std == pytest.approx(rollout.reward.std(), rel=1e-5)

@@ -25,7 +25,8 @@ def step(reward, ended="", *, valid=None, truncated=False, success=None) -> Step
 
 def count(log: EpisodeLog, *steps: Step) -> None:
     for s in steps:
-        log.count_in(s, s.terminated | s.truncated)
+        log.count(s)
+        log.finish(s, s.terminated | s.truncated)
 
 
 def test_returns_and_lengths_add_up_until_the_end():
