@@ -1,7 +1,8 @@
 """What the README and the docs show is run: a page's blocks in order, in one namespace, in an empty directory.
 
 A ```python block is executed; one with title="name.py" is also saved under that name. In a ```bash block every line that
-begins with `surefoot` must end with exit code 0; other lines are not run. A comment before a block changes what the
+begins with `surefoot` must end with exit code 0, as must one that begins with `cc`, the C compiler; other lines are not
+run. A ```c block with a title is saved for it. A comment before a block changes what the
 test runs of it, so that the page can show the number a reader would use:
 
     <!-- test: --steps 100_000 -> --steps 1000 -->
@@ -10,6 +11,8 @@ test runs of it, so that the page can show the number a reader would use:
 import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,11 +21,12 @@ from pathlib import Path
 import pytest
 
 from surefoot.cli.main import main
+from surefoot.native import include_dir, kernel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
-    r"(?P<notes>(?:^<!-- test: [^\n]* -->\n)*)^```(?P<kind>python|bash)(?: title=\"(?P<title>[^\"]+)\")?\n"
+    r"(?P<notes>(?:^<!-- test: [^\n]* -->\n)*)^```(?P<kind>python|bash|c)(?: title=\"(?P<title>[^\"]+)\")?\n"
     r"(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -48,11 +52,11 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The `surefoot` lines of a bash block as words; comments go, a backslash joins lines."""
-    for line in text.replace("\\\n", " ").splitlines():
+    """The `surefoot` and `cc` lines of a bash block as words; comments go, a backslash joins lines."""
+    for line in text.replace("\\\n", " ").replace("$(surefoot include)", str(include_dir())).splitlines():
         words = shlex.split(line, comments=True)
-        if words and words[0] == "surefoot":
-            yield words[1:]
+        if words and words[0] in ("surefoot", "cc"):
+            yield words
 
 
 def run_page(page: str, name: str) -> None:
@@ -60,12 +64,21 @@ def run_page(page: str, name: str) -> None:
     for block in blocks(page):
         if block.kind == "bash":
             for words in commands(block.text):
-                assert main(words) == 0, f"{name}:{block.line}: surefoot {shlex.join(words)}"
+                code = main(words[1:]) if words[0] == "surefoot" else compile_c(words)
+                assert code == 0, f"{name}:{block.line}: {shlex.join(words)}"
             continue
         if block.title is not None:
             Path(block.title).write_text(block.text)
+        if block.kind == "c":
+            continue
         # The empty lines put the page's own line numbers into tracebacks.
         exec(compile("\n" * block.line + block.text, name, "exec"), namespace)
+
+
+def compile_c(words: list[str]) -> int:
+    if shutil.which("cc") is None or kernel is None:
+        pytest.skip("no C compiler, or no kernel to run what it makes")
+    return subprocess.run(words, check=False).returncode
 
 
 RUN = [page for page in PAGES if any(True for _ in blocks(page.read_text()))]
@@ -102,7 +115,7 @@ def test_notes_change_what_is_run_and_must_fit(tmp_path: Path, monkeypatch: pyte
 
 def test_no_code_block_of_a_page_is_left_out_by_its_spelling():
     kinds = {kind for page in PAGES for kind in re.findall(r"^```(\S+)", page.read_text(), re.MULTILINE)}
-    assert kinds <= {"python", "bash", "text", "yaml", "json"}
+    assert kinds <= {"python", "bash", "c", "text", "yaml", "json"}
     assert not [page for page in PAGES if re.search(r"^[ \t]+```", page.read_text(), re.MULTILINE)]
 
 

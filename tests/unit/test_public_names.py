@@ -45,6 +45,7 @@ LIGHT = [
     "surefoot.envs.make",
     "surefoot.envs.check",
     "surefoot.envs.classic",
+    "surefoot.envs.native",
     "surefoot.envs.toy",
     "surefoot.envs.register",
     "surefoot.nets.config",

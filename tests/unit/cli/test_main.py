@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from surefoot.cli.main import VERBS, main
@@ -51,6 +53,8 @@ def test_the_version_is_said(capsys):
         (["train", "CartPole-v1", "--set", "foo=1"], 2, "surefoot knobs"),
         (["train", "no_such_module:make"], 2, "cannot import"),
         (["train", "json:nope"], 2, "'json' has no 'nope'"),
+        (["train", "./nothing.so"], 2, "there is no library './nothing.so'"),
+        (["train", "nothing.so"], 2, "needs its path: ./nothing.so"),
         (["eval", "nothing"], 2, "no run called 'nothing'"),
         (["resume", "nothing"], 2, "no run called"),
         (["report", "nothing"], 2, "no run called"),
@@ -89,3 +93,9 @@ def test_a_dry_run_prints_what_config_reads_back(capsys, tmp_path):
     (tmp_path / "again.yaml").write_text(out)
     again = said(capsys, "train", "Pendulum-v1", "--dry-run", "--config", "again.yaml", "--preset", "sb3")[1]
     assert again.splitlines()[1:] == out.splitlines()[1:]
+
+
+def test_include_says_where_the_header_for_worlds_in_c_is(capsys):
+    code, out, _ = said(capsys, "include")
+    assert code == 0
+    assert "surefoot_env_main" in (Path(out.strip()) / "surefoot_env.h").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -177,7 +178,11 @@ def test_an_environment_variable_turns_the_kernel_off():
     code = "from surefoot.envs.classic import CLASSIC; print(type(CLASSIC['CartPole-v1'](1)).__name__)"
     for value, kind in (("0", "Streams"), ("1", "NativeWorld")):
         done = subprocess.run(
-            [sys.executable, "-c", code], env={"SUREFOOT_NATIVE": value}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env={**os.environ, "SUREFOOT_NATIVE": value},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert done.stdout.strip() == kind
 

@@ -41,13 +41,14 @@ typedef struct surefoot_env {
     const float *obs_low;       /* [obs_size] or NULL for no bound */
     const float *obs_high;
     int choices;                /* discrete: how many actions; 0 for continuous */
-    int action_size;            /* continuous: how many numbers */
+    int action_size;            /* continuous: how many numbers; 0 for discrete */
     const float *action_low;    /* [action_size], continuous only */
     const float *action_high;
     int max_episode_steps;      /* 0 for no limit */
-    /* Begin an episode. */
+    /* Begin an episode: write all of `state`. May be NULL if there is `start_many`. */
     void (*start)(double *state, surefoot_rng *rng);
-    /* Take an action (`choice` if discrete, `action` if continuous); returns 1 if the episode has ended, else 0. */
+    /* Take an action (`choice` if discrete, `action` if continuous) and write `*reward`; returns 1 if the episode has
+       ended by itself, else 0. Being cut short after `max_episode_steps` is seen to by the caller. */
     int (*step)(double *state, int64_t choice, const float *action, double *reward, surefoot_rng *rng);
     /* What is seen of a state. */
     void (*observe)(const double *state, float *obs);
