@@ -12,7 +12,8 @@ from surefoot.data.spaces import ActionSpace, ObservationSpace
 Arrays = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: one of each is made in every step of a world, and a frozen one takes four times as long to make.
+@dataclass(slots=True, kw_only=True)
 class View:
     """What the N streams see now, and what each may do."""
 
@@ -22,7 +23,7 @@ class View:
     """[N, A] bool, True = allowed; A is the number of choices (all heads side by side for MultiDiscrete)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Step:
     """The answer to one action in each of the N streams."""
 

@@ -52,6 +52,8 @@ class EnvsWorld:
         self.inexact = None if reason is None else f"{self.name}: {reason}"
         self._view: View | None = None
         self._seed = self._count = 0
+        self._every = np.ones(self.num_envs, np.bool_)
+        self._every.flags.writeable = False
 
     def reset(self, seed: int) -> View:
         obs = self._reader.empty(self.num_envs)
@@ -73,8 +75,11 @@ class EnvsWorld:
         n = self.num_envs
         if len(action) != n:
             raise ShapeError(f"{len(action)} actions for the {n} streams of {self.name}; each needs one")
-        out = self._reader.empty(n)
-        rows = out["obs"] if self._plain else None
+        if self._plain:
+            rows = np.empty(self._seen, self._kind)
+            out = {"obs": rows}
+        else:
+            rows, out = None, self._reader.empty(n)
         reward = np.empty(n)
         terminated = np.zeros(n, np.bool_)
         truncated = np.zeros(n, np.bool_)
@@ -107,7 +112,7 @@ class EnvsWorld:
             reward=reward,
             terminated=terminated,
             truncated=truncated,
-            valid=np.ones(n, np.bool_),
+            valid=self._every,
             final_obs=final,
             stats=stats,
         )
@@ -172,6 +177,8 @@ class EnvsWorld:
         self._reader = observation_reader(first.observation_space, self.name, masks=self._choices > 0)
         self.observation = self._reader.space
         self._plain = all(part.key is None and part.encode is None for part in self._reader.parts.values())
+        first_box = next(iter(self.observation.values()))
+        self._seen, self._kind = (self.num_envs, *first_box.shape), np.dtype(first_box.dtype)
         self._write_action = action_writer(first.action_space)
         self._masked = False
         self._maskers: list[HasMasks] | None = None

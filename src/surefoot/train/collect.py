@@ -97,7 +97,7 @@ class Collector:
             view = tape.run(world, self.view, start, self.episodes)
         else:
             view = tape.walk(world, self.view, start, self.guard, self.episodes)
-        self.env_steps += int(np.count_nonzero(tape.valid))
+        self.env_steps += int(np.count_nonzero(tape.valid)) + tape.refused
         self.view, self.start = view, start
         for first, last, stream in tape.dropped:
             tape.valid[first : last + 1, stream] = False

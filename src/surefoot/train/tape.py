@@ -68,6 +68,8 @@ class Tape:
         self.terminated, self.truncated, self.start, self.valid = (np.zeros(shape, np.bool_) for _ in range(4))
         self.dropped: list[tuple[int, int, int]] = []
         """(first step, last step, stream) of what must not be learned from."""
+        self.refused = 0
+        """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
         self._kernel, self._net, self._rng = net.kernel, net.net, actor.rng
         self._memory = self._kernel.tape_new(
@@ -96,6 +98,7 @@ class Tape:
         returns, lengths = episodes.returns, episodes.lengths
         env_action = self.env_action
         self.start[0] = start
+        watchful = guard.watchful
         for t in range(self.steps):
             if plain is None:
                 for name, part in view.obs.items():
@@ -105,7 +108,7 @@ class Tape:
             before = clock()
             step = world.step(env_action[t])
             self.in_world += clock() - before
-            said = STRANGE if guard.watchful else WRITTEN
+            said = STRANGE if watchful else WRITTEN
             if said == WRITTEN and (step.final_obs is not None or plain is None):
                 said = WRITTEN if finite(step) else STRANGE
             if said == WRITTEN:
@@ -113,6 +116,7 @@ class Tape:
                 said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
             if said != WRITTEN:
                 step = self._look(step, t, said, guard, episodes, episode_from)
+                watchful = guard.watchful
             view = step.view
         last = self.steps - 1
         start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
@@ -140,7 +144,9 @@ class Tape:
     ) -> Step:
         """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
         if said == STRANGE:
+            taken = int(np.count_nonzero(step.valid))
             step, dropped = guard.examine(step, episodes)
+            self.refused += taken - int(np.count_nonzero(step.valid))
             self.dropped += [(int(episode_from[stream]), t, stream) for stream in dropped]
             self.reward[t], self.valid[t] = step.reward, step.valid
             self.terminated[t], self.truncated[t] = step.terminated, step.truncated

@@ -642,8 +642,8 @@ static int all_finite(const float *x, int64_t n) {
 enum { NOTE_ENDED = 1, NOTE_STRANGE = 2 };
 
 /* tape_note(tape, t, obs, reward, terminated, truncated, valid, returns, lengths) → 0 if the step is written down and
- * nothing else is to be done; 1 if it is written and an episode ended; 2 if it holds a number that is not finite, or a
- * row that does not count, and was not written. `obs` is what is seen next (None if the caller looked at it). */
+ * nothing else is to be done; 1 if it is written and an episode ended or a row does not count; 2 if it holds a number that
+ * is not finite, and was not written. `obs` is what is seen next (None if the caller looked at it). */
 static PyObject *tape_note(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 9, "tape_note")) return NULL;
@@ -671,20 +671,20 @@ static PyObject *tape_note(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (!lengths) return NULL;
     int ended = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (!valid[i] || !(fabs(reward[i]) <= 3.4028234663852886e38)) return PyLong_FromLong(NOTE_STRANGE);
-        ended |= terminated[i] | truncated[i];
+        if (!(fabs(reward[i]) <= 3.4028234663852886e38)) return PyLong_FromLong(NOTE_STRANGE);
+        ended |= terminated[i] | truncated[i] | !valid[i];
     }
     const Py_ssize_t at = t * n;
     memcpy(tape->reward + at, reward, n * sizeof(double));
     memcpy(tape->terminated + at, terminated, n);
     memcpy(tape->truncated + at, truncated, n);
-    memset(tape->valid + at, 1, n);
+    memcpy(tape->valid + at, valid, n);
     for (Py_ssize_t i = 0; i < n; i++) {
-        returns[i] += reward[i];
-        lengths[i] += 1;
+        returns[i] += valid[i] ? reward[i] : 0.0;
+        lengths[i] += valid[i];
     }
     if (t + 1 < tape->steps)
-        for (Py_ssize_t i = 0; i < n; i++) tape->start[at + n + i] = terminated[i] | truncated[i];
+        for (Py_ssize_t i = 0; i < n; i++) tape->start[at + n + i] = terminated[i] | truncated[i] | !valid[i];
     return PyLong_FromLong(ended ? NOTE_ENDED : 0);
 }
 

@@ -1,0 +1,281 @@
+"""Rollouts written by the kernel, held to those that the torch path writes in a world that does not care what one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot import native
+from surefoot.data.rollout import Rollout
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.envs.api import Step, View
+from surefoot.envs.classic import CLASSIC
+from surefoot.errors import NonFiniteValue
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.learner import Learner
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.train.collect import Collector
+from surefoot.train.config import CollectConfig
+from surefoot.train.spec import RunSpec
+from surefoot.train.training import Training
+
+pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
+PLAIN = {"obs": Box((3,))}
+MIXED = {"b": Box((2,)), "a": Box((2, 2), 0.0, 255.0, "uint8")}
+
+
+class Weather:
+    """Goes its own way: observations, rewards and ends follow from the seed, whatever is done."""
+
+    name, inexact = "Weather", None
+
+    def __init__(self, action: ActionSpace, observation=None, *, masked=False, late=False, bad=None) -> None:
+        self.action, self.observation = action, observation or PLAIN
+        self.num_envs, self.masked, self.late = 4, masked, late
+        self.bad: dict[int, tuple[int, str]] = bad or {}
+        self.got: list[np.ndarray] = []
+        self.reset(0)
+
+    def reset(self, seed: int) -> View:
+        self.rng, self.clock = np.random.default_rng(seed), 0
+        self.waiting = np.zeros(self.num_envs, bool)
+        return self._view()
+
+    def _view(self) -> View:
+        obs = {}
+        for name, box in self.observation.items():
+            shape = (self.num_envs, *box.shape)
+            whole = box.dtype == "uint8"
+            obs[name] = self.rng.integers(0, 256, shape).astype(np.uint8) if whole else self.rng.normal(size=shape)
+            obs[name] = obs[name].astype(box.dtype)
+        mask = None
+        if self.masked:
+            mask = self.rng.random((self.num_envs, 5)) < 0.5
+            mask[:, [1, 4]] = True
+        return View(obs=obs, action_mask=mask)
+
+    def step(self, action: np.ndarray) -> Step:
+        self.got.append(action.copy())
+        self.clock += 1
+        n = self.num_envs
+        terminated = (self.rng.random(n) < 0.2) & ~self.waiting
+        truncated = (self.rng.random(n) < 0.2) & ~terminated & ~self.waiting
+        reward, valid, ended = self.rng.normal(size=n), ~self.waiting, terminated | truncated
+        view, final = self._view(), self._view().obs if ended.any() else None
+        if self.clock in self.bad:
+            stream, what = self.bad[self.clock]
+            if what == "reward":
+                reward[stream] = np.nan
+            else:
+                view.obs["obs"][stream, 1] = np.inf
+        self.waiting = ended if self.late else self.waiting
+        return Step(view=view, reward=reward, terminated=terminated, truncated=truncated, valid=valid, final_obs=final)
+
+    def reset_streams(self, streams: np.ndarray) -> View | None:
+        return None
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> View:
+        return self._view()
+
+    def render(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+SPACES = {
+    "discrete": (Discrete(5, start=2), {}),
+    "several": (MultiDiscrete((2, 3)), {}),
+    "gaussian": (Box((2, 2), -0.5, 0.5), {}),
+    "squashed": (Box((2,), -2.0, 1.0), {"squash": True}),
+}
+
+
+def pair(kind: str, collect: dict[str, Any] | None = None, **world: Any) -> tuple[Collector, Collector]:
+    """The same world and weights twice: acted in by the kernel, and by torch."""
+    action, net = SPACES[kind]
+    made = []
+    for path in ("auto", "torch"):
+        place = Weather(action, **world)
+        policy = ActorCritic(
+            place.observation, action, NetConfig(hidden=(8,), normalize_obs="late" in world, **net), seed=1
+        )
+        policy.absorb({name: np.stack([x[0], x[1], x[2]]) for name, x in place.reset(5).obs.items()})
+        config = CollectConfig(**(collect or {}))
+        made.append(Collector(place, policy, steps=30, gamma=0.9, config=config, seed=3, path=path))
+    assert made[0].actor is not None
+    assert made[1].actor is None
+    return made[0], made[1]
+
+
+def assert_same_experience(ours: Rollout, theirs: Rollout) -> None:
+    for name in ("reward", "terminated", "truncated", "start", "valid", "policy_version"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    for name, part in theirs.obs.items():
+        np.testing.assert_array_equal(ours.obs[name], part)
+    assert (ours.action.shape, ours.action.dtype) == (theirs.action.shape, theirs.action.dtype)
+    np.testing.assert_allclose(ours.value, theirs.value, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ours.next_value, theirs.next_value, rtol=1e-5, atol=1e-5)
+    assert (ours.action_mask is None) == (theirs.action_mask is None)
+    if theirs.action_mask is not None:
+        np.testing.assert_array_equal(ours.action_mask, theirs.action_mask)
+    assert ours.stats == theirs.stats
+
+
+@pytest.mark.parametrize(
+    ("kind", "world"),
+    [
+        ("discrete", {}),
+        ("discrete", {"masked": True}),
+        ("discrete", {"late": True}),
+        ("discrete", {"observation": MIXED}),
+        ("several", {"masked": True, "late": True, "observation": MIXED}),
+        ("gaussian", {}),
+        ("gaussian", {"late": True}),
+        ("squashed", {"observation": MIXED}),
+    ],
+)
+def test_the_kernel_writes_down_what_torch_would(kind, world):
+    ours, theirs = pair(kind, **world)
+    for version in range(3):
+        mine, its = ours.collect(version), theirs.collect(version)
+        assert_same_experience(mine, its)
+    assert ours.env_steps == theirs.env_steps
+    np.testing.assert_allclose(ours.episodes.returns, theirs.episodes.returns)
+    np.testing.assert_array_equal(ours.episodes.lengths, theirs.episodes.lengths)
+    assert ours.episodes.finished == theirs.episodes.finished
+    assert ours.episodes.recent() == pytest.approx(theirs.episodes.recent())
+    np.testing.assert_array_equal(ours.start, theirs.start)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_actions_are_stored_as_chosen_and_given_as_the_world_takes_them(kind):
+    ours, _ = pair(kind)
+    rollout = ours.collect()
+    given = np.stack(ours.world.got)
+    expected = ours.policy.env_action(rollout.action.reshape(-1, *rollout.action.shape[2:]))
+    np.testing.assert_allclose(given.reshape(expected.shape), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_fresh_rollout_has_the_log_probs_that_the_learner_finds():
+    for kind in SPACES:
+        ours, _ = pair(kind, late=True)
+        for path in ("native", "torch"):
+            report = Learner(ours.policy, PPOConfig(path=path, lr=1e-9)).update(ours.collect(0))
+            assert report.first_ratio_error < 1e-5, (kind, path)
+
+
+def test_forbidden_actions_are_never_taken():
+    ours, _ = pair("discrete", masked=True)
+    rollout = ours.collect()
+    allowed = np.take_along_axis(rollout.action_mask, rollout.action[..., None], axis=-1)
+    assert allowed.all()
+    assert len(np.unique(rollout.action)) == 5
+
+
+@pytest.mark.parametrize("what", ["reward", "view"])
+@pytest.mark.parametrize("late", [False, True])
+def test_bad_numbers_are_raised_or_their_episodes_dropped_as_by_torch(what, late):
+    bad = {7: (1, what), 8: (2, what), 20: (1, what)}
+    for collector in pair("gaussian", bad=bad, late=late):
+        with pytest.raises(NonFiniteValue, match="in stream 1 at step"):
+            collector.collect()
+    ours, theirs = pair("gaussian", {"nonfinite": "drop_episode"}, bad=bad, late=late)
+    for _ in range(2):
+        mine, its = ours.collect(), theirs.collect()
+        np.testing.assert_array_equal(mine.valid, its.valid)
+        keep = its.valid
+        np.testing.assert_array_equal(mine.reward[keep], its.reward[keep])
+        np.testing.assert_array_equal(mine.start, its.start)
+        assert mine.stats == its.stats
+    assert ours.env_steps == theirs.env_steps
+    assert ours.episodes.recent() == pytest.approx(theirs.episodes.recent())
+
+
+def test_a_native_world_in_one_call_tells_the_same_as_step_by_step():
+    rollouts = []
+    for nonfinite in ("raise", "drop_episode"):  # the latter looks at every step, so it takes them one by one
+        world = CLASSIC["CartPole-v1"](6)
+        policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8, 8)), seed=2)
+        config = CollectConfig(nonfinite=nonfinite)
+        collector = Collector(world, policy, steps=700, gamma=0.99, config=config, seed=1)
+        collector.collect()
+        rollouts.append((collector.collect(1), collector))
+    (mine, ours), (its, theirs) = rollouts
+    assert_same_experience(mine, its)
+    np.testing.assert_array_equal(mine.action, its.action)
+    np.testing.assert_array_equal(mine.log_prob, its.log_prob)
+    np.testing.assert_array_equal(mine.next_value, its.next_value)
+    assert ours.episodes.state()["recent"] == theirs.episodes.state()["recent"]
+    np.testing.assert_array_equal(ours.view.obs["obs"], theirs.view.obs["obs"])
+    assert str(ours.state()) == str(theirs.state())
+
+
+def test_cut_episodes_are_worth_what_the_critic_says_of_their_last_observation():
+    world = CLASSIC["Pendulum-v1"](3)  # ends by its time limit alone, after 200 steps
+    policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8, 8)), seed=2)
+    rollout = Collector(world, policy, steps=250, gamma=0.99, seed=1).collect()
+    assert rollout.truncated[199].all()
+    assert rollout.truncated.sum() == 3
+    elsewhere = ~rollout.truncated[:-1]
+    np.testing.assert_array_equal(rollout.next_value[:-1][elsewhere], rollout.value[1:][elsewhere])
+    assert (rollout.next_value[199] != rollout.value[200]).all()
+
+
+def a_run(path: str = "auto", **knobs: Any) -> RunSpec:
+    ppo = PPOConfig(steps=64, envs=4, minibatch_size=64, epochs=3, lr=1e-3, seed=4, path=path)
+    return RunSpec(
+        env="Pendulum-v1",
+        preset="sb3",
+        total_steps=10**6,
+        ppo=ppo,
+        net=NetConfig(hidden=(16,), **knobs),
+        collect=CollectConfig(),
+        eval_every=0,
+        checkpoint_every=10**9,
+    )
+
+
+def states_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(states_equal(a[k], b[k]) for k in a)
+    if isinstance(a, torch.Tensor | np.ndarray):
+        return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True))
+    return a == b
+
+
+@pytest.mark.parametrize("knobs", [{}, {"normalize_obs": True}, {"squash": True}])
+def test_a_training_put_back_goes_on_to_the_last_bit(knobs):
+    first = Training(a_run(**knobs))
+    for _ in range(2):
+        assert first.update().path == "native"
+    kept = first.state()
+    second = Training(a_run(**knobs))
+    second.set_state(kept)
+    for _ in range(3):
+        one, other = first.update(), second.update()
+        assert one.loss == other.loss
+    assert states_equal(first.state(), second.state())
+
+
+def test_a_run_may_change_its_path_on_the_way():
+    kept = Training(a_run())
+    kept.update()
+    parts = kept.state()
+    for before, after in (("native", "torch"), ("torch", "native")):
+        training = Training(a_run(before))
+        if before == "native":
+            training.set_state(parts)
+        training.update()
+        other = Training(a_run(after))
+        other.set_state(training.state())
+        report = other.update()
+        assert report.path == after
+        assert report.first_ratio_error < 1e-5
+        assert np.isfinite(report.loss)
