@@ -193,3 +193,54 @@ def test_the_kernel_moves_the_weights_to_where_torch_does(instruction_set, case)
             torch.testing.assert_close(a, b, rtol=1e-3, atol=3e-5, msg=lambda m, name=name: f"{name}: {m}")
         assert torch.equal(ours.generator.get_state(), theirs.generator.get_state())
         rollout = dataclasses.replace(rollout, policy_version=rollout.policy_version + 1)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(case=cases())
+@SLOW
+def test_the_kernels_gradient_is_autograds(instruction_set, case):
+    """One step of plain descent with a learning rate of 1 moves each weight by its gradient."""
+    net, ppo, shape = case
+    ppo = {**ppo, "epochs": 1, "minibatch_size": 10**6, "target_kl": None, "optimizer": "sgd", "lr": 1.0}
+    ppo |= {"weight_decay": 0.0, "momentum": 0.0, "max_grad_norm": 1e9}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREFOOT_KERNEL", instruction_set)
+        ours, theirs = twins(net, ppo, shape)
+    rollout = make_rollout(theirs.policy, shape)
+    before = [p.detach().clone() for p in theirs.policy.parameters()]
+    ours.update(rollout)
+    theirs.update(rollout)
+    largest = max(float((p.detach() - old).abs().max()) for p, old in zip(theirs.policy.parameters(), before, strict=True))
+    for (name, a), b in zip(ours.policy.named_parameters(), theirs.policy.parameters(), strict=True):
+        off = float((a - b).detach().abs().max())
+        assert off <= 3e-6 * max(largest, 1.0), f"{name}: {off:.2e} of {largest:.2e}"
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("path", ["native", "torch"])
+def test_numbers_that_left_the_finite_are_not_learned_from_and_the_update_is_taken_back(instruction_set, path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREFOOT_KERNEL", instruction_set)
+        policy = ActorCritic({"obs": Box((3,))}, Discrete(2), NetConfig(hidden=(8,)))
+        learner = Learner(policy, PPOConfig(path=path, minibatch_size=8))
+    shape = {"steps": 8, "streams": 4, "seed": 0, "masked": False, "invalid": False, "equal_rewards": False}
+    rollout = make_rollout(policy, {**shape, "reference": False})
+    with torch.no_grad():
+        policy.network.actor[0].weight[0, 0] = torch.nan
+    before = {name: x.clone() for name, x in policy.state_dict().items()}
+    report = learner.update(rollout)
+    assert (report.nonfinite_steps, report.rolled_back, report.minibatches) == (3, True, 0)
+    assert learner.lr_scale == 0.5
+    for name, x in policy.state_dict().items():
+        assert torch.equal(x.nan_to_num(7.0), before[name].nan_to_num(7.0)), name
+
+
+def test_a_learning_rate_beyond_reason_ends_in_the_same_way_on_both_paths():
+    shape = {"steps": 8, "streams": 4, "seed": 0, "masked": False, "invalid": False, "equal_rewards": False}
+    reports = []
+    for path in ("native", "torch"):
+        policy = ActorCritic({"obs": Box((3,))}, Discrete(2), NetConfig(hidden=(8,), activation="relu"))
+        learner = Learner(policy, PPOConfig(path=path, minibatch_size=8, optimizer="sgd", lr=1e30, max_grad_norm=1e9))
+        reports.append(learner.update(make_rollout(policy, {**shape, "reference": False})))
+    assert [r.rolled_back for r in reports] == [True, True]
+    assert reports[0].nonfinite_steps == reports[1].nonfinite_steps
