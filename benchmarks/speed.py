@@ -198,7 +198,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     if hasattr(os, "sched_setaffinity"):
         core = max(os.sched_getaffinity(0))
     rows: dict[str, dict[str, list[dict[str, Any]]]] = {w: {s: [] for s in each} for w, each in chosen.items()}
-    rounds = max(args.rounds, args.seeds if "W4" in chosen else 0)
+    rounds = max(args.seeds if workload == "W4" else args.rounds for workload in chosen)
     for number in range(1, rounds + 1):
         for workload, each in chosen.items():
             if number > (args.seeds if workload == "W4" else args.rounds):
