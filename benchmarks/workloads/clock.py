@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import resource
+import statistics
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -45,3 +47,13 @@ class Stretch:
 def tell(**numbers: Any) -> None:
     """The workload's one line."""
     print(json.dumps({**numbers, "peak_mb": peak_mb()}))
+
+
+def seconds_each(work: Callable[[], object], at_least: float = 0.1) -> float:
+    """CPU-seconds of one call, the median of several that take `at_least` seconds together."""
+    taken: list[float] = []
+    while sum(taken) < at_least:
+        before = time.process_time()
+        work()
+        taken.append(time.process_time() - before)
+    return statistics.median(taken)
