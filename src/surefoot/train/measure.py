@@ -141,6 +141,8 @@ def advice(measured: Measured, training: Training) -> list[str]:
         told.append(f"no part takes half of the time; the largest is {largest} with {share[largest]:.0%}")
     if measured.path == "torch" and training.spec.ppo.path == "torch":
         told.append("path=torch was asked for; --set path=auto takes the kernel where it knows the policy")
+    elif measured.path == "torch" and share["update"] >= DOMINATES:
+        told.append(f"the update ran in torch, not in the faster kernel, because {measured.path_reason}")
     got = measured.cpu_seconds / measured.wall_seconds
     if got < 0.85:
         told.append(f"this process got {got:.0%} of a core: something else is running, so compare steps per CPU-second")

@@ -117,3 +117,11 @@ def test_a_core_that_is_shared_is_noticed(run: Training, measured: Measured):
 def test_who_asks_for_torch_is_told_of_the_kernel(measured: Measured):
     told = advice(replace(spent(measured, env=0.8, update=0.2), path="torch"), training(path="torch"))
     assert any("path=auto" in sentence for sentence in told)
+
+
+def test_an_update_in_torch_is_explained_where_it_is_what_takes_the_time(run: Training, measured: Measured):
+    torch = replace(measured, path="torch", path_reason="the kernel does not know gsde")
+    told = advice(spent(torch, update=0.9, env=0.1), run)
+    assert any("because the kernel does not know gsde" in sentence for sentence in told)
+    assert not any("because" in sentence for sentence in advice(spent(torch, update=0.1, env=0.9), run))
+    assert not any("because" in sentence for sentence in advice(spent(replace(torch, path="native"), update=1.0), run))
