@@ -101,7 +101,7 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
         "W3": {
             OWN: ours("W3", "own"),
             JAX: jax("steps", "W3", args.seconds),
-            RLG: script(args.rlgames, "rlgames_steps.py", args.seconds),
+            RLG: script(args.rlgames, "rlgames_steps.py"),
         },
         "W4": {
             OWN: script(sys.executable, "surefoot_solve.py", SEED, args.path),
@@ -253,7 +253,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W2 means both")
     parser.add_argument("--rounds", type=int, default=5, help="of W1 to W3")
     parser.add_argument("--seeds", type=int, default=5, help="of W4")
-    parser.add_argument("--seconds", type=float, default=3.0, help="CPU-seconds measured a round and side")
+    parser.add_argument("--seconds", type=float, default=2.0, help="least CPU-seconds measured a round and side")
     parser.add_argument("--path", default="auto", help="which of our paths: auto, native or torch")
     parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
     args = parser.parse_args()

@@ -22,25 +22,35 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-class Stretch:
-    """The measured part of a run: begins after warm-up, long enough once it has used `seconds` of CPU."""
+class Laps:
+    """The measured part of a workload, after warm-up; repeated from fresh starts until it took `seconds` of CPU.
+
+    Everyone's laps are the same updates: a policy that has learned more ends fewer episodes, and ends cost time.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self._cpu, self._wall = seconds, cpu(), time.perf_counter()
+        self.seconds, self.used, self.wall, self.steps = seconds, 0.0, 0.0, 0
+
+    def begin(self) -> None:
+        self._cpu, self._wall = cpu(), time.perf_counter()
+
+    def end(self, steps: int) -> None:
+        """`steps` env steps were taken since `begin`."""
+        self.used += cpu() - self._cpu
+        self.wall += time.perf_counter() - self._wall
+        self.steps += steps
 
     @property
     def enough(self) -> bool:
-        return cpu() - self._cpu >= self.seconds
+        return self.used >= self.seconds
 
-    def numbers(self, steps: int) -> dict[str, float]:
-        """`steps` env steps were taken since it began."""
-        used, wall = cpu() - self._cpu, time.perf_counter() - self._wall
+    def numbers(self) -> dict[str, float]:
         return {
-            "steps": steps,
-            "cpu_seconds": used,
-            "wall_seconds": wall,
-            "core_share": used / wall,
-            "steps_per_cpu_second": steps / used,
+            "steps": self.steps,
+            "cpu_seconds": self.used,
+            "wall_seconds": self.wall,
+            "core_share": self.used / self.wall,
+            "steps_per_cpu_second": self.steps / self.used,
         }
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from clock import Stretch, cpu, tell
+from clock import Laps, cpu, tell
 from shapes import SHAPES
 
 
@@ -63,23 +63,23 @@ def steps(checkout: str, workload: str, seconds: float) -> None:
         "UPDATE_EPOCHS": shape.epochs,
         "NUM_MINIBATCHES": shape.minibatches,
         "ANNEAL_LR": False,
-        # A program runs to its end: long enough for the clock, and called again while it is not.
-        "TOTAL_TIMESTEPS": shape.rollout * max(4, 200 * 1024 // shape.rollout),
+        # A compiled program runs from its beginning to its end: the updates that are warm-up elsewhere are counted.
+        "TOTAL_TIMESTEPS": shape.rollout * (shape.warm_up + shape.updates),
     }
     program, compile_seconds = compiled(make_train, settings, key)
+    ready = cpu()
     jax.block_until_ready(program(key))
-    first_run = cpu()
-    total, stretch = 0, Stretch(seconds)
+    laps = Laps(seconds)
     while True:
+        laps.begin()
         out = jax.block_until_ready(program(key))
-        total += settings["TOTAL_TIMESTEPS"]
-        if stretch.enough:
+        laps.end(settings["TOTAL_TIMESTEPS"])
+        if laps.enough:
             break
-    numbers = stretch.numbers(total)
     tell(
-        **numbers,
-        # Its first step comes with the whole program: what the process had used when the first run of it began.
-        first_step_cpu_seconds=first_run - numbers["cpu_seconds"] * settings["TOTAL_TIMESTEPS"] / total,
+        **laps.numbers(),
+        # Steps come with the whole program, so the first is taken when that has been compiled.
+        first_step_cpu_seconds=ready,
         compile_cpu_seconds=compile_seconds,
         final_return=_last_hundred(out["metrics"])[-1][1],
     )

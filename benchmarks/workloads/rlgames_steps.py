@@ -1,6 +1,6 @@
 """W3 by rl_games, with a CartPole in torch for it to play: the kind of env it is made for. Prints JSON.
 
-python rlgames_steps.py SECONDS
+python rlgames_steps.py
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import sys
 import tempfile
 from typing import Any
 
-from clock import Stretch, cpu, tell
+from clock import Laps, cpu, tell
 from shapes import SHAPES
 
 SHAPE = SHAPES["W3"]
-WARM_UP = 3
 COMPILES = any(shutil.which(name) for name in ("c++", "g++", "clang++"))
 """It compiles its networks unless told not to, and torch needs a C++ compiler for that."""
 
 
 class Enough(Exception):
-    """Raised between two updates: rl_games has no other way to stop by the clock."""
+    """Raised after the last measured update: the ways that rl_games has to stop also write checkpoints."""
 
 
-def main(seconds: float) -> None:
+def main(scratch: str) -> None:
+    # Cold as everyone's compiler is, and in this process, whose time is counted.
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": os.path.join(scratch, "compiled"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     import gymnasium
     import numpy as np
     import torch
@@ -52,7 +53,7 @@ def main(seconds: float) -> None:
 
         def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
             x, v, angle, spin = self.state.unbind(1)
-            force = actions.squeeze(-1).float() * 20.0 - 10.0 if actions.ndim > 1 else actions.float() * 20.0 - 10.0
+            force = actions.reshape(-1).float() * 20.0 - 10.0
             cos, sin = angle.cos(), angle.sin()
             push = (force + 0.05 * spin.square() * sin) / 1.1
             turn = (9.8 * sin - cos * push) / (0.5 * (4.0 / 3.0 - 0.1 * cos.square() / 1.1))
@@ -75,34 +76,32 @@ def main(seconds: float) -> None:
     class Marks(AlgoObserver):
         """Called after every update."""
 
-        begin, warm_up = 0, 0.0
-        stretch: Stretch | None = None
-        numbers: dict[str, float] | None = None
+        begin, warm_up, laps = 0, 0.0, Laps(0.0)
 
         def after_init(self, algo: Any) -> None:
             self.algo = algo
 
         def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
-            if epoch_num == WARM_UP:
-                self.warm_up = cpu() - TorchCartPole.first
-                self.begin, self.stretch = frame, Stretch(seconds)
-            elif self.stretch is not None and self.stretch.enough:
-                self.numbers = self.stretch.numbers(frame - self.begin)
+            if epoch_num == SHAPE.warm_up:
+                self.begin, self.warm_up = frame, cpu() - TorchCartPole.first
+                self.laps.begin()
+            elif epoch_num == SHAPE.warm_up + SHAPE.updates:
+                self.laps.end(frame - self.begin)
                 raise Enough
 
     vecenv.register("TORCH_CARTPOLE", lambda config_name, num_actors, **kwargs: TorchCartPole(num_actors))
     env_configurations.register("torch_cartpole", {"vecenv_type": "TORCH_CARTPOLE", "env_creator": TorchCartPole})
     marks = Marks()
-    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr):
         runner = Runner(marks)
         runner.load({"params": settings(scratch)})
         with contextlib.suppress(Enough):
             runner.run({"train": True})
-    assert marks.numbers is not None
-    per_update = marks.numbers["cpu_seconds"] * SHAPE.rollout / marks.numbers["steps"]
+    per_update = marks.laps.used / SHAPE.updates
     tell(
-        **marks.numbers,
-        compile_cpu_seconds=max(0.0, marks.warm_up - WARM_UP * per_update) if COMPILES else 0.0,
+        **marks.laps.numbers(),
+        # What the updates of warm-up took beyond their like; compiling for acting is in the first step.
+        compile_cpu_seconds=max(0.0, marks.warm_up - SHAPE.warm_up * per_update) if COMPILES else 0.0,
         first_step_cpu_seconds=TorchCartPole.first,
         final_return=float(marks.algo.game_rewards.get_mean()[0]),
     )
@@ -159,4 +158,5 @@ def settings(scratch: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as folder:
+        main(folder)

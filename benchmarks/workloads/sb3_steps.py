@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from clock import Stretch, cpu, tell
+from clock import Laps, cpu, tell
 from shapes import SHAPES
 
 
@@ -21,43 +21,39 @@ def main(workload: str, seconds: float) -> None:
 
     shape = SHAPES[workload]
 
+    laps = Laps(seconds)
+
     class Marks(BaseCallback):
-        """When the first step was taken, when warm-up was over, and when it is enough.
+        """When the first step was taken, and when warm-up was over."""
 
-        Rollouts begin where updates end: a rollout's first step is where whole updates are counted.
-        """
-
-        first, begin, numbers = 0.0, 0, None
-        stretch: Stretch | None = None
-
-        def _on_rollout_start(self) -> None:
-            if self.stretch is None and self.num_timesteps >= shape.warm_up * shape.rollout:
-                self.begin, self.stretch = self.num_timesteps, Stretch(seconds)
-            elif self.stretch is not None and self.stretch.enough:
-                self.numbers = self.stretch.numbers(self.num_timesteps - self.begin)
+        first = 0.0
 
         def _on_step(self) -> bool:
-            if not self.first:
-                self.first = cpu()
-            return self.numbers is None
+            Marks.first = Marks.first or cpu()
+            return True
 
-    env = make_vec_env(shape.env, n_envs=shape.envs, seed=0)
-    model = PPO(
-        "MlpPolicy",
-        env,
-        n_steps=shape.steps,
-        batch_size=shape.minibatch,
-        n_epochs=shape.epochs,
-        seed=0,
-        device="cpu",
-    )
-    marks = Marks()
-    model.learn(10**9, callback=marks)
+        def _on_rollout_start(self) -> None:
+            if self.num_timesteps == shape.warm_up * shape.rollout:
+                laps.begin()
+
+    while True:
+        model = PPO(
+            "MlpPolicy",
+            make_vec_env(shape.env, n_envs=shape.envs, seed=0),
+            n_steps=shape.steps,
+            batch_size=shape.minibatch,
+            n_epochs=shape.epochs,
+            seed=0,
+            device="cpu",
+        )
+        model.learn((shape.warm_up + shape.updates) * shape.rollout, callback=Marks())
+        laps.end(shape.updates * shape.rollout)
+        if laps.enough:
+            break
     returns = [episode["r"] for episode in model.ep_info_buffer]
-    assert marks.numbers is not None
     tell(
-        **marks.numbers,
-        first_step_cpu_seconds=marks.first,
+        **laps.numbers(),
+        first_step_cpu_seconds=Marks.first,
         final_return=sum(returns) / max(1, len(returns)),
     )
 

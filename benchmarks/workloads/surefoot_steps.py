@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from clock import Stretch, cpu, tell
+from clock import Laps, cpu, tell
 from shapes import SHAPES
 
 
@@ -43,21 +43,24 @@ def main(workload: str, whose: str, seconds: float, path: str) -> None:
     first_step = cpu()
     first.close()
 
-    run = training(shape.steps)
-    for _ in range(shape.warm_up):
-        report = run.update()
-    begin, stretch = run.env_steps, Stretch(seconds)
+    laps = Laps(seconds)
     while True:
-        report = run.update()
-        if stretch.enough:
+        run = training(shape.steps)
+        for _ in range(shape.warm_up):
+            run.update()
+        before = run.env_steps
+        laps.begin()
+        reports = [run.update() for _ in range(shape.updates)]
+        laps.end(run.env_steps - before)
+        run.close()
+        if laps.enough:
             break
-    numbers = stretch.numbers(run.env_steps - begin)
     tell(
-        **numbers,
+        **laps.numbers(),
         first_step_cpu_seconds=first_step,
         final_return=run.collector.episodes.recent()[0],
-        path=report.path,
-        path_reason=report.path_reason,
+        path=reports[-1].path,
+        path_reason=reports[-1].path_reason,
     )
 
 
