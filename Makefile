@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test check coverage golden distance docs peers bench bench-learning bench-speed bench-kills clean
+.PHONY: setup demo test check coverage golden distance docs peers bench bench-learning bench-speed bench-shapes bench-paths bench-kills clean
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,16 +42,20 @@ docs: setup  ## the site, in site/
 
 bench: bench-speed bench-kills  ## the quick benchmarks
 
-peers:  ## Stable-Baselines3 in an environment of its own, to be measured against
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -c constraints.txt $(PIP_TORCH) torch
-	.venv-peers/bin/python -m pip install --quiet stable-baselines3 "gymnasium[mujoco]" torch==2.13.0
+peers:  ## Stable-Baselines3, JAX and rl_games in environments of their own, to be measured against
+	TORCH_INDEX=$(TORCH_INDEX) $(PYTHON) benchmarks/peers.py
 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
 	$(BIN)/python benchmarks/learning.py
 
-bench-speed: setup  ## W1 against Stable-Baselines3 in one interleaved run, start-up times, memory
-	$(BIN)/python benchmarks/speed.py
+bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR adds PureJaxRL, ARGS="--only W1" picks
+	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(ARGS)
+
+bench-shapes: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
+	$(BIN)/python benchmarks/heatmap.py $(ARGS)
+
+bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of 3 envs, both ways
+	$(BIN)/python benchmarks/paths.py $(ARGS)
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

@@ -1,7 +1,9 @@
-"""Speed of the torch path against Stable-Baselines3: W1, start-up and memory, in one interleaved run.
+"""W1 to W4 against Stable-Baselines3, PureJaxRL and rl_games, interleaved in one run, one thread on one core.
 
-python benchmarks/speed.py                       both sides, five rounds
-python benchmarks/speed.py --peer PYTHON         an interpreter that has stable_baselines3 (default .venv-peers)
+python benchmarks/speed.py                            everything whose interpreter is there
+python benchmarks/speed.py --purejaxrl DIR            PureJaxRL too, from a checkout of it
+python benchmarks/speed.py --only W1,W4 --rounds 3    some of it; what is not run again is kept in the results
+Rates are env steps per second of CPU time, training only; W4 is the CPU time of the whole process.
 """
 
 from __future__ import annotations
@@ -13,21 +15,173 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peers import PEERS
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
+WORKLOADS = HERE / "workloads"
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_PLATFORMS": "cpu",
+}
+ABOUT = {
+    "W1": "CartPole-v1, 64×64 tanh, 8 envs × 128 steps, 4 epochs × 4 minibatches of 256",
+    "W2-pendulum": "Pendulum-v1, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
+    "W2-halfcheetah": "HalfCheetah-v5, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
+    "W3": "CartPole-v1, 2048 envs × 32 steps, 4 epochs × 4 minibatches of 16,384",
+    "W4": "CartPole-v1 until the last 100 episodes average 475, everyone's own settings, whole process",
+}
+OWN, SYNC, GYM = "surefoot, own world", "surefoot, SyncVectorEnv", "surefoot, Gymnasium's env"
+SB3, JAX, RLG = "stable-baselines3", "purejaxrl", "rl_games"
 
 
-def run(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+@dataclass(frozen=True)
+class Bar:
+    """What is promised of a pair: at least `times` the rate or, of W4, at most 1/`times` of the CPU-seconds."""
+
+    workload: str
+    ours: str
+    peer: str
+    times: float
+
+
+BARS = (
+    Bar("W1", OWN, SB3, 30),
+    Bar("W1", OWN, JAX, 1.5),
+    Bar("W1", SYNC, SB3, 7),
+    Bar("W2-pendulum", GYM, SB3, 20),
+    Bar("W2-halfcheetah", GYM, SB3, 10),
+    Bar("W3", OWN, JAX, 2),
+    Bar("W3", OWN, RLG, 3),
+    Bar("W4", OWN, SB3, 6),
+    Bar("W4", OWN, JAX, 3),
+)
+
+SEED = object()
+"""Stands for the number of the round on a command line: W4's seed."""
+Command = Callable[[int], list[str]]
+"""The command line of a side for a round."""
+
+
+def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
+    """{workload: {side: command}} of what can be run here."""
+    has = {name: Path(given).exists() for name, given in ((SB3, args.peer), (JAX, args.jax), (RLG, args.rlgames))}
+    has[JAX] = has[JAX] and args.purejaxrl is not None
+
+    def script(python: str, name: str, *words: object) -> Command:
+        return lambda number: [python, str(WORKLOADS / name), *(str(number if w is SEED else w) for w in words)]
+
+    def ours(workload: str, whose: str) -> Command:
+        return script(sys.executable, "surefoot_steps.py", workload, whose, args.seconds, args.path)
+
+    def jax(*words: object) -> Command:
+        return script(args.jax, "purejaxrl_ppo.py", args.purejaxrl, *words)
+
+    def sb3(workload: str) -> Command:
+        return script(args.peer, "sb3_steps.py", workload, args.seconds)
+
+    found: dict[str, dict[str, Command]] = {
+        "W1": {
+            OWN: ours("W1", "own"),
+            SYNC: ours("W1", "sync"),
+            SB3: sb3("W1"),
+            JAX: jax("steps", "W1", args.seconds),
+        },
+        "W2-pendulum": {GYM: ours("W2-pendulum", "gymnasium"), SB3: sb3("W2-pendulum")},
+        "W2-halfcheetah": {GYM: ours("W2-halfcheetah", "gymnasium"), SB3: sb3("W2-halfcheetah")},
+        "W3": {
+            OWN: ours("W3", "own"),
+            JAX: jax("steps", "W3", args.seconds),
+            RLG: script(args.rlgames, "rlgames_steps.py"),
+        },
+        "W4": {
+            OWN: script(sys.executable, "surefoot_solve.py", SEED, args.path),
+            SB3: script(args.peer, "sb3_solve.py", SEED),
+            JAX: jax("solve", SEED),
+        },
+    }
+    wanted = args.only.split(",") if args.only else list(ABOUT)
+    return {
+        workload: {side: command for side, command in each.items() if has.get(side, True)}
+        for workload, each in found.items()
+        if any(workload == word or workload.startswith(word + "-") for word in wanted)
+    }
+
+
+def run(command: list[str], core: int | None) -> dict[str, Any]:
+    """A workload's numbers, with `process_cpu_seconds` of the child from its start to its end beside them."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        pin = None if core is None else (lambda: os.sched_setaffinity(0, {core}))
+        child = subprocess.Popen(
+            command, stdout=out, stderr=err, cwd=scratch, env=os.environ | ONE_THREAD, preexec_fn=pin
+        )
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode != 0:
+            raise SystemExit(f"{' '.join(command)} failed:\n{err.read()[-2000:]}")
+        told = json.loads(out.read().strip().splitlines()[-1])
+    whole = used.ru_utime + used.ru_stime - told.get("not_counted_cpu_seconds", 0.0)
+    return {**told, "process_cpu_seconds": whole}
+
+
+def cost(workload: str, row: dict[str, Any]) -> float:
+    """CPU-seconds a step, or of W4 the whole process's: less is better."""
+    return row["process_cpu_seconds"] if workload == "W4" else 1.0 / row["steps_per_cpu_second"]
+
+
+def median(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of every number its median over the runs; of words the last."""
+    told: dict[str, Any] = {}
+    for key, last in runs[-1].items():
+        values = [row[key] for row in runs if row.get(key) is not None]
+        if isinstance(last, bool):
+            told[key] = all(values)
+        elif isinstance(last, int | float):
+            told[key] = statistics.median(values)
+        else:
+            told[key] = last
+    return told
+
+
+def ratios(workloads: dict[str, Any]) -> list[dict[str, Any]]:
+    """For every bar whose two sides were measured: how many times cheaper we are, by medians and round by round."""
+    found: list[dict[str, Any]] = []
+    for bar in BARS:
+        each = workloads.get(bar.workload, {}).get("sides", {})
+        if bar.ours not in each or bar.peer not in each:
+            continue
+        ours, peer = each[bar.ours], each[bar.peer]
+        pairs = zip(ours["runs"], peer["runs"], strict=False)
+        by_round = [cost(bar.workload, b) / cost(bar.workload, a) for a, b in pairs]
+        times = cost(bar.workload, peer["median"]) / cost(bar.workload, ours["median"])
+        solved = ours["median"].get("solved", True)
+        found.append(
+            {
+                "workload": bar.workload,
+                "ours": bar.ours,
+                "peer": bar.peer,
+                "times": times,
+                "by_round": by_round,
+                "bar": bar.times,
+                "met": times >= bar.times and solved,
+            }
+        )
+    return found
 
 
 def help_cpu_seconds() -> float:
@@ -38,62 +192,102 @@ def help_cpu_seconds() -> float:
     return (after.children_user - before.children_user) + (after.children_system - before.children_system)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--peer", default=str(ROOT / ".venv-peers/bin/python"), help="an interpreter with stable_baselines3"
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--updates", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
-    args = parser.parse_args()
-    updates = str(args.updates)
-    sides = {
-        "surefoot, own CartPole": [sys.executable, str(HERE / "workloads/surefoot_w1.py"), "own", updates],
-        "surefoot, Gymnasium's CartPole": [
-            sys.executable,
-            str(HERE / "workloads/surefoot_w1.py"),
-            "gymnasium",
-            updates,
-        ],
-    }
-    if Path(args.peer).exists():
-        sides["stable-baselines3"] = [args.peer, str(HERE / "workloads/sb3_w1.py"), updates]
-    else:
-        print(f"no peer at {args.peer}: `make peers` installs Stable-Baselines3 beside the project", file=sys.stderr)
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in sides}
-    for number in range(args.rounds):
-        for name, command in sides.items():
-            rows[name].append(run(command))
-            print(
-                f"round {number + 1}: {name}: {rows[name][-1]['steps_per_cpu_second']:,.0f} steps/CPU-s",
-                file=sys.stderr,
-            )
-    table = {name: {key: statistics.median(row[key] for row in each) for key in each[0]} for name, each in rows.items()}
-    result = {
-        "workload": "W1: CartPole-v1, 64x64 tanh, 8 envs x 128 steps, 4 epochs x 4 minibatches of 256, 1 thread",
-        "command": "make bench-speed",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "date": time.strftime("%Y-%m-%d"),
-        "rounds": args.rounds,
-        "median": table,
-        "help_cpu_seconds": statistics.median(help_cpu_seconds() for _ in range(5)),
-    }
-    peer = table.get("stable-baselines3")
-    if peer:
-        result["ratio_of_medians"] = {
-            name: row["steps_per_cpu_second"] / peer["steps_per_cpu_second"] for name, row in table.items()
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """{workload: {about, sides: {side: {runs, median}}}}, one round of everything after the other."""
+    chosen, core = sides(args), None
+    if hasattr(os, "sched_setaffinity"):
+        core = max(os.sched_getaffinity(0))
+    rows: dict[str, dict[str, list[dict[str, Any]]]] = {w: {s: [] for s in each} for w, each in chosen.items()}
+    rounds = max(args.seeds if workload == "W4" else args.rounds for workload in chosen)
+    for number in range(1, rounds + 1):
+        for workload, each in chosen.items():
+            if number > (args.seeds if workload == "W4" else args.rounds):
+                continue
+            for side, command in each.items():
+                row = run(command(number), core)
+                rows[workload][side].append(row)
+                print(f"round {number} of {rounds}: {workload} {side}: {in_words(workload, row)}", file=sys.stderr)
+    return {
+        workload: {
+            "about": ABOUT[workload],
+            "rounds": args.seeds if workload == "W4" else args.rounds,
+            "sides": {side: {"median": median(runs), "runs": runs} for side, runs in each.items()},
         }
-    args.out.parent.mkdir(exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"{'side':<32}{'steps/CPU-s':>12}{'x SB3':>8}{'first step CPU-s':>18}{'peak MB':>9}")
-    for name, row in table.items():
-        ratio = f"{row['steps_per_cpu_second'] / peer['steps_per_cpu_second']:.2f}" if peer else "–"
+        for workload, each in rows.items()
+    }
+
+
+def in_words(workload: str, row: dict[str, Any]) -> str:
+    if workload == "W4":
+        where = f"at {row['steps']:,.0f} steps" if row["solved"] else f"not solved in {row['steps']:,.0f} steps"
+        return f"{row['process_cpu_seconds']:.1f} CPU-s, {where}"
+    path = f", {row['path']} path" if "path" in row else ""
+    return f"{row['steps_per_cpu_second']:,.0f} steps/CPU-s{path}"
+
+
+def show(result: dict[str, Any]) -> None:
+    for workload, each in result["workloads"].items():
+        print(f"\n{workload}: {each['about']}")
+        for side, told in each["sides"].items():
+            row = told["median"]
+            start = f"first step {row['first_step_cpu_seconds']:.2f} CPU-s, " if "first_step_cpu_seconds" in row else ""
+            compiling = f"compiling {row['compile_cpu_seconds']:.1f}, " if row.get("compile_cpu_seconds") else ""
+            print(f"  {side:<28}{in_words(workload, row):<44} {start}{compiling}{row['peak_mb']:.0f} MB")
+    print()
+    for row in result["ratios"]:
+        spread = f"rounds {min(row['by_round']):.2f}–{max(row['by_round']):.2f}" if row["by_round"] else ""
+        told = "met" if row["met"] else "NOT met"
         print(
-            f"{name:<32}{row['steps_per_cpu_second']:>12,.0f}{ratio:>8}"
-            f"{row['first_step_cpu_seconds']:>18.2f}{row['peak_mb']:>9.0f}"
+            f"{row['workload']:<15}{row['ours']:<28}{row['times']:>7.2f} × {row['peer']:<18} "
+            f"{spread:<20} bar {row['bar']:g}: {told}"
         )
     print(f"surefoot --help: {result['help_cpu_seconds']:.2f} CPU-s")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", default=str(PEERS["sb3"].python), help="an interpreter with stable_baselines3")
+    parser.add_argument("--jax", default=str(PEERS["jax"].python), help="one with jax, flax, optax, distrax, gymnax")
+    parser.add_argument("--rlgames", default=str(PEERS["rlgames"].python), help="one with rl_games")
+    parser.add_argument("--purejaxrl", type=Path, help="a checkout of PureJaxRL; without it its rows are left out")
+    parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W2 means both")
+    parser.add_argument("--rounds", type=int, default=5, help="of W1 to W3")
+    parser.add_argument("--seeds", type=int, default=5, help="of W4")
+    parser.add_argument("--seconds", type=float, default=2.0, help="least CPU-seconds measured a round and side")
+    parser.add_argument("--path", default="auto", help="which of our paths: auto, native or torch")
+    parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
+    args = parser.parse_args()
+    args.purejaxrl = args.purejaxrl and args.purejaxrl.resolve()
+    unknown = [w for w in (args.only or "W1").split(",") if not any(name.startswith(w) for name in ABOUT)]
+    if unknown:
+        parser.error(f"there is no workload {unknown[0]!r}; there are {', '.join(ABOUT)}")
+    for name, given in (("sb3", args.peer), ("jax", args.jax), ("rlgames", args.rlgames)):
+        if not Path(given).exists():
+            print(f"{name} is left out: no {PEERS[name].folder}; `make peers` installs it", file=sys.stderr)
+    if args.purejaxrl is None:
+        print("purejaxrl is left out: --purejaxrl DIR names a checkout of it", file=sys.stderr)
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    kept = json.loads(args.out.read_text())["workloads"] if args.out.exists() else {}
+    now = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    measured = {workload: {**each, **now} for workload, each in measure(args).items()}
+    found = {**kept, **measured}
+    workloads = {name: found[name] for name in ABOUT if name in found}
+    result = {
+        "command": "make bench-speed",
+        "workloads": workloads,
+        "ratios": ratios(workloads),
+        "help_cpu_seconds": statistics.median(help_cpu_seconds() for _ in range(5)),
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    show(result)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,14 @@ def test_report_writes_a_page_where_it_is_asked_to(trained: tuple[Path, Said], c
     assert "env steps    2,048" in said.out
 
 
+def test_bench_measures_an_env_and_leaves_nothing_behind(call: Call, tmp_path: Path):
+    said = call("bench", "Pendulum-v1", "--steps", "2048")
+    assert said.code == 0
+    assert "steps a second" in said.out
+    assert "→ " in said.out
+    assert not list(tmp_path.iterdir())
+
+
 def test_runs_lists_the_run_with_its_state_and_steps(trained: tuple[Path, Said], call: Call):
     row = listed(call, trained[0])["first"]
     assert (row["env"], row["state"], row["env_steps"]) == ("CartPole-v1", "finished", STEPS)

@@ -29,6 +29,9 @@ VERBS = {
     "play": Verb("surefoot.cli.look", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
     "report": Verb("surefoot.cli.look", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
+    "bench": Verb(
+        "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
+    ),
     "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
     "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
     "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),

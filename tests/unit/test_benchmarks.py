@@ -1,0 +1,146 @@
+"""The arithmetic of the benchmarks: what is called faster, different or too much is so by hand."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import heatmap  # noqa: E402
+import paths  # noqa: E402
+import speed  # noqa: E402
+import tables  # noqa: E402
+
+
+def side(**each: list[float]) -> dict[str, object]:
+    """A side's runs from its columns, and their median."""
+    runs = [dict(zip(each, row, strict=True)) for row in zip(*each.values(), strict=True)]
+    return {"runs": runs, "median": speed.median(runs)}
+
+
+def arguments(**given: object) -> argparse.Namespace:
+    there, nowhere = sys.executable, "/nowhere/python"
+    plain = {"peer": there, "jax": nowhere, "rlgames": nowhere, "purejaxrl": None, "only": None}
+    return argparse.Namespace(**{**plain, "seconds": 1.0, "path": "auto", **given})
+
+
+def test_a_ratio_of_rates_is_by_medians_and_round_by_round():
+    ours, peer = side(steps_per_cpu_second=[300.0, 100.0, 200.0]), side(steps_per_cpu_second=[10.0, 5.0, 4.0])
+    (row,) = speed.ratios({"W1": {"sides": {speed.OWN: ours, speed.SB3: peer}}})
+    assert row["times"] == pytest.approx(200 / 5)
+    assert row["by_round"] == pytest.approx([30, 20, 50])
+    assert (row["bar"], row["met"]) == (30, True)
+
+
+def test_w4_compares_seconds_so_that_fewer_are_better():
+    ours = side(process_cpu_seconds=[2.0], solved=[True])
+    peer = side(process_cpu_seconds=[20.0], solved=[True])
+    (row,) = speed.ratios({"W4": {"sides": {speed.OWN: ours, speed.SB3: peer}}})
+    assert row["times"] == pytest.approx(10)
+    assert row["met"]
+
+
+def test_a_bar_is_not_met_by_not_solving():
+    ours = side(process_cpu_seconds=[2.0, 2.0], solved=[True, False])
+    peer = side(process_cpu_seconds=[20.0, 20.0], solved=[True, True])
+    (row,) = speed.ratios({"W4": {"sides": {speed.OWN: ours, speed.SB3: peer}}})
+    assert not row["met"]
+
+
+def test_a_peer_that_is_not_there_has_no_rows():
+    found = speed.sides(arguments())
+    assert list(found["W1"]) == [speed.OWN, speed.SYNC, speed.SB3]
+    assert list(found["W3"]) == [speed.OWN]
+    assert speed.JAX not in speed.sides(arguments(jax=sys.executable))["W1"], "jax alone is not PureJaxRL"
+    assert speed.JAX in speed.sides(arguments(jax=sys.executable, purejaxrl=BENCHMARKS))["W1"]
+
+
+def test_some_workloads_can_be_asked_for_and_w4_takes_the_round_as_its_seed():
+    found = speed.sides(arguments(only="W2,W4"))
+    assert list(found) == ["W2-pendulum", "W2-halfcheetah", "W4"]
+    assert found["W4"][speed.SB3](3)[-1] == "3"
+
+
+def test_a_side_that_fails_is_shown_with_what_it_said(tmp_path: Path):
+    with pytest.raises(SystemExit, match="it hurts"):
+        speed.run([sys.executable, "-c", "raise ValueError('it hurts')"], None)
+
+
+def test_a_childs_cpu_time_is_counted_from_its_start_without_what_it_takes_back():
+    busy = "import time\nwhile time.process_time() < 0.2: pass\nprint('{\"not_counted_cpu_seconds\": 0.1}')"
+    assert 0.1 <= speed.run([sys.executable, "-c", busy], None)["process_cpu_seconds"] < 0.2
+
+
+def test_the_table_of_bars_has_the_ratio_its_spread_and_the_verdict():
+    rate = {"workload": "W1", "ours": "us", "peer": "them", "times": 31.04, "by_round": [33.0, 29.0], "bar": 30}
+    told = tables.bars([{**rate, "met": True}, {**rate, "workload": "W4", "bar": 6, "met": False}])
+    assert told[2] == "| W1: us | them | ≥ 30 × | **31.0 ×** | 29.0 … 33.0 | met |"
+    assert told[3] == "| W4: us | them | ≤ 1/6 | **1/31.0** | 1/33.0 … 1/29.0 | not met |"
+
+
+def test_ten_differences_of_one_sign_have_the_smallest_p_there_is():
+    assert paths.sign_flip_p([1.0] * 10) == pytest.approx(2 / 2**10)
+    assert paths.sign_flip_p([-3.0, -1.0]) == pytest.approx(0.5)
+
+
+def test_no_difference_has_a_p_of_one():
+    assert paths.sign_flip_p([1.0, -1.0, 2.0, -2.0]) == 1.0
+    assert paths.sign_flip_p([0.0] * 4) == 1.0
+
+
+def test_many_pairs_are_sampled_and_come_to_the_same():
+    few = [0.3, -0.1, 0.4, 0.2, -0.2, 0.5, 0.1, -0.4, 0.3, 0.2]
+    exact = paths.sign_flip_p(few)
+    padded = paths.sign_flip_p([*few, *[0.0] * 10])
+    assert padded == pytest.approx(exact, abs=0.02)
+
+
+def test_holms_correction_is_that_of_the_book():
+    # 0.01 · 4, 0.02 · 3, 0.03 · 2 (held at 0.06), 0.2 · 1
+    assert paths.holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
+
+
+def test_the_interval_holds_the_mean_and_shrinks_to_it():
+    low, high = paths.interval([1.0, 2.0, 3.0, 4.0])
+    assert low < 2.5 < high
+    assert paths.interval([7.0, 7.0]) == (7.0, 7.0)
+
+
+def test_a_verdict_needs_enough_seeds():
+    def rows(seeds: int, *p: float) -> list[dict[str, float]]:
+        return [{"seeds": seeds, "p_holm": value} for value in p]
+
+    assert paths.verdict(rows(3, 1.0)) == "too few seeds"
+    assert paths.verdict(rows(10, *[0.5] * 6)) == "indistinguishable"
+    assert paths.verdict(rows(10, 0.5, 0.04, 0.5)) == "they differ"
+
+
+def test_pairs_are_compared_by_seed():
+    def runs(shift: float) -> dict[str, dict[str, float]]:
+        return {str(s): {"final_third": 10.0 * s + shift, "area": 5.0 * s} for s in range(10)}
+
+    final, area = paths.compare({"Env-v0": {"native": runs(1.0), "torch": runs(0.0)}}, "native", "torch")
+    assert (final["difference"], final["low"], final["high"]) == pytest.approx((1.0, 1.0, 1.0))
+    assert final["p_holm"] == pytest.approx(2 * 2 / 2**10)
+    assert (area["difference"], area["p"]) == (0.0, 1.0)
+
+
+def test_the_arithmetic_of_an_update_is_counted_by_hand():
+    made = {"obs": 3, "width": 5, "depth": 1, "envs": 2, "steps": 7, "epochs": 4}
+    actor = 2 * 15 + 2 * 15 + (2 + 2 + 2) * 10  # the first layer needs no gradient of its input
+    critic = 2 * 15 + 2 * 15 + (2 + 2 + 2) * 5
+    assert heatmap.flops(made) == (actor + critic) * 2 * 7 * 4
+
+
+def test_every_cell_divides_into_its_minibatches_and_none_is_endless():
+    cells = [cell for each in heatmap.design(quick=False).values() for cell in each]
+    assert len(cells) == 44
+    for cell in cells:
+        assert cell["envs"] * cell["steps"] % cell["minibatch"] == 0
+        assert heatmap.flops(cell) <= max(heatmap.WORK, 1.2e11)
+    assert heatmap.cell() == {"width": 64, "depth": 2, "obs": 4, "minibatch": 256, "envs": 8, "epochs": 4, "steps": 128}
