@@ -210,7 +210,9 @@ def test_the_kernels_gradient_is_autograds(instruction_set, case):
     before = [p.detach().clone() for p in theirs.policy.parameters()]
     ours.update(rollout)
     theirs.update(rollout)
-    largest = max(float((p.detach() - old).abs().max()) for p, old in zip(theirs.policy.parameters(), before, strict=True))
+    largest = max(
+        float((p.detach() - old).abs().max()) for p, old in zip(theirs.policy.parameters(), before, strict=True)
+    )
     for (name, a), b in zip(ours.policy.named_parameters(), theirs.policy.parameters(), strict=True):
         off = float((a - b).detach().abs().max())
         assert off <= 3e-6 * max(largest, 1.0), f"{name}: {off:.2e} of {largest:.2e}"

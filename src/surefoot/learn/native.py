@@ -112,7 +112,7 @@ class NativeUpdate:
 
     def keep(self) -> None:
         """Remember weights and optimiser memory, to be able to `restore` them."""
-        self.net.point(self._memory())
+        self.net.point(self._memory)
         self.net.kernel.net_keep(self.net.net)
 
     def restore(self) -> None:

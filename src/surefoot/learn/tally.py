@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,29 +69,43 @@ class Table:
 
     def averages(self) -> dict[str, Any]:
         """Means and extremes over the gradient steps, by the report's names."""
-        if not len(self.epoch):
+        steps = len(self.epoch)
+        if not steps:
             return {}
-        mean = dict(zip(COLUMNS, self.rows.mean(axis=0).tolist(), strict=True))
+        starts = [0, *(np.flatnonzero(self.epoch[1:] != self.epoch[:-1]) + 1).tolist()]
+        counts = np.diff([*starts, steps])
+        sums = np.add.reduceat(self.rows, starts, axis=0)
+        mean = dict(zip(COLUMNS, (sums.sum(axis=0) / steps).tolist(), strict=True))
         highest = dict(zip(COLUMNS, self.rows.max(axis=0).tolist(), strict=True))
         del mean["advantage_std"]
-        spread = self.column("advantage_std")
+        spread, entropy = self.column("advantage_std"), self.column("entropy")
+        off = entropy - mean["entropy"]
         return {
             **mean,
-            **{f"{name}_max": highest[name] for name in ("approx_kl", "clip_fraction", "grad_norm")},
-            "entropy_std": float(self.column("entropy").std()),
+            "approx_kl_max": highest["approx_kl"],
+            "clip_fraction_max": highest["clip_fraction"],
+            "grad_norm_max": highest["grad_norm"],
+            "entropy_std": math.sqrt(float(off @ off) / steps),
             "advantage_min_std": float(spread.min()),
-            "zero_std_minibatches": len(spread) - int(np.count_nonzero(spread)),
-            "minibatches": len(self.epoch),
-            "epochs": self._epochs(),
+            "zero_std_minibatches": steps - int(np.count_nonzero(spread)),
+            "minibatches": steps,
+            "epochs": tuple(
+                _epoch(int(self.epoch[start]), count, row)
+                for start, count, row in zip(starts, counts.tolist(), (sums / counts[:, None]).tolist(), strict=True)
+            ),
         }
 
-    def _epochs(self) -> tuple[EpochReport, ...]:
-        """The same, epoch by epoch."""
-        names = ("policy_loss", "value_loss", "entropy", "loss", "approx_kl", "clip_fraction", "grad_norm")
-        first = np.flatnonzero(np.diff(self.epoch, prepend=-1))
-        counts = np.diff(first, append=len(self.epoch))
-        means = (np.add.reduceat(self.rows, first, axis=0) / counts[:, None])[:, [COLUMNS.index(n) for n in names]]
-        return tuple(
-            EpochReport(epoch=epoch, minibatches=count, **dict(zip(names, row, strict=True)))
-            for epoch, count, row in zip(self.epoch[first].tolist(), counts.tolist(), means.tolist(), strict=True)
-        )
+
+def _epoch(number: int, steps: int, mean: list[float]) -> EpochReport:
+    policy_loss, value_loss, entropy, loss, grad_norm, _, _, approx_kl, _, clip_fraction, _ = mean
+    return EpochReport(
+        epoch=number,
+        minibatches=steps,
+        policy_loss=policy_loss,
+        value_loss=value_loss,
+        entropy=entropy,
+        loss=loss,
+        approx_kl=approx_kl,
+        clip_fraction=clip_fraction,
+        grad_norm=grad_norm,
+    )

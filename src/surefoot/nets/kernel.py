@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -89,21 +89,29 @@ class KernelNet:
             head.start if isinstance(head, DiscreteHead) else 0,
             *bounds,
         )
+        self._places: list[int] = []
         self.discrete = kind == 0
         self.sizes = sizes
         self.tensors = list(_in_order(policy, network))
         """The policy's parameters in the kernel's order."""
         assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors)
 
-    def point(self, memory: dict[int, tuple[int, int, int]] | None = None) -> None:
-        """Look up where everything is now: tensors may have moved since the last time.
+    def point(self, memory: Callable[[], dict[int, tuple[int, int, int]]] | None = None) -> None:
+        """Tell the kernel where everything is, if that is not where it was: weights may move from one call to the next.
 
         `memory` gives, by a parameter's id, the addresses of its two optimiser slots and its step; acting needs none.
         """
-        rows = [(p.data_ptr(), *((0, 0, 0) if memory is None else memory[id(p)])) for p in self.tensors]
+        places = [p.data_ptr() for p in self.tensors]
+        if places == self._places:
+            return
+        slots = None if memory is None else memory()
+        rows = [
+            (at, *((0, 0, 0) if slots is None else slots[id(p)])) for at, p in zip(places, self.tensors, strict=True)
+        ]
         normalizer = self.flatten.normalizer
         shift, scale, clip = (0, 0, 0.0) if normalizer is None else normalizer.addresses()
         self.kernel.net_point(self.net, np.array(rows, dtype=np.uint64), shift, scale, clip)
+        self._places = places
 
     def refresh(self) -> None:
         """Take the weights of now for acting."""

@@ -194,19 +194,20 @@ class Collector:
     def _rewards(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Rewards as learned from, and what was done to them."""
         stats: dict[str, float] = {}
+        whole = bool(valid.all())
         if self.config.reward_range is not None:
             low, high = self.config.reward_range
             outside = ((reward < low) | (reward > high)) & valid
             stats["reward_out_of_range"] = float(outside.sum())
             reward = np.clip(reward, low, high)
         else:
-            stats["reward_outliers"] = float(self.outliers.count_in(reward[valid]))
+            stats["reward_outliers"] = float(self.outliers.count_in(reward.ravel() if whole else reward[valid]))
         if self.config.normalize_reward:
             reward = self.scaler.scale(np.where(valid, reward, 0.0), ended, valid)
             stats["return_std"] = float(np.sqrt(self.scaler.var))
         if bad := self.guard.take_count():
             stats["dropped_episodes"] = float(bad)
-        return np.where(valid, reward, 0.0), stats
+        return reward if whole else np.where(valid, reward, 0.0), stats
 
     def _seen(self, view: View) -> Seen:
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)

@@ -6,7 +6,10 @@
 
 #define NET "surefoot.net"
 #define TAPE "surefoot.tape"
-#define ROWS 256 /* rows that go through the network together: their activations stay in the second cache */
+#ifndef ROWS
+#define ROWS 256
+#endif
+/* rows that go through the network together: their activations stay in the second cache */
 #define WIDEST_PANEL 32
 #define DEEPEST_PANEL 384
 

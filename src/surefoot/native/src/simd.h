@@ -1,7 +1,12 @@
 /* Vectors of VL floats by the compiler's own vector types, and the functions of them that networks need.
  *
- * Included by kernel.inc, once for each instruction set. No intrinsics: the same text serves AVX-512, AVX2, SSE2 and NEON.
+ * Included by kernel.inc, once for each instruction set. The same text serves AVX-512, AVX2, SSE2 and NEON; only where the
+ * compiler does not see the one instruction that is meant is it named.
  * Accuracy is a few units in the last place of float32 (tests/unit/native/test_functions.py holds it). */
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #define VB (VL * 4)
 typedef float vf __attribute__((vector_size(VB)));
@@ -19,9 +24,17 @@ INLINE vi splat_int(int32_t x) { return x - (vi){0}; }
 INLINE vf pick(vi which, vf a, vf b) { return (vf)(((vi)a & which) | ((vi)b & ~which)); }
 INLINE vf vmax(vf a, vf b) { return pick(a > b, a, b); }
 INLINE vf vmin(vf a, vf b) { return pick(a < b, a, b); }
-/* A NaN stays one. */
+/* A NaN stays one: the machine's minimum and maximum give back their second operand then. */
 INLINE vf clamp(vf x, float low, float high) {
+#if defined(__AVX512F__) && VL == 16
+    return (vf)_mm512_max_ps((__m512)splat(low), _mm512_min_ps((__m512)splat(high), (__m512)x));
+#elif defined(__AVX__) && VL == 8
+    return (vf)_mm256_max_ps((__m256)splat(low), _mm256_min_ps((__m256)splat(high), (__m256)x));
+#elif defined(__SSE__) && VL == 4
+    return (vf)_mm_max_ps((__m128)splat(low), _mm_min_ps((__m128)splat(high), (__m128)x));
+#else
     return pick(x < low, splat(low), pick(x > high, splat(high), x));
+#endif
 }
 INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 
