@@ -14,13 +14,10 @@ from surefoot.cli.usage import Usage
 from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from surefoot.cli.history import Header
-    from surefoot.envs.api import World
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training
+    from surefoot.train.training import Training, WorldMaker
 
 Display = Literal["auto", "live", "lines", "quiet"]
 Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
@@ -51,6 +48,8 @@ class TrainArgs:
     """An argument for the env's constructor: --env-arg gravity=5.0"""
     backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
     """Whose env: auto takes our own vectorised one for the classics."""
+    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
+    """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
     seeds: int = 1
     """Train this many seeds (seed, seed + 1, …), then print IQM and interval over them."""
     jobs: int = 1
@@ -98,7 +97,7 @@ class TrainArgs:
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
         return drive(run, self.display)
 
-    def resolve(self) -> tuple[Callable[[int], World], RunSpec]:
+    def resolve(self) -> tuple[WorldMaker, RunSpec]:
         """The world asked for and the whole spec, before anything is written."""
         from surefoot.cli.worlds import maker
         from surefoot.train.config import read_settings
@@ -109,6 +108,8 @@ class TrainArgs:
         settings |= pairs(self.set, "--set")
         if self.seed is not None:
             settings["seed"] = self.seed
+        if self.workers is not None:
+            settings["workers"] = self.workers
         env_kwargs = {key: _literal(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
         make = maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
         probe = make(1)
@@ -244,6 +245,7 @@ def header_of(run: Run) -> Header:
     from surefoot.cli.history import Header
     from surefoot.data.spaces import Discrete, MultiDiscrete
     from surefoot.envs.make import backend_of
+    from surefoot.envs.processes import ProcessWorld
 
     spec, world = run.spec, run.training.world
     whose = "surefoot's own vectorised" if backend_of(world) == "surefoot" else "Gymnasium's"
@@ -252,6 +254,7 @@ def header_of(run: Run) -> Header:
         entropy = math.log(world.action.n)
     elif isinstance(world.action, MultiDiscrete):
         entropy = sum(math.log(n) for n in world.action.nvec)
+    shared = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
     threads = torch.get_num_threads()
     why = ": small networks lose time to a second one" if threads == 1 else ""
     return Header(
@@ -260,7 +263,7 @@ def header_of(run: Run) -> Header:
         settings=brief(spec),
         seed=spec.seed,
         path_note=f"torch on {run.training.device.type}, {threads} thread{'s' if threads > 1 else ''}{why}",
-        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}",
+        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{shared}",
         preset=spec.preset,
         target=TARGETS.get(spec.env),
         target_kl=spec.ppo.target_kl,

@@ -14,14 +14,14 @@ from surefoot.data.spaces import ObservationSpace
 from surefoot.envs.api import Arrays
 
 _LINE = 64
-"""Arrays begin at a cache line, so that two workers write to one only at the border of their shares."""
+"""Arrays begin at a cache line, so that two processes write to one only at the border of their shares."""
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Arrays over one piece of memory. A worker has the rows of its own streams."""
+    """Arrays over one piece of memory, for N streams in S shares. A worker has the rows of its own streams."""
 
     obs: Arrays
     final: Arrays
@@ -35,11 +35,11 @@ class Board:
     """[N, A]; A is 0 for continuous actions."""
     success: np.ndarray
     ended: np.ndarray
-    """[W] bool: an episode ended in this share, so its rows of `final` count."""
+    """[S] bool: an episode ended in this share, so its rows of `final` count."""
     told: np.ndarray
-    """[W] bool: an episode that ended in this share said whether it succeeded."""
+    """[S] bool: an episode that ended in this share said whether it succeeded."""
     masked: np.ndarray
-    """[W] bool: the envs of this share say what is allowed."""
+    """[S] bool: the envs of this share say what is allowed."""
 
     def share(self, first: int, count: int) -> Board:
         """The rows of `count` streams from `first` on."""
@@ -60,7 +60,7 @@ class Board:
 
 
 def open_board(
-    memory: int, streams: int, workers: int, *, observation: ObservationSpace, action: np.ndarray, choices: int
+    memory: int, streams: int, shares: int, *, observation: ObservationSpace, action: np.ndarray, choices: int
 ) -> Board:
     """The board in the file `memory`, made large enough; the same arguments give the same board in each process.
 
@@ -73,7 +73,7 @@ def open_board(
     shapes["reward"] = shapes["success"] = (streams,), "f8"
     shapes["terminated"] = shapes["truncated"] = (streams,), "?"
     shapes["mask"] = (streams, choices), "?"
-    shapes["ended"] = shapes["told"] = shapes["masked"] = (workers,), "?"
+    shapes["ended"] = shapes["told"] = shapes["masked"] = (shares,), "?"
     arrays = _arrays(memory, shapes)
     obs = {name: arrays.pop(f"obs {name}") for name in observation}
     final = {name: arrays.pop(f"final {name}") for name in observation}

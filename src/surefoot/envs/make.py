@@ -112,7 +112,7 @@ def _placed(build: Callable[[], SingleEnv], num_envs: int, name: str | None, wor
         world.placed = why
         return world
     world = ProcessWorld([build] * num_envs, count, name)
-    world.placed = why or f"{world.workers} workers step the {num_envs} envs, as asked"
+    world.placed = why or f"envs in {world.workers + 1} processes, as asked"
     return world
 
 

@@ -57,17 +57,17 @@ def choose_workers(step: float, streams: int, cores: int) -> Placement:
 
 def place(build: Callable[[], SingleEnv], streams: int) -> Placement:
     """What "auto" means: measure an env that is thrown away, unless it is clear without."""
-    available = cores()
-    if streams < 2 or available < 2:
-        what = "there is one" if streams < 2 else "there is one core"
-        return Placement(0, f"the envs run in this process: {what}")
+    if streams < 2:
+        return Placement(0, "envs in this process: there is only one")
+    if cores() < 2:
+        return Placement(0, "envs in this process: it may use only one core")
     try:
         require_sendable([build])
         step = measure(build)
     except Exception as why:
-        # Not ours to report: if the env is broken, the world that is made next says so in its own words.
-        return Placement(0, f"the envs run in this process: {why}")
-    return choose_workers(step, streams, available)
+        # Not ours to raise: if the env is broken, the world that is made next says so in its own words.
+        return Placement(0, f"envs in this process, not measured: {why}")
+    return choose_workers(step, streams, free_cores())
 
 
 def measure(build: Callable[[], SingleEnv], *, steps: int = _STEPS, budget: float = _BUDGET) -> float:
@@ -106,6 +106,22 @@ def cores() -> int:
         return min(count, max(1, int(quota) // int(period)))
     except (OSError, ValueError):  # no cgroups here, or "max": no quota
         return count
+
+
+def free_cores() -> int:
+    """Those of `cores` that nobody else wants at this moment, this process's own included."""
+    try:
+        running = sorted(_running() for _ in range(9))[4]
+    except (OSError, ValueError, IndexError):  # only Linux tells
+        return cores()
+    others = running - 1
+    return max(1, min(cores(), (os.cpu_count() or 1) - others))
+
+
+def _running() -> int:
+    """How many threads of this machine run or could run now. Not the load average, which remembers the run before."""
+    time.sleep(0.001)
+    return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
 
 
 def _micro(seconds: float) -> str:

@@ -170,13 +170,13 @@ class ProcessWorld:
         self._board = open_board(
             self._crew.memory,
             self.num_envs,
-            self.workers,
+            len(self._crew.hands),
             observation=self.observation,
             action=np.empty(space.shape or (), space.dtype),
             choices=choices(self.action),
         )
         for hand in self._crew.hands:
-            self._ask(hand, "open", self.num_envs, self.workers, hand.number)
+            self._ask(hand, "open", self.num_envs, len(self._crew.hands), hand.number)
         self._hear(self._crew.hands)
 
     def _seen(self) -> View:

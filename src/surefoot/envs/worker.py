@@ -61,12 +61,12 @@ class Share:
             inexact=world.inexact,
         )
 
-    def open(self, streams: int, workers: int, number: int) -> None:
+    def open(self, streams: int, shares: int, number: int) -> None:
         world, space = self.world, self.world.gym_spaces[1]
         whole = open_board(
             self._memory,
             streams,
-            workers,
+            shares,
             observation=world.observation,
             action=np.empty(space.shape or (), space.dtype),
             choices=choices(world.action),
