@@ -147,6 +147,8 @@ class ResumeArgs:
     """Updates of each way."""
     env: str | None = None
     """The module:function the run was trained on; code is never taken from a run's files."""
+    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
+    """Processes that step Gymnasium's envs besides this one (default: as the run was told); the digits stay the same."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
     display: Display = "auto"
@@ -169,7 +171,7 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify_updates)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
-        training = open_training(directory.path, self.env, total_steps=self.steps)
+        training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
@@ -187,7 +189,9 @@ class ResumeArgs:
         return drive(run, self.display)
 
 
-def open_training(path: Path, env: str | None, *, total_steps: int | None = None) -> Training:
+def open_training(
+    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
+) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
     from dataclasses import replace
 
@@ -199,6 +203,8 @@ def open_training(path: Path, env: str | None, *, total_steps: int | None = None
     spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
+    if workers is not None:
+        spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if ":" in spec.env and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
     return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))

@@ -121,24 +121,24 @@ class Crew:
         self.memory = new_memory()
         self.here = Here(shares[0], self.memory)
         self._owner = os.getpid()
-        self._workers: list[Worker] = []
+        self.workers: list[Worker] = []
         try:
             for number, rows in enumerate(shares[1:], start=1):
-                self._workers.append(Worker(number, rows, self.memory))
+                self.workers.append(Worker(number, rows, self.memory))
         except BaseException:
             self.dismiss()
             raise
-        self.hands: list[Hand] = [self.here, *self._workers]
+        self.hands: list[Hand] = [self.here, *self.workers]
 
     def dismiss(self) -> None:
         """Hang up, which tells the workers to go; wait for them, and kill those that stay."""
         if os.getpid() != self._owner:  # a fork of the parent ends: the workers are not its own
             return
-        for worker in self._workers:
+        for worker in self.workers:
             worker.connection.close()
         os.close(self.memory)
         until = time.monotonic() + _PATIENCE
-        for worker in self._workers:
+        for worker in self.workers:
             try:
                 worker.process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:

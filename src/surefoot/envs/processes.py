@@ -59,7 +59,12 @@ class ProcessWorld:
     @property
     def workers(self) -> int:
         """How many processes there are besides this one."""
-        return len(self._crew.hands) - 1
+        return len(self._crew.workers)
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Their process ids, for whoever wants to look at them."""
+        return [worker.process.pid for worker in self._crew.workers]
 
     def reset(self, seed: int) -> View:
         for hand in self._ready():

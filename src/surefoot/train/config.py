@@ -102,7 +102,7 @@ class CollectConfig:
 
 COLLECT_NAMES = Vocabulary(
     knobs={
-        "workers": ("num_workers",),
+        "workers": (),
         "normalize_reward": ("norm_reward", "normalize_rewards"),
         "reward_clip": ("clip_reward",),
         "reward_range": (),

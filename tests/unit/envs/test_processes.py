@@ -44,7 +44,7 @@ def troubled(envs: Any) -> Iterator[ProcessWorld]:
 
 
 def pids(world: ProcessWorld) -> list[int]:
-    return [worker.process.pid for worker in world._crew._workers]
+    return world.worker_pids
 
 
 def alive(pid: int) -> bool:
@@ -263,7 +263,7 @@ def test_workers_leave_ctrl_c_to_their_parent(troubled: ProcessWorld) -> None:
 def test_an_answer_that_was_not_waited_for_is_not_taken_for_the_next(envs: Any) -> None:
     one, many = EnvsWorld([envs.Pocket] * 2), ProcessWorld([envs.Pocket] * 2, 1)
     try:
-        worker = many._crew._workers[0]
+        worker = many._crew.workers[0]
         many.reset(0)
         worker.ask("step")
         worker.ask("state")
@@ -304,7 +304,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
         "import sys, os, signal; sys.path.insert(0, sys.argv[1]); import process_envs\n"
         "from surefoot.envs.processes import ProcessWorld\n"
         "world = ProcessWorld([process_envs.Pocket] * 2, 1); world.reset(0)\n"
-        "print(world._crew._workers[0].process.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "print(*world.worker_pids, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", program, str(HERE)], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
