@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from surefoot.envs.processes import require_sendable
 from surefoot.envs.vector import SingleEnv
+from surefoot.errors import EnvError
 
 Workers = int | Literal["auto"]
 """How many processes step envs besides this one."""
@@ -60,6 +61,8 @@ def place(build: Callable[[], SingleEnv], streams: int) -> Placement:
     """What "auto" means: measure an env that is thrown away, unless it is clear without."""
     if streams < 2:
         return Placement(0, "envs in this process: there is only one")
+    if os.name != "posix":
+        return Placement(0, "envs in this process: workers need POSIX")
     if cores() < 2:
         return Placement(0, "envs in this process: it may use only one core")
     try:
@@ -78,6 +81,8 @@ def measure(build: Callable[[], SingleEnv], *, steps: int = _STEPS, budget: floa
     """
     env = build()
     try:
+        if env.render_mode == "human":
+            raise EnvError("it draws into a window")
         env.action_space.seed(0)
         env.reset(seed=2**31 - 1)
         env.step(env.action_space.sample())  # the first one loads what is loaded late

@@ -138,6 +138,22 @@ def test_an_env_that_cannot_be_measured_is_left_to_the_world_to_complain_of(monk
     assert placement_of(world) == "envs in this process, not measured: out of licences"
 
 
+@pytest.mark.usefixtures("four_cores")
+def test_an_env_that_draws_into_a_window_is_not_opened_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Slow] = []
+
+    class Window(Slow):
+        render_mode = "human"
+
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(placement, "require_sendable", lambda fns: None)
+    assert place(Window, 2).why == "envs in this process, not measured: it draws into a window"
+    assert (made[0].seeds, made[0].closed) == ([], True)
+
+
 def test_cores_that_others_want_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "cores", lambda: 8)
     monkeypatch.setattr(placement.os, "cpu_count", lambda: 8)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from surefoot.data.spaces import Box, Discrete
+from surefoot.envs import crew
 from surefoot.envs.api import Step, View, World
 from surefoot.envs.crew import shares
 from surefoot.envs.make import make_world
@@ -281,7 +282,9 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
     ids = pids(world)
     assert len(ids) == 2
     assert all(map(alive, ids))
+    began = time.monotonic()
     world.close()
+    assert time.monotonic() - began < crew._PATIENCE  # they went by themselves
     assert not any(map(alive, ids))
     world.close()
     with pytest.raises(EnvError, match="is closed"):
@@ -289,6 +292,18 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
     del world
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_worker_that_hangs_in_a_step_does_not_outlive_its_world(
+    troubled: ProcessWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "_PATIENCE", 0.1)
+    troubled.reset(0)
+    troubled._board.action[:] = 3
+    troubled._crew.workers[0].ask("step")
+    time.sleep(0.1)
+    troubled.close()
+    assert not any(map(alive, pids(troubled)))
 
 
 def test_a_world_that_is_forgotten_ends_its_workers(envs: Any) -> None:
