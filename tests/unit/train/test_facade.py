@@ -18,7 +18,6 @@ from torch import nn
 
 from surefoot.data.spaces import Discrete
 from surefoot.envs.make import backend_of, make_world
-from surefoot.envs.processes import ProcessWorld
 from surefoot.errors import (
     AllActionsMasked,
     CheckpointIncompatible,
@@ -597,21 +596,6 @@ def test_attributes_of_sb3_say_where_they_went() -> None:
         _ = small().logger
     with pytest.raises(AttributeError, match="no 'nothing'"):
         _ = small().nothing
-
-
-def test_workers_step_the_envs_of_a_model_and_leave_its_digits_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    def learned(workers: int) -> PPO:
-        env = "MountainCarContinuous-v0"
-        world = make_vec_env(env, 2, backend="gymnasium", workers=workers)
-        return PPO("MlpPolicy", world, n_steps=16, verbose=workers).learn(32)
-
-    alone, helped = learned(0), learned(1)
-    world = helped.get_env()
-    assert isinstance(world, ProcessWorld)
-    assert "envs in 2 processes, as asked" in capsys.readouterr().out
-    assert all(torch.equal(x, alone.policy.state_dict()[name]) for name, x in helped.policy.state_dict().items())
-    assert helped.spaces.gym_action == alone.spaces.gym_action
-    world.close()
 
 
 def test_a_world_that_is_there_already_cannot_get_workers() -> None:

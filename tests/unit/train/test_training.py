@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -14,9 +13,7 @@ from torch import Tensor, nn
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.gym import VectorWorld
-from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.toy import TOYS
-from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
@@ -187,25 +184,3 @@ def test_the_normaliser_is_among_the_weights():
 
 def test_the_reward_scaler_uses_the_learners_discount():
     assert Training(a_spec(gamma=0.83)).collector.scaler.gamma == 0.83
-
-
-def test_workers_do_not_change_a_digit_and_a_run_may_go_on_without_them():
-    def spec(workers: int) -> RunSpec:
-        return replace(a_spec("Pendulum-v1", collect={"workers": workers}), backend="gymnasium")
-
-    alone, helped = Training(spec(0)), Training(spec(1))
-    try:
-        assert isinstance(helped.world, ProcessWorld)
-        assert helped.world.workers == 1
-        for _ in range(2):
-            assert alone.update().metrics() == helped.update().metrics()
-        went_on = Training(spec(0))
-        went_on.set_state(helped.state())
-        helped.set_state(alone.state())
-        reports = [training.update().metrics() for training in (alone, helped, went_on)]
-        assert reports[0] == reports[1] == reports[2]
-        assert same(digits(alone), digits(helped))
-        assert same(digits(alone), digits(went_on))
-        assert isinstance(alone.make(2), EnvsWorld)  # evaluations have no workers
-    finally:
-        helped.close()
