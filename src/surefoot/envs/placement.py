@@ -17,12 +17,15 @@ from surefoot.errors import EnvError
 Workers = int | Literal["auto"]
 """How many processes step envs besides this one."""
 
-HANDSHAKE = 50e-6
+HANDSHAKE = 35e-6
 """Seconds that a step of all streams takes beyond the largest share when there are workers."""
-PER_WORKER = 100e-6
-"""Seconds more for each worker that has to be woken. benchmarks/workers.py measures both: in a virtual machine with two
-cores, CartPole's 91 µs of 8 envs become 240 with one worker and 366 with two."""
-GAIN = 1.3
+PER_WORKER = 125e-6
+"""Seconds more for each worker that has to be woken. benchmarks/workers.py measures both: on two idle virtual cores,
+CartPole's 79 µs of 8 envs become 199 with one worker and 316 with two."""
+SLOWDOWN = 1.4
+"""How much longer a share takes than its envs would alone: cores share caches and, where they are hyperthreads, a core;
+and all wait for the share with the most resets. Hopper's 1277 µs of 8 envs become 1091 with one worker, not 638 + 160."""
+GAIN = 1.15
 """Workers must be faster by this much; less is soon lost to a longer start and to a core that others want too."""
 MOST = 16
 """Workers at most; beyond that, waking them is most of the work."""
@@ -43,14 +46,16 @@ def choose_workers(step: float, streams: int, cores: int) -> Placement:
     Alone, this process takes `streams · step` seconds. With W workers beside it, it takes as long as the largest share
     and the handshake:
 
-        ⌈streams / (W + 1)⌉ · step + HANDSHAKE + W · PER_WORKER            1 ≤ W < min(cores, streams)
+        ⌈streams / (W + 1)⌉ · step · SLOWDOWN + HANDSHAKE + W · PER_WORKER        1 ≤ W < min(cores, streams)
     """
     alone = streams * step
     took = f"a step takes {_micro(step)}, of all {streams} envs {_micro(alone)}"
     counts = range(1, min(cores, streams, MOST + 1))
     if not counts:
         return Placement(0, f"envs in this process: {took}, and no core is free for a worker")
-    cost, workers = min((math.ceil(streams / (w + 1)) * step + HANDSHAKE + w * PER_WORKER, w) for w in counts)
+    cost, workers = min(
+        (math.ceil(streams / (w + 1)) * step * SLOWDOWN + HANDSHAKE + w * PER_WORKER, w) for w in counts
+    )
     helped = f"{_micro(cost)} with {workers} worker{'s' if workers > 1 else ''}"
     if alone < GAIN * cost:
         return Placement(0, f"envs in this process: {took}; it would be about {helped}")

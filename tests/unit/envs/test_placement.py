@@ -52,6 +52,7 @@ def constants(monkeypatch: pytest.MonkeyPatch) -> None:
     """Round numbers, so that the sums below can be done in the head."""
     monkeypatch.setattr(placement, "HANDSHAKE", 100e-6)
     monkeypatch.setattr(placement, "PER_WORKER", 50e-6)
+    monkeypatch.setattr(placement, "SLOWDOWN", 1.0)
     monkeypatch.setattr(placement, "GAIN", 1.25)
 
 
@@ -74,6 +75,12 @@ def test_the_rule_weighs_the_largest_share_and_the_handshake(
     step: float, streams: int, cores: int, workers: int
 ) -> None:
     assert choose_workers(step, streams, cores).workers == workers
+
+
+def test_a_share_takes_longer_than_its_envs_would_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "SLOWDOWN", 1.5)
+    assert choose_workers(100e-6, 8, 2).workers == 0  # 800 µs alone, 600 + 150 with one
+    assert choose_workers(1e-3, 8, 2).workers == 1  # 8 ms alone, 6 ms + 150 µs: 1.3
 
 
 def test_the_reason_has_the_numbers_in_it() -> None:
