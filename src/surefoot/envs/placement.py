@@ -24,7 +24,7 @@ PER_WORKER = 125e-6
 CartPole's 79 µs of 8 envs become 199 with one worker and 316 with two."""
 SLOWDOWN = 1.4
 """How much longer a share takes than its envs would alone: cores share caches and, where they are hyperthreads, a core;
-and all wait for the share with the most resets. Hopper's 1277 µs of 8 envs become 1091 with one worker, not 638 + 160."""
+and all wait for the share with the most resets. Hopper's 1268 µs of 8 envs become 1008 with one worker, not 634 + 160."""
 GAIN = 1.15
 """Workers must be faster by this much; less is soon lost to a longer start and to a core that others want too."""
 MOST = 16
