@@ -56,7 +56,10 @@ def train_seeds(args: TrainArgs, spec: RunSpec) -> int:
 def _command(args: TrainArgs, seed: int, name: str, root: Path) -> list[str]:
     command = [sys.executable, "-m", "surefoot", "train", args.env, "--seed", str(seed), "--name", name]
     command += ["--runs", str(root), "--display", "quiet", "--backend", args.backend, "--threads", str(args.threads)]
+    # Seeds side by side leave no core to a worker.
+    workers = "0" if args.jobs > 1 and args.workers in (None, "auto") else args.workers
     for flag, value in (
+        ("--workers", workers),
         ("--steps", args.steps),
         ("--config", args.config),
         ("--preset", args.preset),

@@ -14,13 +14,10 @@ from surefoot.cli.usage import Usage
 from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from surefoot.cli.history import Header
-    from surefoot.envs.api import World
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training
+    from surefoot.train.training import Training, WorldMaker
 
 Display = Literal["auto", "live", "lines", "quiet"]
 Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
@@ -52,6 +49,8 @@ class TrainArgs:
     """An argument for the env's constructor: --env-arg gravity=5.0"""
     backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
     """Whose env: auto takes our own vectorised one for the classics."""
+    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
+    """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
     seeds: int = 1
     """Train this many seeds (seed, seed + 1, …), then print IQM and interval over them."""
     jobs: int = 1
@@ -99,7 +98,7 @@ class TrainArgs:
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
         return drive(run, self.display)
 
-    def resolve(self) -> tuple[Callable[[int], World], RunSpec]:
+    def resolve(self) -> tuple[WorldMaker, RunSpec]:
         """The world asked for and the whole spec, before anything is written."""
         from surefoot.cli.worlds import maker
         from surefoot.train.config import read_settings
@@ -110,6 +109,8 @@ class TrainArgs:
         settings |= pairs(self.set, "--set")
         if self.seed is not None:
             settings["seed"] = self.seed
+        if self.workers is not None:
+            settings["workers"] = self.workers
         env_kwargs = {key: _literal(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
         make = maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
         probe = make(1)
@@ -147,6 +148,8 @@ class ResumeArgs:
     """Updates of each way."""
     env: str | None = None
     """The module:function or library the run was trained on; code is never taken from a run's files."""
+    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
+    """Processes that step Gymnasium's envs besides this one (default: as the run was told); the digits stay the same."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
     display: Display = "auto"
@@ -169,7 +172,7 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify_updates)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
-        training = open_training(directory.path, self.env, total_steps=self.steps)
+        training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
@@ -187,7 +190,9 @@ class ResumeArgs:
         return drive(run, self.display)
 
 
-def open_training(path: Path, env: str | None, *, total_steps: int | None = None) -> Training:
+def open_training(
+    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
+) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
     from dataclasses import replace
 
@@ -200,6 +205,8 @@ def open_training(path: Path, env: str | None, *, total_steps: int | None = None
     spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
+    if workers is not None:
+        spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if is_code(spec.env) and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
     return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
@@ -246,6 +253,7 @@ def header_of(run: Run) -> Header:
     from surefoot.cli.history import Header
     from surefoot.data.spaces import Discrete, MultiDiscrete
     from surefoot.envs.make import backend_of
+    from surefoot.envs.processes import ProcessWorld
 
     spec, world = run.spec, run.training.world
     whose = "surefoot's own vectorised" if backend_of(world) == "surefoot" else "Gymnasium's"
@@ -254,6 +262,7 @@ def header_of(run: Run) -> Header:
         entropy = math.log(world.action.n)
     elif isinstance(world.action, MultiDiscrete):
         entropy = sum(math.log(n) for n in world.action.nvec)
+    shared = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
     threads = torch.get_num_threads()
     why = ": small networks lose time to a second one" if threads == 1 else ""
     return Header(
@@ -262,7 +271,7 @@ def header_of(run: Run) -> Header:
         settings=brief(spec),
         seed=spec.seed,
         path_note=f"torch on {run.training.device.type}, {threads} thread{'s' if threads > 1 else ''}{why}",
-        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}",
+        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{shared}",
         preset=spec.preset,
         target=TARGETS.get(spec.env),
         target_kl=spec.ppo.target_kl,

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
 
@@ -17,17 +17,36 @@ from surefoot.envs.make import SingleEnv, make_world
 from surefoot.errors import UnknownEnv
 from surefoot.train.spec import Backend
 
+if TYPE_CHECKING:
+    from surefoot.envs.placement import Workers
+    from surefoot.train.training import WorldMaker
 
-def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | None = None) -> Callable[[int], World]:
-    """What makes the world that was asked for, with any number of streams.
+
+def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | None = None) -> WorldMaker:
+    """What makes the world that was asked for, with any number of streams and workers.
 
     Only the command line may name code: `module:function` is imported from the current directory or the path, and
     `./library.so` is loaded.
     """
+    made_of: Any = env
+    options: dict[str, Any] = {"env_kwargs": env_kwargs}
     if is_library(env):
-        return lambda streams: make_world(env, streams, backend=backend, env_kwargs=env_kwargs, allow_import=True)
-    if ":" not in env:
-        return lambda streams: make_world(env, streams, backend=backend, env_kwargs=env_kwargs)
+        options |= {"backend": backend, "allow_import": True}
+    elif ":" not in env:
+        options["backend"] = backend
+    elif callable(function := _named(env)):
+        made_of, options = cast(Callable[[], SingleEnv], partial(function, **(env_kwargs or {}))), {}
+    else:
+        options["allow_import"] = True
+
+    def make(streams: int, workers: Workers = 0, /) -> World:
+        return make_world(made_of, streams, workers=workers, **options)
+
+    return make
+
+
+def _named(env: str) -> Any:
+    """What `module:name` names in its module; None for an id that importing the module registers."""
     module_name, _, name = env.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -38,10 +57,7 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
     function: Any = getattr(module, name, None)
     if function is None and name not in gymnasium.registry:
         raise UnknownEnv(f"{module_name!r} has no {name!r}; ENV is an id or module:function")
-    if callable(function):
-        build = cast(Callable[[], SingleEnv], partial(function, **(env_kwargs or {})))
-        return lambda streams: make_world(build, streams)
-    return lambda streams: make_world(env, streams, env_kwargs=env_kwargs, allow_import=True)
+    return function
 
 
 def single_env(env: str) -> Any:

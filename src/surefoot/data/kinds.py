@@ -216,6 +216,18 @@ def optional(kind: Kind) -> Kind:
     )
 
 
+def or_word(word: str, kind: Kind) -> Kind:
+    """`kind`, or a word that leaves the value to be found out."""
+
+    def accept(value: Any) -> Any:
+        return word if value == word else kind.accept(value)
+
+    def parse(text: str) -> Any:
+        return word if text.strip().lower() == word else kind.parse(text)
+
+    return Kind(f"{word} | {kind.type}", f"{word}, or {kind.legal}", accept, parse, kind.to_json)
+
+
 def literal(text: str) -> Any:
     """The value of a Python literal in which `dict(a=1)` and names such as `nn.ReLU` may occur; nothing is run."""
     try:

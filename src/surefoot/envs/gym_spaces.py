@@ -171,12 +171,12 @@ def read_mask(value: Any, size: int, where: str) -> np.ndarray:
     return flat
 
 
-def refuse_empty(mask: np.ndarray, name: str) -> None:
-    """Raise if a row of `mask` [N, A] allows nothing."""
+def refuse_empty(mask: np.ndarray, name: str, first: int = 0) -> None:
+    """Raise if a row of `mask` [N, A] allows nothing; its row 0 is stream `first`."""
     empty = ~mask.any(axis=1)
     if empty.any():
         i = int(np.flatnonzero(empty)[0])
-        raise AllActionsMasked(f"stream {i} of {name} allows no action at all; a mask needs at least one True")
+        raise AllActionsMasked(f"stream {first + i} of {name} allows no action at all; a mask needs at least one True")
 
 
 def column(info: Any, key: str, n: int) -> tuple[Any, np.ndarray] | None:

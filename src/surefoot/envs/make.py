@@ -7,6 +7,7 @@ import difflib
 import importlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import gymnasium as gym
@@ -16,6 +17,8 @@ from surefoot.envs.api import World
 from surefoot.envs.gym import VectorWorld
 from surefoot.envs.ids import is_library
 from surefoot.envs.native import load_library
+from surefoot.envs.placement import Workers, place
+from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.register import own_worlds, register_envs
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
@@ -40,6 +43,7 @@ def make_world(
     wrappers: Sequence[Wrap] = (),
     max_episode_steps: int | None = None,
     allow_import: bool = False,
+    workers: Workers = 0,
 ) -> World:
     """N streams of `env`.
 
@@ -47,24 +51,29 @@ def make_world(
     Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. An id with a
     module in front ("module:Name-v0") or the path of a world in C ("./my_world.so") runs code, so it needs
     `allow_import`.
+
+    `workers` processes step the envs, with the digits of one; 0 steps them in this process, "auto" measures what pays
+    (`placement_of` says what came of it). Our own worlds step all streams at once and take none.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
     if backend not in ("auto", "surefoot", "gymnasium"):
         raise ConfigError(f"backend is {backend!r}; it is 'auto', 'surefoot' or 'gymnasium'")
+    if workers != "auto" and workers < 0:
+        raise ConfigError(f"workers is {workers}; it is 'auto' or a whole number, at least 0")
     changed = bool(env_kwargs) or bool(wrappers) or max_episode_steps is not None
     if isinstance(env, str):
         if is_library(env):
             return _from_library(env, num_envs, backend, changed, allow_import)
         own = own_worlds()
         if backend == "surefoot" or (backend == "auto" and not changed and env in own):
-            return _own(env, num_envs, own, changed)
-        build = _builder(env, dict(env_kwargs or {}), max_episode_steps, allow_import)
-        return EnvsWorld([_wrapped(build, wrappers, None)] * num_envs, name=env.rpartition(":")[2])
+            return _own(env, num_envs, own, changed, workers)
+        build = _Wrapped(_builder(env, dict(env_kwargs or {}), max_episode_steps, allow_import), tuple(wrappers), None)
+        return _placed(build, num_envs, env.rpartition(":")[2], workers)
     if backend == "surefoot":
         raise ConfigError(f"backend='surefoot' needs the id of one of our own worlds, not {type(env).__name__}")
     if isinstance(env, VectorEnv | _AnyWorld):
-        return _ready(env, num_envs, changed)
+        return _ready(env, num_envs, changed, workers)
     if env_kwargs:
         raise ConfigError(f"env_kwargs only go with an id; put them into whatever builds the {type(env).__name__}")
     if isinstance(env, gym.Env):
@@ -73,24 +82,56 @@ def make_world(
                 f"{num_envs} streams cannot share one {type(env.unwrapped).__name__}; pass a function that builds one, "
                 f"such as lambda: {type(env.unwrapped).__name__}()"
             )
+        if workers not in ("auto", 0):
+            raise ConfigError(
+                f"workers={workers} cannot take over a {type(env.unwrapped).__name__} that is already here; pass its id "
+                "or a function that builds one"
+            )
         single = cast(SingleEnv, env)
-        return EnvsWorld([_wrapped(lambda: single, wrappers, max_episode_steps)])
+        return EnvsWorld([_Wrapped(lambda: single, tuple(wrappers), max_episode_steps)])
     if not callable(env):
         raise EnvError(_not_an_env(env))
-    return EnvsWorld([_wrapped(_fresh(env), wrappers, max_episode_steps)] * num_envs)
+    build = _Wrapped(_Fresh(env), tuple(wrappers), max_episode_steps)
+    # Not measured: what a user's function does when it is called once more is not ours to know.
+    return _placed(build, num_envs, None, 0 if workers == "auto" else workers)
 
 
 def backend_of(world: World) -> str:
     """Who runs the streams: "gymnasium", or "surefoot" for a world that is its own."""
-    return "gymnasium" if isinstance(world, EnvsWorld | VectorWorld) else "surefoot"
+    return "gymnasium" if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld) else "surefoot"
 
 
-def _own(name: str, num_envs: int, own: Mapping[str, Callable[[int], World]], changed: bool) -> World:
+def placement_of(world: World) -> str | None:
+    """A sentence that says why the envs run in this process or in workers; None where there was no choice."""
+    return world.placed if isinstance(world, EnvsWorld | ProcessWorld) else None
+
+
+def _placed(build: Callable[[], SingleEnv], num_envs: int, name: str | None, workers: Workers) -> World:
+    if workers == "auto":
+        chosen = place(build, num_envs)
+        count, why = chosen.workers, chosen.why
+    else:
+        count, why = workers, None
+    if count == 0:
+        world = EnvsWorld([build] * num_envs, name)
+        world.placed = why
+        return world
+    world = ProcessWorld([build] * num_envs, count, name)
+    world.placed = why or f"envs in {world.workers + 1} processes, as asked"
+    return world
+
+
+def _own(name: str, num_envs: int, own: Mapping[str, Callable[[int], World]], changed: bool, workers: Workers) -> World:
     if name not in own:
         raise UnknownEnv(f"there is no world of our own called {name!r}; there are {', '.join(sorted(own))}")
     if changed:
         raise ConfigError(
             f"our own {name} takes no env_kwargs, wrappers or max_episode_steps; backend='gymnasium' does (slower)"
+        )
+    if workers not in ("auto", 0):
+        raise ConfigError(
+            f"our own {name} steps all its streams at once, so workers={workers} have nothing to do; leave them away, or "
+            "say backend='gymnasium' (slower)"
         )
     return own[name](num_envs)
 
@@ -106,13 +147,15 @@ def _from_library(path: str, num_envs: int, backend: Backend, changed: bool, all
     return load_library(path)(num_envs)
 
 
-def _ready(env: VectorEnv[Any, Any, Any] | World, num_envs: int, changed: bool) -> World:
+def _ready(env: VectorEnv[Any, Any, Any] | World, num_envs: int, changed: bool, workers: Workers) -> World:
     """Something that has its streams already."""
     world = VectorWorld(env) if isinstance(env, VectorEnv) else env
     if changed:
         raise ConfigError(
             f"{world.name} is a vector of envs already; env_kwargs, wrappers and max_episode_steps go where it is built"
         )
+    if workers not in ("auto", 0):
+        raise ConfigError(f"{world.name} is a vector of envs already; workers={workers} goes where it is built")
     if num_envs not in (1, world.num_envs):
         raise ConfigError(f"{world.name} has {world.num_envs} streams already, so num_envs={num_envs} cannot be had")
     return world
@@ -130,19 +173,28 @@ def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, a
     register_envs()
     spec = copy.copy(_spec(name))
     spec.order_enforce = False  # a world never steps before it resets, and looking at it costs time in each step
+    return _FromSpec(name, spec, kwargs, max_episode_steps)
 
-    def build() -> Any:
+
+@dataclass(frozen=True, slots=True)
+class _FromSpec:
+    """Builds one env of a registered id. A worker is sent the spec, so it need not have the registration."""
+
+    name: str
+    spec: Any
+    kwargs: dict[str, Any]
+    max_episode_steps: int | None
+
+    def __call__(self) -> Any:
         try:
-            with _without_model_warnings(spec):
-                return gym.make(spec, max_episode_steps, disable_env_checker=True, **kwargs)
+            with _without_model_warnings(self.spec):
+                return gym.make(self.spec, self.max_episode_steps, disable_env_checker=True, **self.kwargs)
         except (gym.error.DependencyNotInstalled, ImportError) as error:
-            raise EnvError(f"{name} needs a package that is not installed ({error}){_extra(spec)}") from error
+            raise EnvError(f"{self.name} needs a package that is not installed ({error}){_extra(self.spec)}") from error
         except SurefootError:
             raise
         except Exception as error:
-            raise EnvError(f"{name} could not be made with {kwargs or 'its defaults'}: {error}") from error
-
-    return build
+            raise EnvError(f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {error}") from error
 
 
 @contextmanager
@@ -187,41 +239,49 @@ def _extra(spec: Any) -> str:
     return ""
 
 
-def _fresh(build: Callable[[], Any]) -> Callable[[], SingleEnv]:
-    """`build`, looked at: it must make a new Gymnasium env each time."""
-    made: list[SingleEnv] = []
+def _no_envs() -> list[SingleEnv]:
+    return []
 
-    def built() -> SingleEnv:
+
+@dataclass(slots=True)
+class _Fresh:
+    """`build`, looked at: it must make a new Gymnasium env each time."""
+
+    build: Callable[[], Any]
+    made: list[SingleEnv] = field(default_factory=_no_envs)
+
+    def __call__(self) -> SingleEnv:
         try:
-            env = build()
+            env = self.build()
         except SurefootError:
             raise
         except Exception as error:
             raise EnvError(f"the function that builds the env failed: {error!r}") from error
         if not isinstance(env, gym.Env):
             raise EnvError(_not_an_env(env))
-        if any(env is other for other in made):
+        if any(env is other for other in self.made):
             raise EnvError(
                 "the function that builds envs returned the same env twice; let it build a new one each time"
             )
-        made.append(cast(SingleEnv, env))
-        return made[-1]
-
-    return built
+        self.made.append(cast(SingleEnv, env))
+        return self.made[-1]
 
 
-def _wrapped(
-    build: Callable[[], SingleEnv], wrappers: Sequence[Wrap], max_episode_steps: int | None
-) -> Callable[[], Any]:
-    def built() -> SingleEnv:
-        env = build()
-        if max_episode_steps is not None:
-            env = gym.wrappers.TimeLimit(env, max_episode_steps)
-        for wrap in wrappers:
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """What `build` builds, in wrappers."""
+
+    build: Callable[[], SingleEnv]
+    wrappers: tuple[Wrap, ...]
+    max_episode_steps: int | None
+
+    def __call__(self) -> SingleEnv:
+        env = self.build()
+        if self.max_episode_steps is not None:
+            env = gym.wrappers.TimeLimit(env, self.max_episode_steps)
+        for wrap in self.wrappers:
             env = wrap(env)
         return env
-
-    return built
 
 
 def _not_an_env(thing: Any) -> str:

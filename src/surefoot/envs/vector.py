@@ -33,11 +33,17 @@ class HasMasks(Protocol):
 
 
 class EnvsWorld:
-    """Envs built by `env_fns`; a stream that ends begins its next episode in the same step."""
+    """Envs built by `env_fns`; a stream that ends begins its next episode in the same step.
+
+    `first` is what errors call env 0, where these envs are a share of a larger world.
+    """
 
     backend = "gymnasium"
+    placed: str | None = None
+    """Why the envs run in this process, where that was a choice."""
 
-    def __init__(self, env_fns: Sequence[Callable[[], SingleEnv]], name: str | None = None) -> None:
+    def __init__(self, env_fns: Sequence[Callable[[], SingleEnv]], name: str | None = None, *, first: int = 0) -> None:
+        self.first = first
         self.envs: list[SingleEnv] = []
         try:
             for build in env_fns:
@@ -72,9 +78,11 @@ class EnvsWorld:
     def step(self, action: np.ndarray) -> Step:
         if self._view is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
+        return self.take(written_actions(self, action, self._write_action, self._count))
+
+    def take(self, actions: np.ndarray) -> Step:
+        """`step` with actions in the envs' own dtype and shape."""
         n = self.num_envs
-        if len(action) != n:
-            raise ShapeError(f"{len(action)} actions for the {n} streams of {self.name}; each needs one")
         if self._plain:
             rows = np.empty(self._seen, self._kind)
             out = {"obs": rows}
@@ -87,7 +95,7 @@ class EnvsWorld:
         ended: list[tuple[int, Any]] = []
         i, answer = 0, None
         try:
-            for i, (step, act) in enumerate(zip(self._steps, self._write_action(action), strict=True)):
+            for i, (step, act) in enumerate(zip(self._steps, actions, strict=True)):
                 answer = step(act)
                 obs, reward[i], over, cut, info = answer
                 if rows is not None:
@@ -103,7 +111,7 @@ class EnvsWorld:
         except SurefootError:
             raise
         except Exception as error:
-            raise self._failed(i, answer, error) from error
+            raise step_failed(self, self.first + i, self._count, answer, error) from error
         self._count += 1
         final, stats = self._next_episodes(out, ended, seen) if ended else (None, {})
         self._view = View(obs=out, action_mask=self._mask(seen))
@@ -150,6 +158,11 @@ class EnvsWorld:
         self._find_masks({MASK: None} if self._view.action_mask is not None else {})
         return self._view
 
+    @property
+    def gym_spaces(self) -> tuple[gym.Space[Any], gym.Space[Any]]:
+        """What an env sees and how it acts, in Gymnasium's words."""
+        return self.envs[0].observation_space, self.envs[0].action_space
+
     def render(self) -> np.ndarray | None:
         if self.envs[0].render_mode != "rgb_array" or self._view is None:
             return None
@@ -169,8 +182,9 @@ class EnvsWorld:
         for i, env in enumerate(self.envs):
             if env.observation_space != first.observation_space or env.action_space != first.action_space:
                 raise SpaceError(
-                    f"env {i} of {self.name} sees {env.observation_space} and acts in {env.action_space}, env 0 "
-                    f"{first.observation_space} and {first.action_space}; all envs of a world need the same spaces"
+                    f"env {self.first + i} of {self.name} sees {env.observation_space} and acts in "
+                    f"{env.action_space}, env {self.first} {first.observation_space} and {first.action_space}; "
+                    "all envs of a world need the same spaces"
                 )
         self.action = action_from_gym(first.action_space, self.name)
         self._choices = choices(self.action)
@@ -189,12 +203,12 @@ class EnvsWorld:
             obs, info = answer
         except Exception as error:
             raise EnvError(
-                f"env {i} of {self.name} could not be reset after step {self._count}: {error!r}; reset(seed=…) "
+                f"env {self.first + i} of {self.name} could not be reset after step {self._count}: {error!r}; reset(seed=…) "
                 "must return (observation, info)"
             ) from error
         if not isinstance(info, dict):
             raise EnvError(
-                f"reset of env {i} of {self.name} returned {type(info).__name__} as its info; "
+                f"reset of env {self.first + i} of {self.name} returned {type(info).__name__} as its info; "
                 "reset(seed=…) must return (observation, info) with a dict"
             )
         return obs, info
@@ -204,8 +218,8 @@ class EnvsWorld:
             shape = np.shape(obs if part.key is None else obs[part.key])
             if shape != part.shape:
                 raise EnvError(
-                    f"env {i} of {self.name} shows {name!r} as {list(shape)}, but its space says {list(part.shape)}; "
-                    "make the two agree (surefoot.check_env looks for more)"
+                    f"env {self.first + i} of {self.name} shows {name!r} as {list(shape)}, but its space says "
+                    f"{list(part.shape)}; make the two agree (surefoot.check_env looks for more)"
                 )
 
     def _next_episodes(self, out: Arrays, ended: list[tuple[int, Any]], seen: list[Any]) -> tuple[Arrays, Arrays]:
@@ -233,7 +247,7 @@ class EnvsWorld:
         if not self._masked:
             return None
         mask = np.stack([self._mask_row(i, obs, info) for i, (obs, info) in enumerate(seen)])
-        refuse_empty(mask, self.name)
+        refuse_empty(mask, self.name, self.first)
         return mask
 
     def _mask_row(self, i: int, obs: Any, info: dict[str, Any]) -> np.ndarray:
@@ -245,19 +259,41 @@ class EnvsWorld:
             value = info[MASK]
         else:
             raise EnvError(
-                f"env {i} of {self.name} gave an {MASK} at its reset but gives none now; put one into every info "
+                f"env {self.first + i} of {self.name} gave an {MASK} at its reset but gives none now; put one into every info "
                 "(all True where everything is allowed)"
             )
-        return read_mask(value, self._choices, f"stream {i} of {self.name}")
+        return read_mask(value, self._choices, f"stream {self.first + i} of {self.name}")
 
-    def _failed(self, i: int, answer: Any, error: Exception) -> EnvError:
-        where = f"env {i} of {self.name} at step {self._count + 1} since its reset"
-        if isinstance(answer, tuple) and len(answer) == 4:
-            return EnvError(
-                f"{where} returned 4 values, as the old gym did; return (observation, reward, terminated, truncated, "
-                "info), or wrap it with shimmy's GymV21CompatibilityV0"
-            )
-        return EnvError(f"{where} failed: {error!r}")
+
+class _Steps(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def num_envs(self) -> int: ...
+
+
+def written_actions(
+    world: _Steps, action: np.ndarray, write: Callable[[np.ndarray], np.ndarray], count: int
+) -> np.ndarray:
+    """Fresh actions [N, …] in the envs' own dtype and shape; an error names the world and its step."""
+    if len(action) != world.num_envs:
+        raise ShapeError(f"{len(action)} actions for the {world.num_envs} streams of {world.name}; each needs one")
+    try:
+        return write(action)
+    except SurefootError:
+        raise
+    except Exception as error:
+        raise step_failed(world, 0, count, None, error) from error
+
+
+def step_failed(world: _Steps, env: int, count: int, answer: Any, error: Exception) -> EnvError:
+    where = f"env {env} of {world.name} at step {count + 1} since its reset"
+    if isinstance(answer, tuple) and len(answer) == 4:
+        return EnvError(
+            f"{where} returned 4 values, as the old gym did; return (observation, reward, terminated, truncated, "
+            "info), or wrap it with shimmy's GymV21CompatibilityV0"
+        )
+    return EnvError(f"{where} failed: {error!r}")
 
 
 def _masker(env: SingleEnv) -> HasMasks | None:

@@ -63,6 +63,8 @@ class Header(_Line, tag="run", kw_only=True):
     num_envs: int | None = None
     total_steps: int | None = None
     """Env steps the run means to take."""
+    placement: str = ""
+    """Which processes step the envs and why, where that was a choice."""
 
 
 class Episodes(msgspec.Struct, kw_only=True, frozen=True):

@@ -103,6 +103,7 @@ class Recorder:
         git_commit: str | None = None,
         num_envs: int | None = None,
         total_steps: int | None = None,
+        placement: str = "",
     ) -> None:
         """Begin a session: once after every opening, before anything else."""
         bad: dict[str, str] = {}
@@ -125,6 +126,7 @@ class Recorder:
             git_commit=git_commit,
             num_envs=num_envs,
             total_steps=total_steps,
+            placement=placement,
         )
         self._flush()
         self._write(self._header)

@@ -16,6 +16,7 @@ from surefoot.data.kinds import whole_number
 from surefoot.data.spaces import space_from_json
 from surefoot.envs.api import World
 from surefoot.envs.make import EnvLike, make_world
+from surefoot.envs.placement import Workers
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import CheckpointError, CheckpointIncompatible, ConfigError, PolicyError
@@ -51,10 +52,10 @@ def assemble(
     tagged = env if isinstance(env, VecNormalize) else None
     if tagged is not None:
         settings = {**tagged.settings, **settings}
-    ppo, net, _ = split_settings(settings)
+    ppo, net, collect = split_settings(settings)
     if own is not None and net:
         raise ConfigError(f"{', '.join(net)} belong to the network, which is built already; set them where it is built")
-    world = make_world(_env_of(env))
+    world = make_world(_env_of(env), workers=0 if _can_be_made_again(env) else collect.get("workers", 0))
     spec = make_spec(world.name, world.action, preset_name=preset_name, settings=settings)
     fixed = world.num_envs if not _can_be_made_again(env) else None
     if fixed is not None and ppo.get("envs", fixed) != fixed:
@@ -69,9 +70,9 @@ def assemble(
         spec = replace(spec, net=own.config if isinstance(own, ActorCritic) else NetConfig())
         if isinstance(own, ActorCritic):
             refuse_other_spaces(own.observation, own.action, world)
-    if world.num_envs != spec.ppo.envs:
+    if _can_be_made_again(env) and spec.ppo.envs > 1:
         world.close()
-        world = make_world(_env_of(env), spec.ppo.envs)
+        world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
     return Training(spec, world=world, policy=own), _origin(spec, ppo)
 
 
@@ -144,9 +145,11 @@ def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None
     training.spec = spec
 
 
-def open_world(env: EnvLike | VecNormalize, envs: int) -> World:
-    """`env` as a world: with `envs` streams if it can be built, else with those it has."""
-    return make_world(_env_of(env), envs if _can_be_made_again(env) else 1)
+def open_world(env: EnvLike | VecNormalize, envs: int, workers: Workers = 0) -> World:
+    """`env` as a world: with `envs` streams and `workers` if it can be built, else with those it has."""
+    if not _can_be_made_again(env):
+        return make_world(_env_of(env))
+    return make_world(_env_of(env), envs, workers=workers)
 
 
 @contextmanager

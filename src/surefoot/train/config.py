@@ -11,15 +11,18 @@ from typing import Any, Self
 import yaml
 
 from surefoot.data.kinds import (
+    NOT_NEGATIVE,
     POSITIVE,
     as_mapping,
     choice,
     flag,
     literal,
     optional,
+    or_word,
     real,
     span,
     truth,
+    whole,
     whole_number,
 )
 from surefoot.data.knobs import (
@@ -31,6 +34,7 @@ from surefoot.data.knobs import (
     require_known,
     settle,
 )
+from surefoot.envs.placement import Workers
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
 from surefoot.learn.config import PPOConfig
@@ -39,7 +43,14 @@ from surefoot.nets.config import NET_HINTS, NET_NAMES, canonical_net
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectConfig:
-    """What happens to a world's rewards on their way into a rollout. Reports always show the raw ones."""
+    """Where envs are stepped, and what happens to rewards on their way into a rollout. Reports show the raw ones."""
+
+    workers: Workers = knob(
+        "auto",
+        "Processes that step Gymnasium's envs besides the learner's own. The digits are the same with any number; auto "
+        "measures what a step costs and takes none where that would not be faster. Our own worlds need none.",
+        or_word("auto", whole(NOT_NEGATIVE)),
+    )
 
     normalize_reward: bool = knob(
         False,
@@ -91,6 +102,7 @@ class CollectConfig:
 
 COLLECT_NAMES = Vocabulary(
     knobs={
+        "workers": (),
         "normalize_reward": ("norm_reward", "normalize_rewards"),
         "reward_clip": ("clip_reward",),
         "reward_range": (),
@@ -136,13 +148,13 @@ def parse_value(name: str, text: str) -> Any:
 def _unpack(settings: Mapping[str, Any]) -> dict[str, Any]:
     """`settings` with the entries of policy_kwargs and the two halves of normalize beside the rest."""
     flat = {name: value for name, value in settings.items() if name not in ("policy_kwargs", "normalize")}
-    for whole, parts in (
+    for group, parts in (
         ("policy_kwargs", _policy_kwargs(settings.get("policy_kwargs"))),
         ("normalize", _normalize(settings.get("normalize"))),
     ):
         for name, value in parts.items():
             if name in flat:
-                raise ConfigError(f"{whole} and {name} both set {name}; give one of them")
+                raise ConfigError(f"{group} and {name} both set {name}; give one of them")
             flat[name] = value
     return flat
 

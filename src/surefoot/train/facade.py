@@ -13,7 +13,8 @@ import gymnasium as gym
 import torch
 
 from surefoot.envs.api import World
-from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world
+from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, placement_of
+from surefoot.envs.placement import Workers
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint import save_checkpoint
@@ -120,6 +121,8 @@ class PPO:
         self._begin(training.spec, training.policy, spaces_of(training.world), verbose, tensorboard_log)
         if verbose >= 1:
             print(f"{origin}\n{training.device}, {threads}, {backend_of(training.world)}'s {training.world.name}")
+            if placement := placement_of(training.world):
+                print(placement)
 
     def _begin(
         self, spec: RunSpec, policy: Policy, spaces: Spaces, verbose: int, tensorboard_log: str | Path | None
@@ -227,7 +230,7 @@ class PPO:
     def set_env(self, env: EnvLike | VecNormalize) -> None:
         """Go on in another env of the same spaces; the learner keeps all it has."""
         parts, before = self._state(), self.spec
-        world = open_world(env, before.ppo.envs)
+        world = open_world(env, before.ppo.envs, before.collect.workers)
         refuse_other_spaces(self.spaces.observation, self.spaces.action, world)
         ppo = before.ppo.replace(envs=world.num_envs, steps=max(1, before.ppo.batch_size // world.num_envs))
         training = Training(replace(before, env=world.name, ppo=ppo), world=world, policy=self.policy)
@@ -317,18 +320,21 @@ def make_vec_env(
     wrapper_class: Wrap | None = None,
     vec_env_cls: Any = None,
     backend: Backend = "auto",
+    workers: Workers = "auto",
 ) -> World:
     """`n_envs` streams of an env as one world.
 
     Where there is a vectorised world of our own for the id it is taken, and the log of "surefoot" says so;
-    backend="gymnasium" gives Gymnasium's. PPO seeds its world itself: `seed` only counts if you step it by hand.
+    backend="gymnasium" gives Gymnasium's. Its envs are stepped by `workers` processes and this one, "auto" measures
+    what pays; DummyVecEnv means 0. PPO seeds its world itself: `seed` only counts if you step it by hand.
     """
     wrappers = [] if wrapper_class is None else [wrapper_class]
     if vec_env_cls is SubprocVecEnv:
         single = lambda: make_world(env_id, backend="gymnasium", env_kwargs=env_kwargs, wrappers=wrappers)  # noqa: E731
         world = SubprocVecEnv([lambda: _only_env(single())] * n_envs)
     elif vec_env_cls in (None, DummyVecEnv):
-        world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers)
+        several: Workers = workers if vec_env_cls is None else 0
+        world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=several)
     else:
         raise ConfigError(f"vec_env_cls is {vec_env_cls!r}; surefoot.train.compat has DummyVecEnv and SubprocVecEnv")
     if backend_of(world) == "surefoot":

@@ -23,6 +23,7 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
+from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, NonFiniteValue, ShapeError
@@ -138,8 +139,8 @@ def choose(
 
 def spaces_of(world: World) -> Spaces:
     """The spaces a world was made from, or Gymnasium's words for its own."""
-    if isinstance(world, EnvsWorld):
-        return Spaces(world.envs[0].observation_space, world.envs[0].action_space)
+    if isinstance(world, EnvsWorld | ProcessWorld):
+        return Spaces(*world.gym_spaces)
     if isinstance(world, VectorWorld):
         return Spaces(world.env.single_observation_space, world.env.single_action_space)
     return Spaces(observation_to_gym(world.observation), action_to_gym(world.action))

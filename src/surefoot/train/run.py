@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from surefoot.envs.api import World
+from surefoot.envs.make import placement_of
 from surefoot.errors import EnvError
 from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
@@ -201,7 +202,7 @@ def create_run(
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        _write_header(directory, spec, command)
+        _write_header(directory, training, command)
         run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
@@ -233,7 +234,7 @@ def resume_run(
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
         if total_steps is not None:
-            _write_header(directory, spec, command)
+            _write_header(directory, training, command)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:
             run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
@@ -245,7 +246,8 @@ def resume_run(
 
 
 def _announce(run: Run, command: Sequence[str]) -> None:
-    inexact = run.training.world.inexact
+    inexact, placement = run.training.world.inexact, placement_of(run.training.world)
+    run.notes += [placement] if placement else []
     run.recorder.header(
         env=run.spec.env,
         seed=run.spec.seed,
@@ -260,14 +262,16 @@ def _announce(run: Run, command: Sequence[str]) -> None:
         path_reason="the torch path is the only one built",
         git_commit=git_commit(Path.cwd()),
         num_envs=run.training.world.num_envs,
+        placement=placement or "",
         total_steps=run.spec.total_steps,
     )
 
 
-def _write_header(directory: RunDir, spec: RunSpec, command: Sequence[str]) -> None:
+def _write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
     header = {
         "name": directory.name,
-        "spec": spec.to_json(),
+        "spec": training.spec.to_json(),
+        "placement": placement_of(training.world),
         "versions": versions(),
         "threads": torch.get_num_threads(),
         "git_commit": git_commit(Path.cwd()),

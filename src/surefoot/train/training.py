@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
+from surefoot.envs.placement import Workers
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
@@ -19,6 +19,12 @@ from surefoot.train.collect import Collector
 from surefoot.train.device import choose_device
 from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
+
+
+class WorldMaker(Protocol):
+    """Makes worlds of one kind: for a number of streams, stepped by a number of workers."""
+
+    def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
 
 
 class Training:
@@ -31,7 +37,7 @@ class Training:
         self,
         spec: RunSpec,
         *,
-        make: Callable[[int], World] | None = None,
+        make: WorldMaker | None = None,
         world: World | None = None,
         policy: Policy | None = None,
     ) -> None:
@@ -39,7 +45,7 @@ class Training:
         self.device = choose_device(spec.ppo.device)
         self.make = make or world_maker(spec)
         """Worlds of this run's kind, for a number of streams."""
-        self.world = world or self.make(spec.ppo.envs)
+        self.world = world or self.make(spec.ppo.envs, spec.collect.workers)
         if self.world.num_envs != spec.ppo.envs:
             raise ConfigError(f"the world has {self.world.num_envs} envs but the config says envs={spec.ppo.envs}")
         self.policy = policy or ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
@@ -103,9 +109,14 @@ class Training:
         self.world.close()
 
 
-def world_maker(spec: RunSpec) -> Callable[[int], World]:
-    """What makes a spec's world for a number of streams."""
-    return lambda streams: make_world(spec.env, streams, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
+def world_maker(spec: RunSpec) -> WorldMaker:
+    """What makes a spec's worlds."""
+
+    def make(streams: int, workers: Workers = 0, /) -> World:
+        kwargs = spec.env_kwargs or None
+        return make_world(spec.env, streams, backend=spec.backend, env_kwargs=kwargs, workers=workers)
+
+    return make
 
 
 def load_weights(policy: Policy, weights: dict[str, Any]) -> None:

@@ -150,6 +150,9 @@ class TestCollectConfig:
             ("reward_range", (1.0,)),
             ("reward_range", (0.0, float("inf"))),
             ("nonfinite", "ignore"),
+            ("workers", -1),
+            ("workers", "many"),
+            ("workers", 1.5),
         ],
     )
     def test_an_illegal_value_is_named(self, name: str, value: object):
@@ -160,6 +163,11 @@ class TestCollectConfig:
         config = CollectConfig.make(norm_reward=True, clip_reward=5, reward_range=[-1, 1])
         assert CollectConfig.from_json(config.to_json()) == config
         assert config.replace(norm_reward=False).normalize_reward is False
+
+    def test_workers_are_a_number_or_to_be_found_out(self):
+        assert CollectConfig().workers == "auto"
+        assert [CollectConfig.make(workers=text).workers for text in ("auto", "0", "3", 2)] == ["auto", 0, 3, 2]
+        assert CollectConfig.from_json({}).workers == "auto"
 
     def test_every_knob_is_described(self):
         assert {row["name"] for row in CollectConfig.describe()} == set(COLLECT_NAMES.knobs)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from surefoot.data.spaces import Discrete
+from surefoot.envs import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.retention import best
@@ -169,3 +170,15 @@ class TestVerify:
     def test_there_must_be_a_run(self, directory):
         with pytest.raises(RunNotFound):
             verify_resume(directory)
+
+
+@pytest.mark.parametrize(("workers", "told"), [(0, None), ("auto", "envs in this process: it may use only one core")])
+def test_a_run_notes_where_its_envs_are_stepped(directory, workers, told, monkeypatch):
+    monkeypatch.setattr(placement, "cores", lambda: 1)
+    fixed = {"eval_every": 0, "total_steps": 16, "backend": "gymnasium"}
+    spec = make_spec("CartPole-v1", Discrete(2), settings={**SMALL, "workers": workers}, preset_name="sb3", **fixed)
+    _, moments = trained(directory, spec)
+    assert moments[0].notes == (() if told is None else (told,))
+    assert directory.read_header()["placement"] == told
+    assert directory.read_header()["spec"]["collect"]["workers"] == workers
+    assert read_all(directory.path).records[0].placement == (told or "")

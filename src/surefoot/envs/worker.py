@@ -1,0 +1,173 @@
+"""A process that steps its share of a world's envs whenever it is told to. Numpy and Gymnasium only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from surefoot.data.spaces import ActionSpace, ObservationSpace
+from surefoot.envs.api import View
+from surefoot.envs.board import Board, open_board
+from surefoot.envs.gym_spaces import choices
+from surefoot.envs.vector import EnvsWorld, SingleEnv
+from surefoot.errors import EnvError, SurefootError
+
+STEP, COMMAND, DONE, MESSAGE = range(4)
+"""First byte of what goes over the pipe; the second numbers the request. After COMMAND and MESSAGE an object follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What a worker has to say of its envs."""
+
+    name: str
+    observation: ObservationSpace
+    action: ActionSpace
+    gym_spaces: tuple[gym.Space[Any], gym.Space[Any]]
+    inexact: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception on its way to the parent."""
+
+    error: SurefootError
+    trace: str | None
+    """Where it came from; None if it was in this process, where the error knows it itself."""
+
+
+class Share:
+    """The envs of one worker; its public methods are the commands that a parent may give."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._world: EnvsWorld | None = None
+
+    def build(self, env_fns: Sequence[Callable[[], SingleEnv]], name: str | None, first: int) -> Hello:
+        self._world = world = EnvsWorld(env_fns, name, first=first)
+        return Hello(
+            name=world.name,
+            observation=world.observation,
+            action=world.action,
+            gym_spaces=world.gym_spaces,
+            inexact=world.inexact,
+        )
+
+    def open(self, streams: int, shares: int, number: int) -> None:
+        world, space = self.world, self.world.gym_spaces[1]
+        whole = open_board(
+            self._memory,
+            streams,
+            shares,
+            observation=world.observation,
+            action=np.empty(space.shape or (), space.dtype),
+            choices=choices(world.action),
+        )
+        self._board: Board = whole.share(world.first, world.num_envs)
+        self._number = number
+
+    @property
+    def world(self) -> EnvsWorld:
+        assert self._world is not None
+        return self._world
+
+    def step(self) -> None:
+        board, number = self._board, self._number
+        step = self.world.take(board.action.copy())
+        self._show(step.view)
+        board.reward[:] = step.reward
+        board.terminated[:] = step.terminated
+        board.truncated[:] = step.truncated
+        board.ended[number] = step.final_obs is not None
+        for name, part in (step.final_obs or {}).items():
+            board.final[name][:] = part
+        board.told[number] = "success" in step.stats
+        if "success" in step.stats:
+            board.success[:] = step.stats["success"]
+
+    def reset(self, seed: int) -> None:
+        self._show(self.world.reset(seed))
+
+    def reset_streams(self, streams: np.ndarray) -> None:
+        view = self.world.reset_streams(streams)
+        assert view is not None
+        self._show(view)
+
+    def state(self) -> list[Any]:
+        return self.world.state()["envs"]
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._show(self.world.set_state(state))
+
+    def render(self) -> np.ndarray | None:
+        return self.world.render()
+
+    def close(self) -> None:
+        if self._world is not None:
+            self._world.close()
+
+    def _show(self, view: View) -> None:
+        board = self._board
+        for name, part in view.obs.items():
+            board.obs[name][:] = part
+        board.masked[self._number] = view.action_mask is not None
+        if view.action_mask is not None:
+            board.mask[:] = view.action_mask
+
+
+def main(pipe: int, memory: int) -> None:
+    """Serve until the parent hangs up, which it also does by dying."""
+    # Ctrl-C and a stop from outside are the parent's to answer: it may want to finish the update that runs.
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    connection, share = Connection(pipe), Share(memory)
+    try:
+        _serve(connection, share)
+    except (EOFError, ConnectionError):
+        pass
+    finally:
+        share.close()
+
+
+def _serve(connection: Connection, share: Share) -> None:
+    pipe = connection.fileno()
+    while True:
+        kind, number = read_head(pipe)
+        try:
+            if kind == STEP:
+                share.step()
+                os.write(pipe, bytes((DONE, number)))
+                continue
+            name, arguments = connection.recv()
+            answer = getattr(share, name)(*arguments)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception as error:
+            answer = _failure(error)
+        os.write(pipe, bytes((MESSAGE, number)))
+        connection.send(answer)
+
+
+def read_head(pipe: int) -> bytes:
+    """The two bytes that begin everything; EOFError where the other side is gone."""
+    head = os.read(pipe, 2)
+    if len(head) == 1:
+        head += os.read(pipe, 1)
+    if len(head) < 2:
+        raise EOFError
+    return head
+
+
+def _failure(error: Exception) -> Failure:
+    trace = traceback.format_exc()
+    if isinstance(error, SurefootError) and type(error).__module__ == "surefoot.errors":
+        return Failure(error, trace)
+    return Failure(EnvError(f"a worker failed: {error!r}"), trace)
