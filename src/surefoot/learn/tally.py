@@ -72,40 +72,38 @@ class Table:
         steps = len(self.epoch)
         if not steps:
             return {}
-        starts = [0, *(np.flatnonzero(self.epoch[1:] != self.epoch[:-1]) + 1).tolist()]
-        counts = np.diff([*starts, steps])
-        sums = np.add.reduceat(self.rows, starts, axis=0)
-        mean = dict(zip(COLUMNS, (sums.sum(axis=0) / steps).tolist(), strict=True))
-        highest = dict(zip(COLUMNS, self.rows.max(axis=0).tolist(), strict=True))
-        del mean["advantage_std"]
-        spread, entropy = self.column("advantage_std"), self.column("entropy")
-        off = entropy - mean["entropy"]
+        # Plain lists: for the few dozen rows of an update they are several times as fast as arrays.
+        rows, numbers = self.rows.tolist(), self.epoch.tolist()
+        columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+        mean = {name: sum(column) / steps for name, column in columns.items() if name != "advantage_std"}
+        spread, entropy = columns["advantage_std"], mean["entropy"]
+        starts = [i for i in range(steps) if i == 0 or numbers[i] != numbers[i - 1]]
         return {
             **mean,
-            "approx_kl_max": highest["approx_kl"],
-            "clip_fraction_max": highest["clip_fraction"],
-            "grad_norm_max": highest["grad_norm"],
-            "entropy_std": math.sqrt(float(off @ off) / steps),
-            "advantage_min_std": float(spread.min()),
-            "zero_std_minibatches": steps - int(np.count_nonzero(spread)),
+            "approx_kl_max": max(columns["approx_kl"]),
+            "clip_fraction_max": max(columns["clip_fraction"]),
+            "grad_norm_max": max(columns["grad_norm"]),
+            "entropy_std": math.sqrt(sum((x - entropy) ** 2 for x in columns["entropy"]) / steps),
+            "advantage_min_std": min(spread),
+            "zero_std_minibatches": spread.count(0.0),
             "minibatches": steps,
             "epochs": tuple(
-                _epoch(int(self.epoch[start]), count, row)
-                for start, count, row in zip(starts, counts.tolist(), (sums / counts[:, None]).tolist(), strict=True)
+                _epoch(numbers[begin], rows[begin:end]) for begin, end in zip(starts, [*starts[1:], steps], strict=True)
             ),
         }
 
 
-def _epoch(number: int, steps: int, mean: list[float]) -> EpochReport:
-    policy_loss, value_loss, entropy, loss, grad_norm, _, _, approx_kl, _, clip_fraction, _ = mean
+def _epoch(number: int, rows: list[list[float]]) -> EpochReport:
+    steps = len(rows)
+    policy, value, entropy, loss, norm, _, _, kl, _, clipped, _ = (sum(x) / steps for x in zip(*rows, strict=True))
     return EpochReport(
         epoch=number,
         minibatches=steps,
-        policy_loss=policy_loss,
-        value_loss=value_loss,
+        policy_loss=policy,
+        value_loss=value,
         entropy=entropy,
         loss=loss,
-        approx_kl=approx_kl,
-        clip_fraction=clip_fraction,
-        grad_norm=grad_norm,
+        approx_kl=kl,
+        clip_fraction=clipped,
+        grad_norm=norm,
     )

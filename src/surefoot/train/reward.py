@@ -72,11 +72,13 @@ class OutlierWatch:
         outliers = 0
         if self.count >= 100 and self.squares > 0.0:
             limit = self.LIMIT * np.sqrt(self.squares / self.count)
-            outliers = int((np.abs(reward - self.mean) > limit).sum())
-            reward = np.clip(reward, self.mean - limit, self.mean + limit)
+            if reward.max() - self.mean > limit or self.mean - reward.min() > limit:
+                outliers = int((np.abs(reward - self.mean) > limit).sum())
+                reward = np.clip(reward, self.mean - limit, self.mean + limit)
         total = self.count + len(reward)
-        delta = float(reward.mean()) - self.mean
-        self.squares += float(reward.var()) * len(reward) + delta * delta * self.count * len(reward) / total
+        mean = float(reward.mean())
+        delta, off = mean - self.mean, reward - mean
+        self.squares += float(off @ off) + delta * delta * self.count * len(reward) / total
         self.mean += delta * len(reward) / total
         self.count = total
         return outliers

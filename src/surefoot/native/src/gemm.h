@@ -9,10 +9,12 @@
 INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb, float *c,
                  int64_t ldc, const float *bias, int add, int columns) {
     vf sum[MR][NV];
-#pragma GCC unroll 16
-    for (int r = 0; r < mr; r++)
 #pragma GCC unroll 4
-        for (int j = 0; j < NV; j++) sum[r][j] = (vf){0};
+    for (int j = 0; j < NV; j++) {
+        const vf first = bias ? load(bias + j * VL) : (vf){0};
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++) sum[r][j] = first;
+    }
     for (int i = 0; i < k; i++) {
         vf right[NV];
 #pragma GCC unroll 4
@@ -26,13 +28,6 @@ INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t colum
         a += column;
         b += ldb;
     }
-    if (bias)
-#pragma GCC unroll 4
-        for (int j = 0; j < NV; j++) {
-            const vf offset = load(bias + j * VL);
-#pragma GCC unroll 16
-            for (int r = 0; r < mr; r++) sum[r][j] += offset;
-        }
     if (columns == NR) {
 #pragma GCC unroll 16
         for (int r = 0; r < mr; r++)
@@ -55,27 +50,25 @@ INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t colum
 static void tiles(int m, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb, float *c,
                   int64_t ldc, const float *bias, int add, int columns) {
     int r = 0;
-    for (; r + MR <= m; r += MR)
-        tile(MR, k, a + r * row, row, column, b, ldb, c + r * ldc, ldc, bias, add, columns);
-    a += r * row;
-    c += r * ldc;
+#define ROWS_OF(mr) tile(mr, k, a + r * row, row, column, b, ldb, c + r * ldc, ldc, bias, add, columns)
+    /* The last 7 or 8 rows as 4 and the rest: a tile of one or two rows has too few sums to keep the multipliers busy. */
+    for (; m - r >= MR && (MR != 6 || (m - r != 7 && m - r != 8)); r += MR) ROWS_OF(MR);
+    for (; MR == 6 && m - r >= 7; r += 4) ROWS_OF(4);
     switch (m - r) {
-#define REST(mr) \
-    case mr: tile(mr, k, a, row, column, b, ldb, c, ldc, bias, add, columns); break;
-        REST(1)
-        REST(2)
-        REST(3)
+    case 1: ROWS_OF(1); break;
+    case 2: ROWS_OF(2); break;
+    case 3: ROWS_OF(3); break;
 #if MR > 4
-        REST(4)
-        REST(5)
+    case 4: ROWS_OF(4); break;
+    case 5: ROWS_OF(5); break;
 #endif
 #if MR > 6
-        REST(6)
-        REST(7)
+    case 6: ROWS_OF(6); break;
+    case 7: ROWS_OF(7); break;
 #endif
-#undef REST
     default: break;
     }
+#undef ROWS_OF
 }
 
 /* C[m][n] (+)= A[m][k]·B with B packed: panel p begins at b + p·k·NR. C must have room for whole panels unless `exact`. */
@@ -111,19 +104,43 @@ static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int6
     }
 }
 
+/* An 8 by 8 block turned round: to[d][j] = from[j][d]. */
+INLINE void turn_block(const float *from, int64_t from_row, float *to, int64_t to_row) {
+    typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef int32_t i8 __attribute__((vector_size(32)));
+    v8 a[8], b[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) a[j] = *(const v8 *)(from + j * from_row);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        b[2 * j] = __builtin_shuffle(a[2 * j], a[2 * j + 1], (i8){0, 8, 2, 10, 4, 12, 6, 14});
+        b[2 * j + 1] = __builtin_shuffle(a[2 * j], a[2 * j + 1], (i8){1, 9, 3, 11, 5, 13, 7, 15});
+    }
+#pragma GCC unroll 2
+    for (int h = 0; h < 8; h += 4)
+#pragma GCC unroll 2
+        for (int j = 0; j < 2; j++) {
+            a[h + j] = __builtin_shuffle(b[h + j], b[h + j + 2], (i8){0, 1, 8, 9, 4, 5, 12, 13});
+            a[h + j + 2] = __builtin_shuffle(b[h + j], b[h + j + 2], (i8){2, 3, 10, 11, 6, 7, 14, 15});
+        }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        *(v8 *)(to + j * to_row) = __builtin_shuffle(a[j], a[j + 4], (i8){0, 1, 2, 3, 8, 9, 10, 11});
+        *(v8 *)(to + (j + 4) * to_row) = __builtin_shuffle(a[j], a[j + 4], (i8){4, 5, 6, 7, 12, 13, 14, 15});
+    }
+}
+
 /* W[outputs][inputs] as panels of Wᵀ: panels[p][i][j] = W[p·NR + j][i], 0 beyond the last output. */
 static void pack_forward(const float *w, int outputs, int inputs, float *panels) {
     for (int o = 0; o < outputs; o += NR) {
-        const int columns = outputs - o < NR ? outputs - o : NR;
+        const int columns = outputs - o < NR ? outputs - o : NR, blocks = columns / 8 * 8, whole = inputs / 8 * 8;
         float *to = panels + (int64_t)o * inputs;
-        int i = 0;
-        for (; i + 8 <= inputs; i += 8) /* eight columns at a time, so that each line of W is read once */
-            for (int j = 0; j < columns; j++) {
-                const float *from = w + (int64_t)(o + j) * inputs + i;
-                for (int d = 0; d < 8; d++) to[(i + d) * NR + j] = from[d];
-            }
-        for (; i < inputs; i++)
-            for (int j = 0; j < columns; j++) to[i * NR + j] = w[(int64_t)(o + j) * inputs + i];
+        const float *from = w + (int64_t)o * inputs;
+        for (int j = 0; j < blocks; j += 8)
+            for (int i = 0; i < whole; i += 8)
+                turn_block(from + (int64_t)j * inputs + i, inputs, to + (int64_t)i * NR + j, NR);
+        for (int i = 0; i < inputs; i++)
+            for (int j = i < whole ? blocks : 0; j < columns; j++) to[(int64_t)i * NR + j] = from[(int64_t)j * inputs + i];
     }
 }
 
@@ -132,6 +149,11 @@ static void pack_backward(const float *w, int outputs, int inputs, float *panels
     for (int i = 0; i < inputs; i += NR) {
         const int columns = inputs - i < NR ? inputs - i : NR;
         float *to = panels + (int64_t)i * outputs;
-        for (int o = 0; o < outputs; o++) memcpy(to + o * NR, w + (int64_t)o * inputs + i, columns * sizeof(float));
+        if (columns < NR)
+            for (int o = 0; o < outputs; o++)
+                for (int j = 0; j < columns; j++) to[o * NR + j] = w[(int64_t)o * inputs + i + j];
+        else
+            for (int o = 0; o < outputs; o++)
+                for (int v = 0; v < NV; v++) store(to + o * NR + v * VL, load(w + (int64_t)o * inputs + i + v * VL));
     }
 }
