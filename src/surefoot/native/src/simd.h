@@ -52,23 +52,6 @@ INLINE float total(vf x) {
     return a[0];
 }
 
-/* a / b to 2e-7, for b that is normal and far from the ends of the range: a first guess of the reciprocal and one step of
- * Newton's. A division would keep the multipliers waiting. */
-INLINE vf over(vf a, vf b) {
-#if defined(__AVX512F__) && VL == 16
-    vf guess = (vf)_mm512_rcp14_ps((__m512)b);
-#elif defined(__AVX__) && VL == 8
-    vf guess = (vf)_mm256_rcp_ps((__m256)b);
-#elif defined(__SSE__) && VL == 4
-    vf guess = (vf)_mm_rcp_ps((__m128)b);
-#else
-    return a / b;
-#endif
-#if defined(__SSE__) && (VL <= 8 || defined(__AVX512F__))
-    return a * (guess * (2.0f - b * guess));
-#endif
-}
-
 /* x · P(x²) / Q(x²), a minimax fit of tanh on [-8, 8]; beyond, tanh is 1 to within 2e-7. */
 INLINE vf vtanh(vf x) {
     x = clamp(x, -8.0f, 8.0f);
@@ -83,7 +66,7 @@ INLINE vf vtanh(vf x) {
     q = q * z + 2.616443858e-02f;
     q = q * z + 4.677782357e-01f;
     q = q * z + 1.0f;
-    return over(x * p, q);
+    return x * p / q; /* a division does not keep the multipliers busy, Newton's steps would */
 }
 
 /* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, n added to the exponent. Held within the finite. */
