@@ -72,6 +72,11 @@ class VectorWorld:
         self._choices = choices(self.action)
         self._reader = observation_reader(env.single_observation_space, self.name, masks=self._choices > 0)
         self.observation = self._reader.space
+        self._plain = all(part.key is None and part.encode is None for part in self._reader.parts.values())
+        first = next(iter(self.observation.values()))
+        self._seen, self._kind = (self.num_envs, *first.shape), np.dtype(first.dtype)
+        self._every = np.ones(self.num_envs, np.bool_)
+        self._every.flags.writeable = False
         self._write_action = action_writer(env.single_action_space)
         self.inexact: str | None = None
         if not isinstance(env, HasState):
@@ -100,12 +105,12 @@ class VectorWorld:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
         obs, reward, terminated, truncated, info = self._answer(self._write_action(action))
         terminated = np.array(terminated, np.bool_)
-        truncated = np.array(truncated, np.bool_) & ~terminated
+        truncated = np.array(truncated, np.bool_) > terminated
         ended = terminated | truncated
         valid = ~self._waiting
         now, mask, given = self._look(obs, info)
         final, stats = None, {}
-        if ended.any():
+        if np.count_nonzero(ended):
             stats = success(info, ended)
             final = self._turn(now, mask, given, info, ended)
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -178,10 +183,13 @@ class VectorWorld:
     def _look(self, obs: Any, info: dict[str, Any]) -> tuple[Arrays, np.ndarray | None, np.ndarray]:
         """Observations, masks, and [N] bool where a mask was given."""
         n = self.num_envs
-        now = self._reader.empty(n)
-        self._reader.write(now, slice(None), obs)
+        if self._plain and np.shape(obs) == self._seen:
+            now = {"obs": np.array(obs, self._kind)}
+        else:
+            now = self._reader.empty(n)
+            self._reader.write(now, slice(None), obs)
         if not self._masked:
-            return now, None, np.ones(n, np.bool_)
+            return now, None, self._every
         found = (obs[MASK], np.ones(n, np.bool_)) if self._reader.masked else column(info, MASK, n)
         values, given = found if found is not None else ((), np.zeros(n, np.bool_))
         mask = np.ones((n, self._choices), np.bool_)
@@ -227,7 +235,7 @@ class VectorWorld:
         return final
 
     def _see(self, now: Arrays, mask: np.ndarray | None, given: np.ndarray) -> View:
-        if not given.all():
+        if mask is not None and not given.all():
             i = int(np.flatnonzero(~given)[0])
             raise EnvError(
                 f"stream {i} of {self.name} gave an {MASK} at its reset but gives none now; put one into every info "

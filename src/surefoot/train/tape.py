@@ -108,10 +108,9 @@ class Tape:
             before = clock()
             step = world.step(env_action[t])
             self.in_world += clock() - before
-            said = STRANGE if watchful else WRITTEN
-            if said == WRITTEN and (step.final_obs is not None or plain is None):
-                said = WRITTEN if finite(step) else STRANGE
-            if said == WRITTEN:
+            if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
+                said = STRANGE
+            else:
                 seen = step.view.obs[plain] if plain is not None else None
                 said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
             if said != WRITTEN:
@@ -152,9 +151,9 @@ class Tape:
             self.terminated[t], self.truncated[t] = step.terminated, step.truncated
             episodes.count(step)
         ended = step.terminated | step.truncated
-        if ended.any():
+        if np.count_nonzero(ended):
             episodes.finish(step, ended)
-        if step.truncated.any():
+        if np.count_nonzero(step.truncated):
             assert step.final_obs is not None, "an episode was cut short without its last observation"
             worth = self.actor.value(step.final_obs)
             self.next_value[t, step.truncated] = worth[step.truncated]
@@ -163,6 +162,14 @@ class Tape:
         if t + 1 < self.steps:
             self.start[t + 1] = begins
         return step
+
+
+def _ends_finite(step: Step) -> bool:
+    """True if the true successors of episodes that ended are finite; those that are shown anyway were looked at."""
+    if step.final_obs is None:
+        return True
+    shown = step.view.obs
+    return all(part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items())
 
 
 def _row_shape(action: ActionSpace) -> tuple[int, ...]:
