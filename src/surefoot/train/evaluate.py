@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from surefoot.data.seeds import seed_for
-from surefoot.envs.api import World
+from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.episodes import success_of
+from surefoot.train.tape import kernel_actor
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
@@ -49,30 +50,26 @@ def play(
     deterministic: bool = True,
     device: str | torch.device = "cpu",
     stop: Callable[[], bool] = lambda: False,
+    path: str = "auto",
 ) -> Played:
     """Play `episodes` whole episodes, or fewer if `stop` says so.
 
-    Each stream plays its share, fixed beforehand: to take whichever end first would favour the short ones.
+    Each stream plays its share, fixed beforehand: to take whichever end first would favour the short ones. Likeliest
+    actions come from the kernel where it knows the policy, unless `path` is "torch".
     """
     if episodes < 1:
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
-    device, streams = torch.device(device), world.num_envs
+    streams = world.num_envs
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
-    generator = torch.Generator(device).manual_seed(seed_for("play", seed))
-    view, context = world.reset(seed), policy.initial_context(streams)
-    start = np.ones(streams, dtype=bool)
+    choose = (_by_kernel(policy, seed) if deterministic and path != "torch" else None) or _by_torch(
+        policy, streams, seed, deterministic, torch.device(device)
+    )
+    view, start = world.reset(seed), np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
     played = Played([], [], [])
     while quota.any() and not stop():
-        seen = Seen(
-            obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
-            action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
-            start=torch.from_numpy(start),
-            context=context,
-        )
-        out = policy.act(seen, generator=generator, deterministic=deterministic)
-        step = world.step(policy.env_action(out.action.cpu().numpy()))
-        context, view = out.context, step.view
+        step = world.step(choose(view, start))
+        view = step.view
         returns += step.reward * step.valid
         lengths += step.valid
         ended = step.terminated | step.truncated
@@ -90,3 +87,34 @@ def play(
                 f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; give it a time limit"
             )
     return played
+
+
+_Choose = Callable[[View, np.ndarray], np.ndarray]
+"""From what is seen and where episodes begin to what the world takes."""
+
+
+def _by_kernel(policy: Policy, seed: int) -> _Choose | None:
+    actor = kernel_actor(policy, seed)
+    if actor is None:
+        return None
+    actor.net.refresh()
+    return lambda view, start: actor.mode(view)
+
+
+def _by_torch(policy: Policy, streams: int, seed: int, deterministic: bool, device: torch.device) -> _Choose:
+    generator = torch.Generator(device).manual_seed(seed_for("play", seed))
+    context = policy.initial_context(streams)
+
+    def choose(view: View, start: np.ndarray) -> np.ndarray:
+        nonlocal context
+        seen = Seen(
+            obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
+            action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
+            start=torch.from_numpy(start),
+            context=context,
+        )
+        out = policy.act(seen, generator=generator, deterministic=deterministic)
+        context = out.context
+        return policy.env_action(out.action.cpu().numpy())
+
+    return choose

@@ -141,7 +141,15 @@ class Run:
         seed = spec.seed + EVAL_SEED_OFFSET
         policy, device = self.training.policy, self.training.device
         try:
-            played = play(policy, self._eval_world, spec.eval_episodes, seed=seed, device=device, stop=stop)
+            played = play(
+                policy,
+                self._eval_world,
+                spec.eval_episodes,
+                seed=seed,
+                device=device,
+                stop=stop,
+                path=spec.ppo.path,
+            )
         except EnvError as why:
             # A policy that goes in circles is a finding about the policy, not a reason to stop learning.
             self.recorder.event("evaluation_failed", str(why))
@@ -176,12 +184,11 @@ class Run:
                 success=None if episode.success is None else bool(episode.success),
             )
         success = [None if e.success is None else bool(e.success) for e in fresh]
-        plain = report.as_dict()
         self.recorder.update(
             env_steps=steps,
             updates=report.update,
             m={**report.metrics(), **report.stats},
-            epochs=plain["epochs"],
+            epochs=[epoch.as_dict() for epoch in report.epochs],
             seconds=report.seconds,
             episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success),
             stopped_early=report.stopped_early,

@@ -31,10 +31,23 @@ class KernelActor:
         one = parts[0][1]
         self.plain = parts[0][0] if len(parts) == 1 and one.dtype == "float32" and len(one.shape) == 1 else None
         """The name of the only part if it is a row of float32, which the kernel stores by itself."""
+        self.shape = _row_shape(policy.action)
+        """Of one stream's action as the world takes it."""
 
     def features(self, obs: Arrays) -> np.ndarray:
         """[N, inputs] float32, not yet normalised: the kernel does that."""
         return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
+
+    def mode(self, view: View) -> np.ndarray:
+        """[N, …] what the world takes for the likeliest action of each stream."""
+        features = np.ascontiguousarray(self.features(view.obs), np.float32)
+        shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
+        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
+        log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
+        self.net.kernel.net_act(
+            self.net.net, self.rng, len(features), features, view.action_mask, 1, action, env_action, log_prob, value
+        )
+        return env_action
 
     def value(self, obs: Arrays) -> np.ndarray:
         """[N]: what the critic expects from here on."""
@@ -56,7 +69,7 @@ class Tape:
         net, streams = actor.net, world.num_envs
         self.actor, self.steps = actor, steps
         choices, shape = net.sizes, (steps, streams)
-        row = _row_shape(world.action)
+        row = actor.shape
         dtype = np.int64 if net.discrete else np.float32
         self.obs = {name: np.empty((*shape, *box.shape), box.dtype) for name, box in world.observation.items()}
         self.mask = np.empty((*shape, sum(choices)), np.bool_) if masked else None
