@@ -43,13 +43,26 @@ INLINE vf vsqrt(vf x) {
     return x;
 }
 
-/* Sum over the lanes, pairwise. */
+/* Sum over the lanes, pairwise: the upper half is added to the lower until one is left. */
 INLINE float total(vf x) {
+#if defined(__SSE3__) && VL <= 8 || defined(__AVX512F__) && VL == 16
+#if VL == 16
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+    __m128 sum = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#elif VL == 8
+    __m128 sum = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+#else
+    __m128 sum = (__m128)x;
+#endif
+    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+    return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+#else
     float a[VL];
     memcpy(a, &x, sizeof a);
     for (int half = VL / 2; half; half /= 2)
         for (int i = 0; i < half; i++) a[i] += a[i + half];
     return a[0];
+#endif
 }
 
 /* x · P(x²) / Q(x²), a minimax fit of tanh on [-8, 8]; beyond, tanh is 1 to within 2e-7. */
