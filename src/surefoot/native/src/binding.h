@@ -15,8 +15,12 @@ static inline void *sf_memory(PyObject *object, Py_ssize_t bytes, int writable, 
     Py_buffer view;
     if (PyObject_GetBuffer(object, &view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) return NULL;
     void *memory = view.buf;
-    const Py_ssize_t have = view.len;
+    const Py_ssize_t have = view.len, item = view.itemsize;
     PyBuffer_Release(&view);
+    if (item > 1 && (uintptr_t)memory % (size_t)(item < 8 ? item : 8)) {
+        PyErr_Format(PyExc_ValueError, "%s does not begin at a multiple of its item's size; pass a copy", what);
+        return NULL;
+    }
     if (bytes >= 0 && have != bytes) {
         PyErr_Format(PyExc_ValueError, "%s has %zd bytes; it must have %zd", what, have, bytes);
         return NULL;
