@@ -58,7 +58,9 @@ def build(compiler: str, directory: Path) -> Path:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     options = [f"-DCMAKE_C_COMPILER={compiler}", f"-DPython_EXECUTABLE={sys.executable}", "-DSUREFOOT_SANITIZE=ON"]
     made = directory / "build"
-    subprocess.run(["cmake", "-S", str(ROOT), "-B", str(made), *generator, *options], check=True, stdout=subprocess.PIPE)
+    subprocess.run(
+        ["cmake", "-S", str(ROOT), "-B", str(made), *generator, *options], check=True, stdout=subprocess.PIPE
+    )
     subprocess.run(["cmake", "--build", str(made), "--parallel", "2"], check=True, stdout=subprocess.PIPE)
     native = directory / "package" / "surefoot" / "native"
     native.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,26 +77,21 @@ class Net:
         self.policy_out = [rng.normal(size=(self.outputs, last[0])), rng.normal(size=self.outputs)]
         self.log_std = [] if self.head == "categorical" else [np.log(self.spread) + 0.1 * rng.normal(size=self.outputs)]
         parts = (self.actor, [] if self.shared else self.critic, self.value_out, self.policy_out, self.log_std)
-        self.tensors = [np.ascontiguousarray(x, np.float32) for part in parts for x in part]
-        self.tensors = [np.array(x) for x in self.tensors]
+        self.tensors = [x.astype(np.float32) for part in parts for x in part]
         begin = 0
         for part in parts:
             part[:] = self.tensors[begin : begin + len(part)]
             begin += len(part)
-        if self.shared:
-            self.critic = self.actor
         self.slots: list[list[np.ndarray]] = []
         self.point()
 
     def point(self) -> None:
-        rows = [(x.ctypes.data, *(s.ctypes.data for s in self.slots[i])) if self.slots else (x.ctypes.data, 0, 0, 0)
-                for i, x in enumerate(self.tensors)]  # fmt: skip
-        shift = scale = clip = 0.0
-        self.rows = [np.zeros(0, np.float32)] * 2
-        if self.normalizer is not None:
-            shift, scale, clip = self.normalizer
-            self.rows = [np.full(self.inputs, x, np.float32) for x in (shift, scale)]
-        where = (0, 0) if self.normalizer is None else tuple(x.ctypes.data for x in self.rows)
+        """Tell the kernel where everything is, and have it take the weights."""
+        memory = [[s.ctypes.data for s in slots] for slots in self.slots] or [[0, 0, 0]] * len(self.tensors)
+        rows = [(x.ctypes.data, *slots) for x, slots in zip(self.tensors, memory, strict=True)]
+        shift, scale, clip = self.normalizer or (0.0, 0.0, 0.0)
+        self.rows = [np.full(self.inputs, x, np.float32) for x in (shift, scale)]
+        where = (0, 0) if self.normalizer is None else (x.ctypes.data for x in self.rows)
         native.kernel.net_point(self.handle, np.array(rows, np.uint64), *where, clip)
         native.kernel.net_pack(self.handle)
 
@@ -135,9 +131,7 @@ class Net:
         action, env_action = np.full(shape, -9, dtype), np.full(shape, -9, dtype)
         log_prob, value = np.full(n, np.nan, np.float32), np.full(n, np.nan, np.float32)
         rng = generator() if rng is None else rng
-        native.kernel.net_act(
-            self.handle, rng, n, obs, mask, int(deterministic), action, env_action, log_prob, value
-        )
+        native.kernel.net_act(self.handle, rng, n, obs, mask, int(deterministic), action, env_action, log_prob, value)
         return action, env_action, log_prob, value
 
     def values(self, obs: np.ndarray) -> np.ndarray:
@@ -159,14 +153,17 @@ def isa(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def net_of() -> type[Net]:
+    """`net_of(**settings)` makes a network."""
     return Net
 
 
 @pytest.fixture
-def rng() -> np.ndarray:
-    return generator()
+def new_rng() -> Callable[[int], np.ndarray]:
+    """`new_rng(seed)` makes a generator's state."""
+    return generator
 
 
 @pytest.fixture
-def new_rng():
-    return generator
+def rng() -> np.ndarray:
+    """One of them."""
+    return generator()

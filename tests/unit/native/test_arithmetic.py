@@ -57,9 +57,7 @@ def test_gae_is_the_sum_over_what_follows(gamma, lam, steps, streams):
     valid = rng.random(shape) < 0.85
     next_value[terminated] = np.nan  # not to be read
     advantage, target = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
-    kernel.gae(
-        steps, streams, reward, value, next_value, terminated, truncated, valid, gamma, lam, advantage, target
-    )
+    kernel.gae(steps, streams, reward, value, next_value, terminated, truncated, valid, gamma, lam, advantage, target)
     expected = advantages(reward, value, next_value, terminated, truncated, valid, gamma, lam)
     np.testing.assert_allclose(advantage, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(target, expected + value, rtol=1e-5, atol=1e-5)

@@ -68,7 +68,7 @@ def test_the_slope_of_a_far_tanh_is_relatively_exact(isa):
 
 @pytest.mark.parametrize("name", ["tanh", "exp", "expm1", "log1p", "sigmoid", "log_tanh_slope", "sin_turn", "cos_turn"])
 def test_nan_stays_nan(isa, name):
-    assert np.isnan(of(isa, name, [np.nan, -np.nan, np.float32(np.inf) - np.float32(np.inf)])).all()
+    assert np.isnan(of(isa, name, [np.nan, -np.nan])).all()
 
 
 def test_ends_are_finite_and_on_the_right_side(isa):

@@ -70,7 +70,9 @@ def test_a_squashed_action_stays_between_its_bounds(isa, net_of, rng):
     assert env_action.max() <= 6.0
 
 
-@pytest.mark.parametrize("head", [{"sizes": (7, 2)}, {"head": "gaussian", "sizes": (3,)}, {"head": "squashed"}], ids=str)
+@pytest.mark.parametrize(
+    "head", [{"sizes": (7, 2)}, {"head": "gaussian", "sizes": (3,)}, {"head": "squashed"}], ids=str
+)
 def test_deterministic_is_the_mode_and_draws_nothing(isa, net_of, rng, head):
     net = net_of(isa=isa, **head)
     obs = np.random.default_rng(0).normal(size=(30, net.inputs)).astype(np.float32)
@@ -100,7 +102,9 @@ def test_the_same_bits_give_the_same_actions_and_others_give_others(isa, net_of,
 
 
 @pytest.mark.parametrize("n", [1, 3, 257, 300])
-@pytest.mark.parametrize("head", [{"sizes": (5, 3)}, {"head": "gaussian", "sizes": (3,)}, {"head": "squashed"}], ids=str)
+@pytest.mark.parametrize(
+    "head", [{"sizes": (5, 3)}, {"head": "gaussian", "sizes": (3,)}, {"head": "squashed"}], ids=str
+)
 def test_every_instruction_set_uses_as_many_random_bits_and_draws_alike(net_of, new_rng, head, n):
     after, drawn = [], []
     for isa in kernel.instruction_sets():

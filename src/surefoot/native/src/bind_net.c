@@ -598,6 +598,7 @@ static PyObject *tape_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (all > PY_SSIZE_T_MAX / each) return PyErr_NoMemory();
     const Py_ssize_t floats = all * (Py_ssize_t)sizeof(float);
     sf_tape tape = {.steps = (int)steps, .streams = (int)streams, .inputs = net->inputs, .outputs = net->outputs};
+    tape.head = net->head;
     tape.action_bytes = action_bytes(net);
     tape.obs = optional(args[3], floats * net->inputs, 1, "obs", &failed);
     tape.mask = failed ? NULL : optional(args[4], all * net->outputs, 1, "mask", &failed);
@@ -631,7 +632,9 @@ static PyObject *tape_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
 
 /* True if this rollout's memory is laid out for this network. */
 static int fits(const sf_net *net, const sf_tape *tape) {
-    if (tape->inputs == net->inputs && tape->outputs == net->outputs && tape->action_bytes == action_bytes(net)) return 1;
+    if (tape->inputs == net->inputs && tape->outputs == net->outputs && tape->head == net->head &&
+        tape->action_bytes == action_bytes(net))
+        return 1;
     PyErr_SetString(PyExc_ValueError, "the rollout was made for another network");
     return 0;
 }

@@ -70,7 +70,7 @@ typedef struct sf_net {
 /* One rollout's worth of memory, [T, N, …], written row by row while acting. */
 typedef struct {
     int steps, streams;
-    int inputs, outputs; /* of the network that it was made for */
+    int inputs, outputs, head; /* of the network that it was made for */
     int64_t action_bytes;
     float *obs;          /* [T][N][inputs] as seen */
     uint8_t *mask;       /* [T][N][outputs] or NULL */
