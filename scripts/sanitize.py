@@ -86,8 +86,9 @@ def main(arguments: list[str]) -> int:
         environment = os.environ | {
             "LD_PRELOAD": library,
             # Python itself leaks what it keeps to the end; its small objects need real allocations to have edges.
-            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:strict_string_checks=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1",
+            # Reports go to files: pytest has taken what would be printed, and does not live to show it.
+            "ASAN_OPTIONS": f"detect_leaks=0:strict_string_checks=1:log_path={directory}/report",
+            "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={directory}/report",
             "PYTHONMALLOC": "malloc",
             "PYTHONPATH": str(directory / "package"),
             "SUREFOOT_NATIVE": "1",
@@ -95,6 +96,8 @@ def main(arguments: list[str]) -> int:
         tests = arguments or ["tests/unit/native"]
         command = [sys.executable, "-c", RUN, str(module), "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        for report in sorted(directory.glob("report*")):
+            print("\n".join(report.read_text(errors="replace").splitlines()[:40]), file=sys.stderr)
     if code:
         print(f"sanitize: the tests on the sanitized kernel ended with {code}", file=sys.stderr)
     return 1 if code else 0
