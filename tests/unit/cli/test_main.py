@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from surefoot import native
 from surefoot.cli.main import VERBS, main
 
 
@@ -37,6 +39,24 @@ def test_the_version_is_said(capsys):
     code, out, _ = said(capsys, "--version")
     assert code == 0
     assert out.startswith("surefoot ")
+
+
+def test_the_version_says_which_instruction_set_the_kernel_uses(capsys, monkeypatch):
+    monkeypatch.setattr(native, "kernel", SimpleNamespace(instruction_sets=lambda: ["avx512", "avx2", "base"]))
+    monkeypatch.delenv("SUREFOOT_KERNEL", raising=False)
+    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (avx512)\n")
+    monkeypatch.setenv("SUREFOOT_KERNEL", "base")
+    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (base)\n")
+    monkeypatch.setenv("SUREFOOT_KERNEL", "sse9")
+    assert (
+        "torch path: SUREFOOT_KERNEL is 'sse9' but this machine has avx512, avx2, base" in said(capsys, "--version")[1]
+    )
+
+
+def test_the_version_says_why_there_is_no_kernel(capsys, monkeypatch):
+    monkeypatch.setattr(native, "kernel", None)
+    monkeypatch.setattr(native, "why_not", "the kernel was eaten")
+    assert said(capsys, "--version")[1].endswith("torch path: the kernel was eaten\n")
 
 
 @pytest.mark.parametrize(
