@@ -23,6 +23,7 @@ def test_it_can_be_turned_off():
 
 
 def test_a_package_without_the_compiled_module_says_how_to_get_it(monkeypatch):
+    monkeypatch.setenv("SUREFOOT_NATIVE", "1")
     monkeypatch.setitem(sys.modules, "surefoot.native._kernel", None)  # what the import system does for a missing one
     again = importlib.util.module_from_spec(native.__spec__)
     native.__spec__.loader.exec_module(again)
