@@ -17,7 +17,8 @@ static inline void *sf_memory(PyObject *object, Py_ssize_t bytes, int writable, 
     void *memory = view.buf;
     const Py_ssize_t have = view.len, item = view.itemsize;
     PyBuffer_Release(&view);
-    if (item > 1 && (uintptr_t)memory % (size_t)(item < 8 ? item : 8)) {
+    const uintptr_t below = item >= 8 ? 7 : item == 4 ? 3 : item == 2 ? 1 : 0;
+    if ((uintptr_t)memory & below) {
         PyErr_Format(PyExc_ValueError, "%s does not begin at a multiple of its item's size; pass a copy", what);
         return NULL;
     }
