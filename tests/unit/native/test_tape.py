@@ -115,16 +115,22 @@ def test_the_last_row_begins_nothing(net_of):
         {"reward": [1e39, 0, 0]},
         {"obs": np.array([[0.0, np.inf]], np.float32)},
         {"obs": np.array([[np.nan, 0.0]], np.float32)},
-        {"valid": np.array([True, True, False])},
     ],
     ids=str,
 )
-def test_what_is_not_finite_or_does_not_count_is_told_and_not_written(net_of, strange):
+def test_what_is_not_finite_is_told_and_not_written(net_of, strange):
     roll = Rollout(net_of())
     assert roll.note(0, **strange) == STRANGE
     assert (roll.reward == -9).all()
     assert not roll.valid.any()
     assert roll.returns.tolist() == [0, 0, 0]
+
+
+def test_a_row_that_does_not_count_is_told_and_adds_nothing(net_of):
+    roll = Rollout(net_of())
+    assert roll.note(0, valid=np.array([True, True, False])) != WRITTEN
+    assert not roll.valid[0, 2]
+    assert (roll.returns[2], roll.lengths[2]) == (0, 0)
 
 
 @pytest.mark.parametrize("streams", [1, 3, 300])
