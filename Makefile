@@ -5,9 +5,12 @@ BIN := $(VENV)/bin
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test check coverage golden distance docs peers bench bench-learning bench-speed bench-shapes bench-paths bench-kills clean
+.PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
+	bench-shapes bench-paths bench-kills clean
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
+
+$(VENV)/.ready: pyproject.toml constraints.txt $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_TORCH) torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
@@ -39,6 +42,19 @@ distance: setup  ## lines to read from the world to the weights
 
 docs: setup  ## the site, in site/
 	$(BIN)/mkdocs build --strict --quiet
+
+native:  ## after a change in C: build what changed and replace the module of the editable install
+	cmake -S . -B build/native -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null
+	cmake --build build/native --parallel
+	cmake --install build/native --prefix $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
+	touch $(VENV)/.ready
+
+sanitize: setup  ## the kernel's tests with AddressSanitizer and UndefinedBehaviorSanitizer
+	$(BIN)/python scripts/sanitize.py
+
+wheels: setup  ## sdist and wheel in dist/, looked into and tried; also a build without a compiler
+	$(BIN)/python scripts/wheels.py
+	$(BIN)/python scripts/wheels.py --without-compiler
 
 bench: bench-speed bench-kills  ## the quick benchmarks
 

@@ -15,6 +15,7 @@ PARTS: list[tuple[str, list[str]]] = [
     ("types", [str(BIN / "pyright"), "-p", "pyproject.toml"]),
     ("contracts", [str(BIN / "lint-imports")]),
     ("unit", [*PYTEST, "tests/unit"]),
+    ("sanitize", [sys.executable, "scripts/sanitize.py"]),
     ("property", [*PYTEST, "tests/property"]),
     ("golden", [*PYTEST, "tests/golden"]),
     ("e2e", [*PYTEST, "tests/e2e", "--durations=10"]),

@@ -64,10 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         print(HELP.format(verbs="\n".join(f"  {name:<9} {verb.help}" for name, verb in VERBS.items())))
         return OK if argv else USAGE
     if argv[0] in ("-V", "--version"):
-        from importlib.metadata import version
-
-        print(f"surefoot {version('surefoot')}")
-        return OK
+        return _version()
     if argv[0] not in VERBS:
         return _unknown(argv[0])
     try:
@@ -82,6 +79,18 @@ def main(argv: list[str] | None = None) -> int:
         # `surefoot runs | head`: whoever read us has seen enough.
         sys.stderr.close()
         return OK
+
+
+def _version() -> int:
+    from importlib.metadata import version
+
+    from surefoot import native
+
+    print(f"surefoot {version('surefoot')}")
+    unusable = native.unusable()
+    there = f"native path: the kernel is there ({native.instruction_set()})"
+    print(there if unusable is None else f"torch path: {unusable}")
+    return OK
 
 
 def _run(name: str, argv: list[str]) -> int:

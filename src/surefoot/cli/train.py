@@ -248,8 +248,6 @@ def header_of(run: Run) -> Header:
     """What the screen says before the first update."""
     import math
 
-    import torch
-
     from surefoot.cli.history import Header
     from surefoot.data.spaces import Discrete, MultiDiscrete
     from surefoot.envs.make import backend_of
@@ -263,14 +261,12 @@ def header_of(run: Run) -> Header:
     elif isinstance(world.action, MultiDiscrete):
         entropy = sum(math.log(n) for n in world.action.nvec)
     shared = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
-    threads = torch.get_num_threads()
-    why = ": small networks lose time to a second one" if threads == 1 else ""
     return Header(
         env=spec.env,
         run_dir=str(run.directory.path),
         settings=brief(spec),
         seed=spec.seed,
-        path_note=f"torch on {run.training.device.type}, {threads} thread{'s' if threads > 1 else ''}{why}",
+        path_note=path_note(run.training),
         world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{shared}",
         preset=spec.preset,
         target=TARGETS.get(spec.env),
@@ -278,6 +274,17 @@ def header_of(run: Run) -> Header:
         max_grad_norm=spec.ppo.max_grad_norm,
         max_entropy=entropy,
     )
+
+
+def path_note(training: Training) -> str:
+    """Which implementation learns, and why it is that one."""
+    import torch
+
+    learner = training.learner
+    if learner.path == "native":
+        return f"native path: {learner.path_reason}"
+    threads = torch.get_num_threads()
+    return f"torch path on {training.device.type}, {threads} thread{'s' if threads > 1 else ''}: {learner.path_reason}"
 
 
 TARGETS = {

@@ -87,6 +87,11 @@ class Learner:
         self.rollbacks_in_a_row = 0
 
     @property
+    def path(self) -> str:
+        """`native` if the kernel learns, `torch` if torch does."""
+        return "torch" if self.native is None else "native"
+
+    @property
     def policy_version(self) -> int:
         """Counts the policies there have been; a rollout says which one acted."""
         return self.updates
@@ -317,7 +322,7 @@ class Learner:
             "update": self.updates,
             "policy_version": self.policy_version,
             "samples": samples,
-            "path": "torch" if self.native is None else "native",
+            "path": self.path,
             "path_reason": self.path_reason,
             "lr": knobs.lr,
             "clip": knobs.clip,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from surefoot import native
 from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig, split_sizes
@@ -36,8 +37,7 @@ def choose_path(policy: Policy, optimizer: Optimizer, config: PPOConfig) -> tupl
         return None, reason
     assert isinstance(policy, ActorCritic)
     update = NativeUpdate(policy, optimizer, config)
-    instruction_set = update.net.kernel.instruction_sets()[0]
-    return update, f"the kernel knows this policy ({instruction_set})"
+    return update, f"the kernel knows this policy ({native.instruction_set()})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,9 @@ _DEEPEST, _MOST_CHOICES = 8, 64
 
 def why_not(policy: Policy) -> str | None:
     """None if the kernel can stand in for this policy, else a sentence that says why not."""
-    if native.kernel is None:
-        return native.why_not
+    unusable = native.unusable()
+    if unusable is not None:
+        return unusable
     if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
         return "the policy has a network of your own inside"
     config, head = policy.config, policy.head

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from surefoot import native
 from surefoot.cli.main import VERBS, main
 
 
@@ -39,6 +41,24 @@ def test_the_version_is_said(capsys):
     assert out.startswith("surefoot ")
 
 
+def test_the_version_says_which_instruction_set_the_kernel_uses(capsys, monkeypatch):
+    monkeypatch.setattr(native, "kernel", SimpleNamespace(instruction_sets=lambda: ["avx512", "avx2", "base"]))
+    monkeypatch.delenv("SUREFOOT_KERNEL", raising=False)
+    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (avx512)\n")
+    monkeypatch.setenv("SUREFOOT_KERNEL", "base")
+    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (base)\n")
+    monkeypatch.setenv("SUREFOOT_KERNEL", "sse9")
+    assert (
+        "torch path: SUREFOOT_KERNEL is 'sse9' but this machine has avx512, avx2, base" in said(capsys, "--version")[1]
+    )
+
+
+def test_the_version_says_why_there_is_no_kernel(capsys, monkeypatch):
+    monkeypatch.setattr(native, "kernel", None)
+    monkeypatch.setattr(native, "why_not", "the kernel was eaten")
+    assert said(capsys, "--version")[1].endswith("torch path: the kernel was eaten\n")
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
@@ -53,7 +73,7 @@ def test_the_version_is_said(capsys):
         (["train", "CartPole-v1", "--set", "foo=1"], 2, "surefoot knobs"),
         (["train", "no_such_module:make"], 2, "cannot import"),
         (["train", "json:nope"], 2, "'json' has no 'nope'"),
-        (["train", "./nothing.so"], 2, "there is no library './nothing.so'"),
+        (["train", "./nothing.so"], 2, "there is no library './nothing.so'" if native.kernel else "run by the kernel"),
         (["train", "nothing.so"], 2, "needs its path: ./nothing.so"),
         (["eval", "nothing"], 2, "no run called 'nothing'"),
         (["resume", "nothing"], 2, "no run called"),

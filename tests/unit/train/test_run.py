@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from surefoot import native
+from surefoot.cli.train import path_note
 from surefoot.data.spaces import Discrete
 from surefoot.envs import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound
@@ -50,6 +52,25 @@ def test_a_run_trains_evaluates_and_saves_where_its_spec_says(directory):
     assert load_checkpoint(directory.checkpoints).step == 4
     assert best(directory.checkpoints) in (2, 4)
     assert run.saved_at == 4
+
+
+@pytest.mark.parametrize("path", ["auto", "torch"])
+def test_its_header_says_which_path_learns_and_why(directory, path):
+    run, _ = trained(directory, a_spec(settings={"path": path}))
+    header = read_all(directory.path).records[0]
+    assert (header.path, header.path_reason) == (run.training.learner.path, run.training.learner.path_reason)
+    if path == "torch":
+        assert (header.path, header.path_reason) == ("torch", "path is set to torch")
+
+
+def test_without_the_kernel_torch_learns_and_the_reason_is_in_the_record_and_on_the_screen(directory, monkeypatch):
+    monkeypatch.setattr(native, "kernel", None)
+    monkeypatch.setattr(native, "why_not", "the kernel was not built")
+    run, moments = trained(directory)
+    header = read_all(directory.path).records[0]
+    assert (header.path, header.path_reason) == ("torch", "the kernel was not built")
+    assert moments[0].report.path_reason == "the kernel was not built"
+    assert path_note(run.training) == "torch path on cpu, 1 thread: the kernel was not built"
 
 
 def test_its_record_begins_with_a_header_and_ends_with_an_end(directory):

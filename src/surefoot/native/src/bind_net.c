@@ -6,12 +6,11 @@
 
 #define NET "surefoot.net"
 #define TAPE "surefoot.tape"
-#ifndef ROWS
 #define ROWS 256
-#endif
-/* rows that go through the network together: their activations stay in the second cache */
+/* Rows that go through the network together: their activations stay in the second cache */
 #define WIDEST_PANEL 32
 #define DEEPEST_PANEL 384
+#define MOST (1 << 30) /* rows, steps, streams: few enough that no size in bytes overflows */
 
 /* ---- which instruction set ---- */
 
@@ -63,14 +62,31 @@ static void *optional(PyObject *object, Py_ssize_t bytes, int writable, const ch
     return memory;
 }
 
+/* A whole number from `least` to `most`; anything else is an exception, and *failed. */
+static int64_t whole(PyObject *object, int64_t least, int64_t most, const char *what, int *failed) {
+    const long long n = PyLong_AsLongLong(object);
+    if (n == -1 && PyErr_Occurred()) *failed = 1;
+    else if (n < least || n > most) {
+        PyErr_Format(PyExc_ValueError, "%s is %lld; it must be from %lld to %lld", what, n, (long long)least, (long long)most);
+        *failed = 1;
+    }
+    return *failed ? least : n;
+}
+
 static sf_net *net_of(PyObject *capsule) { return PyCapsule_GetPointer(capsule, NET); }
 static sf_tape *tape_of(PyObject *capsule) { return PyCapsule_GetPointer(capsule, TAPE); }
 
 /* ---- a network ---- */
 
+#if defined(SUREFOOT_SANITIZE)
+#define SLACK 0 /* nothing that would hide a step too far */
+#else
+#define SLACK 64
+#endif
+
 static void *room(sf_net *net, int64_t floats) {
     if (net->memories == (int)(sizeof net->memory / sizeof *net->memory)) return NULL;
-    const size_t bytes = ((size_t)floats * sizeof(float) + 63) / 64 * 64 + 64;
+    const size_t bytes = ((size_t)floats * sizeof(float) + 63) / 64 * 64 + SLACK;
     void *memory = aligned_alloc(64, bytes);
     if (!memory) return NULL;
     memset(memory, 0, bytes);
@@ -173,8 +189,11 @@ static int build(sf_net *net, const int *actor, const int *critic) {
 
 /* A tuple of whole numbers, each from 1 to `most`; how many there were, or -1. */
 static int whole_numbers(PyObject *tuple, int *into, int longest, int most, const char *what) {
-    const Py_ssize_t count = PyTuple_Size(tuple);
-    if (count < 0) return -1;
+    const Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : -1;
+    if (count < 0) {
+        PyErr_Format(PyExc_TypeError, "%s must be a tuple of whole numbers", what);
+        return -1;
+    }
     if (count > longest) {
         PyErr_Format(PyExc_ValueError, "%s has %zd entries; the kernel takes up to %d", what, count, longest);
         return -1;
@@ -203,17 +222,13 @@ static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count
     net->ops = ops;
     net->panel = ops->panel;
     net->rows = ROWS;
-    net->inputs = (int)PyLong_AsLong(args[1]);
-    net->shared = (int)PyLong_AsLong(args[4]);
-    net->activation = (int)PyLong_AsLong(args[5]);
-    net->head = (int)PyLong_AsLong(args[6]);
-    net->first_option = PyLong_AsLongLong(args[8]);
-    if (PyErr_Occurred()) goto failed;
-    if (net->inputs < 1 || net->inputs > 1 << 20 || net->activation < 0 || net->activation > SF_LEAKY_RELU ||
-        net->head < 0 || net->head > SF_SQUASHED) {
-        PyErr_SetString(PyExc_ValueError, "inputs, activation or head is out of range");
-        goto failed;
-    }
+    int wrong = 0;
+    net->inputs = (int)whole(args[1], 1, 1 << 20, "inputs", &wrong);
+    if (!wrong) net->shared = (int)whole(args[4], 0, 1, "shared", &wrong);
+    if (!wrong) net->activation = (int)whole(args[5], 0, SF_LEAKY_RELU, "activation", &wrong);
+    if (!wrong) net->head = (int)whole(args[6], 0, SF_SQUASHED, "head", &wrong);
+    if (!wrong) net->first_option = whole(args[8], INT64_MIN / 2, INT64_MAX / 2, "first_option", &wrong);
+    if (wrong) goto failed;
     net->ld_inputs = row_length(net->inputs);
     net->actor_depth = whole_numbers(args[2], actor, SF_MAX_DEPTH, 1 << 16, "actor_widths");
     if (net->actor_depth < 0) goto failed;
@@ -272,11 +287,20 @@ static PyObject *net_point(PyObject *self, PyObject *const *args, Py_ssize_t cou
     const uint64_t shift = PyLong_AsUnsignedLongLong(args[2]), scale = PyLong_AsUnsignedLongLong(args[3]);
     const double clip = PyFloat_AsDouble(args[4]);
     if (PyErr_Occurred()) return NULL;
-    for (int t = 0; t < net->tensors; t++) {
+    if (!shift != !scale) {
+        PyErr_SetString(PyExc_ValueError, "a normaliser has both shift and scale, or neither");
+        return NULL;
+    }
+    for (int t = 0; t < net->tensors; t++)
         if (!address[4 * t]) {
             PyErr_Format(PyExc_ValueError, "tensor %d has no address", t);
             return NULL;
         }
+    for (int t = 0; t < net->tensors; t++) {
+        /* What was kept lies one after the other: with other slots than then it would go back to the wrong places. */
+        if (!net->tensor[t].first != !address[4 * t + 1] || !net->tensor[t].second != !address[4 * t + 2] ||
+            !net->tensor[t].step != !address[4 * t + 3])
+            net->has_kept = 0;
         net->tensor[t].value = (float *)(uintptr_t)address[4 * t];
         net->tensor[t].first = (float *)(uintptr_t)address[4 * t + 1];
         net->tensor[t].second = (float *)(uintptr_t)address[4 * t + 2];
@@ -315,18 +339,19 @@ static PyObject *net_act(PyObject *self, PyObject *const *args, Py_ssize_t count
     if (!net || !is_pointed(net)) return NULL;
     sf_rng *rng = sf_memory(args[1], sizeof *rng, 1, "rng");
     if (!rng) return NULL;
-    const long n = PyLong_AsLong(args[2]), deterministic = PyLong_AsLong(args[5]);
-    if (PyErr_Occurred()) return NULL;
     int failed = 0;
+    const Py_ssize_t n = whole(args[2], 0, MOST, "n", &failed);
+    const int deterministic = failed ? 0 : (int)whole(args[5], 0, 1, "deterministic", &failed);
+    if (failed) return NULL;
     const Py_ssize_t each = n * (Py_ssize_t)sizeof(float);
     const float *obs = sf_memory(args[3], each * net->inputs, 0, "obs");
-    const uint8_t *mask = obs ? optional(args[4], (Py_ssize_t)n * net->outputs, 0, "mask", &failed) : NULL;
+    const uint8_t *mask = obs ? optional(args[4], n * net->outputs, 0, "mask", &failed) : NULL;
     void *action = obs && !failed ? sf_memory(args[6], n * action_bytes(net), 1, "action") : NULL;
     void *env_action = action ? sf_memory(args[7], n * action_bytes(net), 1, "env_action") : NULL;
     float *log_prob = env_action ? sf_memory(args[8], each, 1, "log_prob") : NULL;
     float *value = log_prob ? sf_memory(args[9], each, 1, "value") : NULL;
     if (!value) return NULL;
-    net->ops->act(net, rng, (int)n, obs, mask, (int)deterministic, action, env_action, log_prob, value);
+    net->ops->act(net, rng, (int)n, obs, mask, deterministic, action, env_action, log_prob, value);
     Py_RETURN_NONE;
 }
 
@@ -336,8 +361,9 @@ static PyObject *net_values(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (!count_is(count, 4, "net_values")) return NULL;
     sf_net *net = net_of(args[0]);
     if (!net || !is_pointed(net)) return NULL;
-    const long n = PyLong_AsLong(args[1]);
-    if (PyErr_Occurred()) return NULL;
+    int failed = 0;
+    const Py_ssize_t n = whole(args[1], 0, MOST, "n", &failed);
+    if (failed) return NULL;
     const float *obs = sf_memory(args[2], n * net->inputs * (Py_ssize_t)sizeof(float), 0, "obs");
     float *value = obs ? sf_memory(args[3], n * (Py_ssize_t)sizeof(float), 1, "value") : NULL;
     if (!value) return NULL;
@@ -385,8 +411,8 @@ static PyObject *net_restore(PyObject *self, PyObject *capsule) {
 }
 
 static int reals(PyObject *tuple, double *into, Py_ssize_t count, const char *what) {
-    if (PyTuple_Size(tuple) != count) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s must have %zd numbers", what, count);
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
+        PyErr_Format(PyExc_ValueError, "%s must be a tuple of %zd numbers", what, count);
         return 0;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -410,9 +436,10 @@ static int choices_fit(const sf_net *net, const sf_update *u) {
 }
 
 static int order_fits(const sf_update *u) {
-    int64_t sum = 0;
-    for (int b = 0; b < u->minibatches; b++) sum += u->size[b] < 1 ? -u->samples - 1 : u->size[b];
-    int fits = sum == u->samples;
+    int64_t left = u->samples;
+    int fits = 1;
+    for (int b = 0; fits && b < u->minibatches; left -= u->size[b++]) fits = u->size[b] >= 1 && u->size[b] <= left;
+    fits = fits && left == 0;
     for (int64_t i = 0; fits && i < u->samples * u->epochs; i++) fits = u->order[i] >= 0 && u->order[i] < u->samples;
     if (!fits) PyErr_SetString(PyExc_ValueError, "order or minibatch sizes point outside the batch");
     return fits;
@@ -427,23 +454,20 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (!count_is(count, 19, "net_learn")) return NULL;
     sf_net *net = net_of(args[0]);
     if (!net || !is_pointed(net)) return NULL;
-    sf_update u = {.samples = PyLong_AsLongLong(args[1]), .epochs = (int)PyLong_AsLong(args[12])};
-    u.standardize = (int)PyLong_AsLong(args[14]);
-    u.optimizer = (int)PyLong_AsLong(args[15]);
-    u.bad_in_a_row = (int)PyLong_AsLong(args[16]);
+    int failed = 0;
+    sf_update u = {.samples = whole(args[1], 1, MOST, "samples", &failed)};
+    if (!failed) u.epochs = (int)whole(args[12], 1, 1 << 20, "epochs", &failed);
+    if (!failed) u.standardize = (int)whole(args[14], 0, 1, "standardize", &failed);
+    if (!failed) u.optimizer = (int)whole(args[15], 0, SF_RMSPROP, "optimizer", &failed);
+    if (!failed) u.bad_in_a_row = (int)whole(args[16], 0, MOST, "bad_in_a_row", &failed);
     double number[11];
-    if (PyErr_Occurred() || !reals(args[13], number, 11, "the knobs")) return NULL;
-    if (u.samples < 1 || u.epochs < 1 || u.optimizer < 0 || u.optimizer > SF_RMSPROP) {
-        PyErr_SetString(PyExc_ValueError, "samples, epochs or optimizer is out of range");
-        return NULL;
-    }
+    if (failed || !reals(args[13], number, 11, "the knobs")) return NULL;
     for (int t = 0; t < net->tensors; t++)
         if (!net->tensor[t].first || (u.optimizer != SF_SGD && (!net->tensor[t].second || !net->tensor[t].step))) {
             PyErr_SetString(PyExc_ValueError, "the optimiser's memory has no address");
             return NULL;
         }
     const Py_ssize_t each = u.samples * (Py_ssize_t)sizeof(float);
-    int failed = 0;
     u.features = sf_memory(args[2], each * net->inputs, 0, "features");
     u.action = u.features ? sf_memory(args[3], u.samples * action_bytes(net), 0, "action") : NULL;
     u.log_prob = u.action ? sf_memory(args[4], each, 0, "log_prob") : NULL;
@@ -458,9 +482,11 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (!u.order) return NULL;
     Py_buffer sizes;
     if (PyObject_GetBuffer(args[11], &sizes, PyBUF_SIMPLE) < 0) return NULL;
-    u.size = sizes.buf;
-    u.minibatches = (int)(sizes.len / (Py_ssize_t)sizeof(int64_t));
+    const Py_ssize_t minibatches = sizes.len / (Py_ssize_t)sizeof(int64_t);
     PyBuffer_Release(&sizes);
+    u.minibatches = (int)(minibatches < u.samples ? minibatches : u.samples); /* with more, one is empty */
+    u.size = sf_memory(args[11], u.minibatches * (Py_ssize_t)sizeof(int64_t), 0, "sizes");
+    if (!u.size) return NULL;
     const Py_ssize_t steps = (Py_ssize_t)u.epochs * u.minibatches;
     u.table = sf_memory(args[17], steps * SF_TABLE * (Py_ssize_t)sizeof(double), 1, "table");
     u.epoch_of = u.table ? sf_memory(args[18], steps * (Py_ssize_t)sizeof(int), 1, "epoch_of") : NULL;
@@ -487,7 +513,10 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
 static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 12, "gae")) return NULL;
-    const Py_ssize_t steps = PyLong_AsSsize_t(args[0]), streams = PyLong_AsSsize_t(args[1]);
+    int failed = 0;
+    const Py_ssize_t steps = whole(args[0], 0, MOST, "T", &failed);
+    const Py_ssize_t streams = failed ? 0 : whole(args[1], 0, MOST / 8, "N", &failed);
+    if (failed) return NULL;
     const float gamma = (float)PyFloat_AsDouble(args[8]);
     const float carry = (float)(PyFloat_AsDouble(args[8]) * PyFloat_AsDouble(args[9]));
     if (PyErr_Occurred()) return NULL;
@@ -518,8 +547,9 @@ static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count) {
 static PyObject *describe(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 4, "describe")) return NULL;
-    const Py_ssize_t n = PyLong_AsSsize_t(args[0]);
-    if (PyErr_Occurred()) return NULL;
+    int failed = 0;
+    const Py_ssize_t n = whole(args[0], 1, MOST, "n", &failed);
+    if (failed) return NULL;
     const Py_ssize_t bytes = n * (Py_ssize_t)sizeof(float);
     const float *reward = sf_memory(args[1], bytes, 0, "reward");
     const float *value = reward ? sf_memory(args[2], bytes, 0, "value") : NULL;
@@ -561,15 +591,16 @@ static PyObject *tape_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!count_is(count, 15, "tape_new")) return NULL;
     sf_net *net = net_of(args[0]);
     if (!net) return NULL;
-    const Py_ssize_t steps = PyLong_AsSsize_t(args[1]), streams = PyLong_AsSsize_t(args[2]), all = steps * streams;
-    if (PyErr_Occurred()) return NULL;
-    if (steps < 1 || streams < 1) {
-        PyErr_SetString(PyExc_ValueError, "a rollout needs at least one step of one stream");
-        return NULL;
-    }
-    const Py_ssize_t floats = all * (Py_ssize_t)sizeof(float);
-    sf_tape tape = {.steps = (int)steps, .streams = (int)streams};
     int failed = 0;
+    const Py_ssize_t steps = whole(args[1], 1, MOST, "steps", &failed);
+    const Py_ssize_t streams = failed ? 0 : whole(args[2], 1, 1 << 24, "streams", &failed);
+    if (failed) return NULL;
+    const Py_ssize_t each = (net->inputs + net->outputs) * (Py_ssize_t)sizeof(double), all = steps * streams;
+    if (all > PY_SSIZE_T_MAX / each) return PyErr_NoMemory();
+    const Py_ssize_t floats = all * (Py_ssize_t)sizeof(float);
+    sf_tape tape = {.steps = (int)steps, .streams = (int)streams, .inputs = net->inputs, .outputs = net->outputs};
+    tape.head = net->head;
+    tape.action_bytes = action_bytes(net);
     tape.obs = optional(args[3], floats * net->inputs, 1, "obs", &failed);
     tape.mask = failed ? NULL : optional(args[4], all * net->outputs, 1, "mask", &failed);
     if (failed) return NULL;
@@ -600,6 +631,15 @@ static PyObject *tape_new(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return capsule;
 }
 
+/* True if this rollout's memory is laid out for this network. */
+static int fits(const sf_net *net, const sf_tape *tape) {
+    if (tape->inputs == net->inputs && tape->outputs == net->outputs && tape->head == net->head &&
+        tape->action_bytes == action_bytes(net))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the rollout was made for another network");
+    return 0;
+}
+
 static void write_act(sf_net *net, sf_rng *rng, sf_tape *tape, int64_t t, const float *obs, const uint8_t *mask) {
     const int64_t n = tape->streams, at = t * n;
     if (tape->obs) memcpy(tape->obs + at * net->inputs, obs, n * net->inputs * sizeof(float));
@@ -614,7 +654,7 @@ static PyObject *tape_act(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!count_is(count, 6, "tape_act")) return NULL;
     sf_net *net = net_of(args[0]);
     sf_tape *tape = net ? tape_of(args[2]) : NULL;
-    if (!tape || !is_pointed(net)) return NULL;
+    if (!tape || !is_pointed(net) || !fits(net, tape)) return NULL;
     sf_rng *rng = sf_memory(args[1], sizeof *rng, 1, "rng");
     if (!rng) return NULL;
     const Py_ssize_t t = PyLong_AsSsize_t(args[3]);
@@ -712,7 +752,7 @@ static PyObject *tape_finish(PyObject *self, PyObject *const *args, Py_ssize_t c
     if (!count_is(count, 3, "tape_finish")) return NULL;
     sf_net *net = net_of(args[0]);
     sf_tape *tape = net ? tape_of(args[1]) : NULL;
-    if (!tape || !is_pointed(net)) return NULL;
+    if (!tape || !is_pointed(net) || !fits(net, tape)) return NULL;
     const float *obs = sf_memory(args[2], (Py_ssize_t)tape->streams * net->inputs * (Py_ssize_t)sizeof(float), 0, "obs");
     if (!obs) return NULL;
     fill_next_values(net, tape, obs);
@@ -725,6 +765,11 @@ static double clock_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static int acts_in(const sf_net *net, const surefoot_env *env) {
+    if (net->head != SF_CATEGORICAL) return !env->choices && env->action_size == net->outputs;
+    return net->choices == 1 && net->sizes[0] == env->choices && net->first_option == 0;
+}
+
 /* tape_collect(net, rng, tape, streams, obs, start, returns, lengths, ended) → (how many episodes ended, or -1 - t if step t
  * held a number that is not finite; seconds spent in the world). A whole rollout of a native world: `obs` and `start` are what the streams see before
  * and after; `ended` [T·N][4] float64 gets (stream, return, length, truncated) of each episode. */
@@ -733,11 +778,11 @@ static PyObject *tape_collect(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (!count_is(count, 9, "tape_collect")) return NULL;
     sf_net *net = net_of(args[0]);
     sf_tape *tape = net ? tape_of(args[2]) : NULL;
-    if (!tape || !is_pointed(net)) return NULL;
+    if (!tape || !is_pointed(net) || !fits(net, tape)) return NULL;
     sf_streams *streams = PyCapsule_GetPointer(args[3], SF_STREAMS_CAPSULE);
     if (!streams) return NULL;
     const Py_ssize_t n = tape->streams, seen = n * (Py_ssize_t)sizeof(float) * net->inputs;
-    if (streams->n != n || streams->env->obs_size != net->inputs || tape->mask || !tape->obs) {
+    if (streams->n != n || streams->env->obs_size != net->inputs || !acts_in(net, streams->env) || tape->mask || !tape->obs) {
         PyErr_SetString(PyExc_ValueError, "the world, the network and the rollout do not fit each other");
         return NULL;
     }
@@ -797,12 +842,14 @@ static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!count_is(count, 5, "function")) return NULL;
     const sf_ops *ops = ops_of(args[0]);
     if (!ops) return NULL;
-    const long which = PyLong_AsLong(args[1]), n = PyLong_AsLong(args[2]);
-    if (PyErr_Occurred()) return NULL;
+    int failed = 0;
+    const int which = (int)whole(args[1], 0, 8, "which", &failed);
+    const Py_ssize_t n = failed ? 0 : whole(args[2], 0, MOST, "n", &failed);
+    if (failed) return NULL;
     const float *x = sf_memory(args[3], n * (Py_ssize_t)sizeof(float), 0, "x");
     float *y = x ? sf_memory(args[4], n * (Py_ssize_t)sizeof(float), 1, "y") : NULL;
     if (!y) return NULL;
-    ops->function((int)which, (int)n, x, y);
+    ops->function(which, (int)n, x, y);
     Py_RETURN_NONE;
 }
 
@@ -812,8 +859,11 @@ static PyObject *multiply(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!count_is(count, 7, "multiply")) return NULL;
     const sf_ops *ops = ops_of(args[0]);
     if (!ops) return NULL;
-    const Py_ssize_t m = PyLong_AsSsize_t(args[1]), n = PyLong_AsSsize_t(args[2]), k = PyLong_AsSsize_t(args[3]);
-    if (PyErr_Occurred()) return NULL;
+    int failed = 0;
+    Py_ssize_t size[3];
+    for (int i = 0; i < 3 && !failed; i++) size[i] = whole(args[1 + i], 1, 1 << 24, "m, n or k", &failed);
+    if (failed) return NULL;
+    const Py_ssize_t m = size[0], n = size[1], k = size[2];
     const Py_ssize_t each = sizeof(float);
     const float *a = sf_memory(args[4], m * k * each, 0, "a");
     const float *b = a ? sf_memory(args[5], k * n * each, 0, "b") : NULL;

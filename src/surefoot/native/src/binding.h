@@ -15,8 +15,13 @@ static inline void *sf_memory(PyObject *object, Py_ssize_t bytes, int writable, 
     Py_buffer view;
     if (PyObject_GetBuffer(object, &view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) return NULL;
     void *memory = view.buf;
-    const Py_ssize_t have = view.len;
+    const Py_ssize_t have = view.len, item = view.itemsize;
     PyBuffer_Release(&view);
+    const uintptr_t below = item >= 8 ? 7 : item == 4 ? 3 : item == 2 ? 1 : 0;
+    if ((uintptr_t)memory & below) {
+        PyErr_Format(PyExc_ValueError, "%s does not begin at a multiple of its item's size; pass a copy", what);
+        return NULL;
+    }
     if (bytes >= 0 && have != bytes) {
         PyErr_Format(PyExc_ValueError, "%s has %zd bytes; it must have %zd", what, have, bytes);
         return NULL;

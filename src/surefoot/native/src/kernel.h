@@ -62,7 +62,7 @@ typedef struct sf_net {
     float *chosen_real;        /* [outputs][rows] */
     float *allowed;            /* [outputs][rows]: 1 allowed, 0 forbidden */
     float *uniform;            /* random numbers of one step */
-    void *memory[64];
+    void *memory[8 * SF_MAX_DEPTH + 64];
     int memories;
     const struct sf_ops *ops;
 } sf_net;
@@ -70,6 +70,8 @@ typedef struct sf_net {
 /* One rollout's worth of memory, [T, N, …], written row by row while acting. */
 typedef struct {
     int steps, streams;
+    int inputs, outputs, head; /* of the network that it was made for */
+    int64_t action_bytes;
     float *obs;          /* [T][N][inputs] as seen */
     uint8_t *mask;       /* [T][N][outputs] or NULL */
     void *action;        /* int64 [T][N][choices] or float [T][N][outputs] */

@@ -1,0 +1,138 @@
+"""One step of plain gradient descent against the loss written out in numpy and differentiated by differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surefoot.native import kernel
+
+OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop")
+WIDE = 1e6
+
+
+def batch_of(net, n, seed=0):
+    """Observations, what was done, and random advantages and targets."""
+    rng = np.random.default_rng(seed)
+    obs = rng.normal(size=(n, net.inputs)).astype(np.float32)
+    action, _, log_prob, value = net.act(obs)
+    advantage, off = (rng.normal(size=n).astype(np.float32) for _ in range(2))
+    return {
+        "features": obs,
+        "action": action,
+        "log_prob": log_prob + np.float32(0.05) * off,
+        "value": value,
+        "advantage": advantage,
+        "target": value + rng.normal(size=n).astype(np.float32),
+        "ref_log_prob": None,
+        "mask": None,
+    }
+
+
+def learn(net, batch, sizes, *, epochs=1, optimizer="sgd", lr=1.0, standardize=0, order=None, **knobs):
+    n = len(batch["value"])
+    names = ("clip", "value_clip", "vf_coef", "ent_coef", "kl_coef", "max_grad_norm", "kl_limit", "lr")
+    values = {"clip": WIDE, "value_clip": -1.0, "max_grad_norm": WIDE, "kl_limit": -1.0, "lr": lr, **knobs}
+    table, epoch_of = np.full((epochs * len(sizes), 11), np.nan), np.full(epochs * len(sizes), -1, np.int32)
+    order = np.tile(np.arange(n), epochs) if order is None else order
+    said = kernel.net_learn(
+        net.handle, n, *batch.values(), order, np.array(sizes, np.int64), epochs,
+        (*(float(values.get(name, 0.0)) for name in names), 0.0, 1e-5, 0.0),
+        standardize, OPTIMIZERS.index(optimizer), 0, table, epoch_of,
+    )  # fmt: skip
+    return said, table, epoch_of
+
+
+def loss(net, batch, vf_coef, ent_coef):
+    """-E[A π/π_old] + c₁ ½E[(V - R)²] - c₂ E[H], in float64."""
+    raw, value = net.forward(batch["features"])
+    if net.head == "categorical":
+        log_p = raw - np.log(np.exp(raw).sum(axis=1, keepdims=True))
+        log_prob = np.take_along_axis(log_p, batch["action"], axis=1)[:, 0]
+        entropy = -(np.exp(log_p) * log_p).sum(axis=1).mean()
+    else:
+        log_std = net.log_std[0].astype(np.float64)
+        z = (batch["action"] - raw) / np.exp(log_std)
+        log_prob = (-0.5 * z**2 - log_std - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+        entropy = (log_std + 0.5 * np.log(2 * np.pi * np.e)).sum()
+    policy = -(batch["advantage"] * np.exp(log_prob - batch["log_prob"])).mean()
+    return policy + vf_coef * 0.5 * ((value - batch["target"]) ** 2).mean() - ent_coef * entropy
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("head", [{"sizes": (3,)}, {"head": "gaussian", "sizes": (2,)}], ids=str)
+def test_one_step_of_descent_is_the_gradient_of_the_written_out_loss(isa, net_of, head, shared):
+    net = net_of(isa=isa, inputs=3, hidden=(5,), shared=shared, **head)
+    net.remember()
+    batch = batch_of(net, 21)
+    before = [x.copy() for x in net.tensors]
+    said, table, _ = learn(net, batch, [21], vf_coef=0.5, ent_coef=0.1, lr=1.0)
+    assert said[:2] == (1, 0)
+    moved = [old - new for old, new in zip(before, net.tensors, strict=True)]
+    for x, old in zip(net.tensors, before, strict=True):
+        x[...] = old
+    assert table[0, 3] == pytest.approx(loss(net, batch, 0.5, 0.1), rel=1e-4)
+    for x, slope in zip(net.tensors, moved, strict=True):
+        for i in np.ndindex(x.shape):
+            old, sides = x[i], []
+            for step in (1e-3, -1e-3):
+                x[i] = old + np.float32(step)
+                sides.append((float(x[i]), loss(net, batch, 0.5, 0.1)))
+            x[i] = old
+            (right, above), (left, below) = sides
+            assert slope[i] == pytest.approx((above - below) / (right - left), rel=2e-3, abs=2e-4)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"hidden": (), "sizes": (3,)},
+        {"hidden": (33, 17), "sizes": (2, 9), "shared": True, "activation": "silu"},
+        {"hidden": (70,), "critic_hidden": (5, 300), "head": "gaussian", "sizes": (17,), "activation": "elu"},
+        {"hidden": (16, 16), "head": "squashed", "sizes": (2,), "activation": "relu"},
+        {"inputs": 400, "hidden": (9,), "sizes": (40,), "activation": "leaky_relu"},
+    ],
+    ids=str,
+)
+def test_any_shape_learns_in_any_minibatches(isa, net_of, shape, optimizer):
+    net = net_of(isa=isa, **shape)
+    net.remember()
+    batch = batch_of(net, 300)
+    batch["ref_log_prob"] = batch["log_prob"] - np.float32(0.01)
+    if net.head == "categorical":
+        batch["mask"] = np.ones((300, net.outputs), bool)
+    sizes, order = [1, 7, 292], np.concatenate([np.random.default_rng(i).permutation(300) for i in range(2)])
+    before = [x.copy() for x in net.tensors]
+    said, table, epoch_of = learn(
+        net, batch, sizes, epochs=2, optimizer=optimizer, order=order, lr=1e-3, standardize=1,
+        clip=0.2, value_clip=0.2, vf_coef=0.5, ent_coef=0.01, kl_coef=0.1, max_grad_norm=0.5,
+    )  # fmt: skip
+    assert said[:6] == (6, 0, 0, 0, 0, 2)
+    assert epoch_of.tolist() == [0, 0, 0, 1, 1, 1]
+    assert np.isfinite(table).all()
+    for x, old in zip(net.tensors, before, strict=True):
+        assert np.isfinite(x).all()
+        assert not np.array_equal(x, old)
+
+
+def test_too_much_divergence_stops_before_the_step(net_of):
+    net = net_of()
+    net.remember()
+    batch = batch_of(net, 10)
+    batch["log_prob"] = batch["log_prob"] - 1
+    before = [x.copy() for x in net.tensors]
+    said, _, _ = learn(net, batch, [10], kl_limit=0.1)
+    assert said[:2] == (0, 1)
+    assert all(np.array_equal(x, old) for x, old in zip(net.tensors, before, strict=True))
+
+
+def test_three_bad_gradients_in_a_row_end_the_update_and_change_nothing(net_of):
+    net = net_of()
+    net.remember()
+    batch = batch_of(net, 10)
+    batch["target"][:] = np.nan
+    before = [x.copy() for x in net.tensors]
+    said, _, _ = learn(net, batch, [2] * 5, vf_coef=1.0)
+    assert said[:5] == (0, 0, 3, 3, 1)
+    assert all(np.array_equal(x, old) for x, old in zip(net.tensors, before, strict=True))
