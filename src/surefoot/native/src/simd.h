@@ -99,7 +99,7 @@ INLINE vf vexp(vf x) {
     p = p * r + 1.0f;
     p = p * r + 1.0f;
     const vi exponent = ((vi)shifted - splat_int(0x4b400000)) << 23;
-    return (vf)((vi)p + exponent);
+    return pick(x == x, (vf)((vi)p + exponent), x);
 }
 
 /* e^x - 1, accurate for small x too: 2t / (1 - t) with t = tanh(x/2). */
@@ -121,7 +121,7 @@ INLINE vf vlog(vf x) {
     p = p * z + 2.0f / 3.0f;
     p = p * z + 2.0f;
     const vf whole = __builtin_convertvector(n, vf);
-    return whole * 0.693359375f + (p * s - whole * 2.12194440e-4f);
+    return pick(x == x, whole * 0.693359375f + (p * s - whole * 2.12194440e-4f), x);
 }
 
 /* log(1 + y) for 0 <= y <= 1: the rounding of 1 + y is put back to first order. */
