@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochReport:
+class EpochReport(NamedTuple):
     """One pass over the rollout; each number is the mean over its minibatches."""
 
     epoch: int
@@ -22,10 +21,7 @@ class EpochReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as JSON values."""
-        return {name: getattr(self, name) for name in _EPOCH_NAMES}
-
-
-_EPOCH_NAMES = tuple(entry.name for entry in fields(EpochReport))
+        return self._asdict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
