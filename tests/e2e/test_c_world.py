@@ -68,7 +68,7 @@ def test_the_example_runs_and_says_what_it_found(tmp_path: Path):
 def test_the_lander_is_landed_from_the_command_line(capsys: pytest.CaptureFixture[str]):
     lander = build()
     assert main(["check", lander]) == 0
-    assert main(["train", lander, "--steps", "30_000", "--seed", "1", "--name", "lander", "--display", "quiet"]) == 0
+    assert main(["train", lander, "--steps", "80_000", "--seed", "1", "--name", "lander", "--display", "quiet"]) == 0
     capsys.readouterr()
     assert main(["eval", "lander", "--env", lander, "--episodes", "50", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mean"] > 5.0
