@@ -60,14 +60,18 @@ def observe(net, n=STREAMS, seed=0):
 def test_acting_on_tape_is_acting_written_down(isa, net_of, new_rng, head):
     net = net_of(isa=isa, **head)
     roll, ours, theirs = Rollout(net), new_rng(1), new_rng(1)
+    values = []
     for t in range(STEPS):
         obs = observe(net, seed=t)
         roll.act(t, obs, ours)
-        expected = net.act(obs, theirs)
-        for found, wanted in zip((roll.action, roll.env_action, roll.log_prob, roll.value), expected, strict=True):
+        *expected, value = net.act(obs, theirs)
+        values.append(value)
+        for found, wanted in zip((roll.action, roll.env_action, roll.log_prob), expected, strict=True):
             np.testing.assert_array_equal(found[t], wanted)
         np.testing.assert_array_equal(roll.obs[t], obs)
     np.testing.assert_array_equal(ours, theirs)
+    roll.finish(observe(net))
+    np.testing.assert_array_equal(roll.value, np.stack(values))  # many rows at once, and the digits of a few
 
 
 def test_a_mask_is_written_down_and_obeyed(net_of, rng):

@@ -110,6 +110,7 @@ typedef struct sf_ops {
     const char *name;
     int lanes, panel; /* floats in a vector; columns of a panel */
     void (*pack)(sf_net *net, int backward_too);
+    /* `value` may be NULL: then the critic is not asked. */
     void (*act)(sf_net *net, sf_rng *rng, int n, const float *obs, const uint8_t *mask, int deterministic, void *action,
                 void *env_action, float *log_prob, float *value);
     void (*values)(sf_net *net, int n, const float *obs, float *value);
