@@ -41,6 +41,7 @@ ABOUT = {
     "W4": "CartPole-v1 until the last 100 episodes average 475, everyone's own settings, whole process",
 }
 OWN, SYNC, GYM = "surefoot, own world", "surefoot, SyncVectorEnv", "surefoot, Gymnasium's env"
+TORCH = "surefoot, own world, by torch"
 SB3, JAX, RLG = "stable-baselines3", "purejaxrl", "rl_games"
 
 
@@ -58,6 +59,7 @@ BARS = (
     Bar("W1", OWN, SB3, 30),
     Bar("W1", OWN, JAX, 1.5),
     Bar("W1", SYNC, SB3, 7),
+    Bar("W1", TORCH, SB3, 1.8),
     Bar("W2-pendulum", GYM, SB3, 20),
     Bar("W2-halfcheetah", GYM, SB3, 10),
     Bar("W3", OWN, JAX, 2),
@@ -93,6 +95,7 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
         "W1": {
             OWN: ours("W1", "own"),
             SYNC: ours("W1", "sync"),
+            TORCH: script(sys.executable, "surefoot_steps.py", "W1", "own", args.seconds, "torch"),
             SB3: sb3("W1"),
             JAX: jax("steps", "W1", args.seconds),
         },
