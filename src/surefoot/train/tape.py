@@ -107,7 +107,6 @@ class Tape:
         """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
         act, note, net, rng, memory = self._kernel.tape_act, self._kernel.tape_note, self._net, self._rng, self._memory
         plain, clock = self.actor.plain, time.perf_counter
-        episode_from = np.zeros(world.num_envs, dtype=np.int64)
         returns, lengths = episodes.returns, episodes.lengths
         env_action = self.env_action
         self.start[0] = start
@@ -127,7 +126,7 @@ class Tape:
                 seen = step.view.obs[plain] if plain is not None else None
                 said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
             if said != WRITTEN:
-                step = self._look(step, t, said, guard, episodes, episode_from)
+                step = self._look(step, t, said, guard, episodes)
                 watchful = guard.watchful
             view = step.view
         last = self.steps - 1
@@ -151,18 +150,10 @@ class Tape:
             episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
         return View(obs={"obs": obs})
 
-    def _look(
-        self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog, episode_from: np.ndarray
-    ) -> Step:
+    def _look(self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
         """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
         if said == STRANGE:
-            taken = int(np.count_nonzero(step.valid))
-            step, dropped = guard.examine(step, episodes)
-            self.refused += taken - int(np.count_nonzero(step.valid))
-            self.dropped += [(int(episode_from[stream]), t, stream) for stream in dropped]
-            self.reward[t], self.valid[t] = step.reward, step.valid
-            self.terminated[t], self.truncated[t] = step.terminated, step.truncated
-            episodes.count(step)
+            step = self._examine(step, t, guard, episodes)
         ended = step.terminated | step.truncated
         if np.count_nonzero(ended):
             episodes.finish(step, ended)
@@ -170,10 +161,21 @@ class Tape:
             assert step.final_obs is not None, "an episode was cut short without its last observation"
             worth = self.actor.value(step.final_obs)
             self.next_value[t, step.truncated] = worth[step.truncated]
-        begins = ended | ~step.valid
-        episode_from[begins] = t + 1
+        return step
+
+    def _examine(self, step: Step, t: int, guard: Guard, episodes: EpisodeLog) -> Step:
+        """Write down what the guard leaves of a step."""
+        taken = int(np.count_nonzero(step.valid))
+        step, dropped = guard.examine(step, episodes)
+        self.refused += taken - int(np.count_nonzero(step.valid))
+        for stream in dropped:
+            begins = np.flatnonzero(self.start[: t + 1, stream])
+            self.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
+        self.reward[t], self.valid[t] = step.reward, step.valid
+        self.terminated[t], self.truncated[t] = step.terminated, step.truncated
         if t + 1 < self.steps:
-            self.start[t + 1] = begins
+            self.start[t + 1] = step.terminated | step.truncated | ~step.valid
+        episodes.count(step)
         return step
 
 

@@ -130,7 +130,7 @@ def test_what_is_not_finite_is_told_and_not_written(net_of, strange):
     assert roll.returns.tolist() == [0, 0, 0]
 
 
-def test_a_row_that_does_not_count_is_told_and_adds_nothing(net_of):
+def test_a_row_that_does_not_count_adds_nothing_and_begins_an_episode(net_of):
     roll = Rollout(net_of())
     assert roll.note(0, valid=np.array([True, True, False])) != WRITTEN
     assert not roll.valid[0, 2]

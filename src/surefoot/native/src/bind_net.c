@@ -690,8 +690,8 @@ static int all_finite(const float *x, int64_t n) {
 enum { NOTE_ENDED = 1, NOTE_STRANGE = 2 };
 
 /* tape_note(tape, t, obs, reward, terminated, truncated, valid, returns, lengths) → 0 if the step is written down and
- * nothing else is to be done; 1 if it is written and an episode ended or a row does not count; 2 if it holds a number that
- * is not finite, and was not written. `obs` is what is seen next (None if the caller looked at it). */
+ * nothing else is to be done; 1 if it is written and an episode ended; 2 if it holds a number that is not finite, and
+ * was not written. `obs` is what is seen next (None if the caller looked at it). */
 static PyObject *tape_note(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 9, "tape_note")) return NULL;
@@ -720,7 +720,7 @@ static PyObject *tape_note(PyObject *self, PyObject *const *args, Py_ssize_t cou
     int ended = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         if (!(fabs(reward[i]) <= 3.4028234663852886e38)) return PyLong_FromLong(NOTE_STRANGE);
-        ended |= terminated[i] | truncated[i] | !valid[i];
+        ended |= terminated[i] | truncated[i];
     }
     const Py_ssize_t at = t * n;
     memcpy(tape->reward + at, reward, n * sizeof(double));
