@@ -132,8 +132,9 @@ def test_what_is_not_finite_is_told_and_not_written(net_of, strange):
 
 def test_a_row_that_does_not_count_adds_nothing_and_begins_an_episode(net_of):
     roll = Rollout(net_of())
-    assert roll.note(0, valid=np.array([True, True, False])) != WRITTEN
+    assert roll.note(0, valid=np.array([True, True, False])) == WRITTEN
     assert not roll.valid[0, 2]
+    assert roll.start[1].tolist() == [False, False, True]
     assert (roll.returns[2], roll.lengths[2]) == (0, 0)
 
 
