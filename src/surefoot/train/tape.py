@@ -51,9 +51,9 @@ class KernelActor:
 
     def value(self, obs: Arrays) -> np.ndarray:
         """[N]: what the critic expects from here on."""
-        features = self.features(obs)
+        features = np.ascontiguousarray(self.features(obs), np.float32)
         value = np.empty(len(features), np.float32)
-        self.net.kernel.net_values(self.net.net, len(features), np.ascontiguousarray(features), value)
+        self.net.kernel.net_values(self.net.net, len(features), features, value)
         return value
 
 
@@ -110,7 +110,7 @@ class Tape:
         returns, lengths = episodes.returns, episodes.lengths
         env_action = self.env_action
         self.start[0] = start
-        watchful = guard.watchful
+        watchful, view = guard.watchful, _tidy_view(view)
         for t in range(self.steps):
             if plain is None:
                 for name, part in view.obs.items():
@@ -123,8 +123,17 @@ class Tape:
             if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
                 said = STRANGE
             else:
-                seen = step.view.obs[plain] if plain is not None else None
-                said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
+                try:
+                    seen = step.view.obs[plain] if plain is not None else None
+                    said = note(
+                        memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
+                    )
+                except (BufferError, ValueError):  # a world of somebody's own, with arrays of another kind
+                    step = _tidy(step)
+                    seen = step.view.obs[plain] if plain is not None else None
+                    said = note(
+                        memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
+                    )
             if said != WRITTEN:
                 step = self._look(step, t, said, guard, episodes)
                 watchful = guard.watchful
@@ -185,6 +194,30 @@ def _ends_finite(step: Step) -> bool:
         return True
     shown = step.view.obs
     return all(part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items())
+
+
+def _tidy(step: Step) -> Step:
+    """The same in arrays as the kernel reads them."""
+    flags = (np.ascontiguousarray(x, np.bool_) for x in (step.terminated, step.truncated, step.valid))
+    terminated, truncated, valid = flags
+    return Step(
+        view=_tidy_view(step.view),
+        reward=np.ascontiguousarray(step.reward, np.float64),
+        terminated=terminated,
+        truncated=truncated,
+        valid=valid,
+        final_obs=step.final_obs,
+        stats=step.stats,
+    )
+
+
+def _tidy_view(view: View) -> View:
+    kinds = {name: np.float32 if x.dtype.kind == "f" else x.dtype for name, x in view.obs.items()}
+    mask = view.action_mask
+    return View(
+        obs={name: np.ascontiguousarray(x, kinds[name]) for name, x in view.obs.items()},
+        action_mask=None if mask is None else np.ascontiguousarray(mask, np.bool_),
+    )
 
 
 def _row_shape(action: ActionSpace) -> tuple[int, ...]:

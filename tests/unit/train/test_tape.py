@@ -171,6 +171,27 @@ def test_a_fresh_rollout_has_the_log_probs_that_the_learner_finds():
             assert report.first_ratio_error < 1e-5, (kind, path)
 
 
+class Untidy(Weather):
+    """Answers in arrays of other kinds: rewards of float32, observations of float64 that lie in columns."""
+
+    def step(self, action: np.ndarray) -> Step:
+        step = super().step(action)
+        step.reward = step.reward.astype(np.float32)
+        step.view = View(obs={"obs": np.asfortranarray(step.view.obs["obs"].astype(np.float64))})
+        return step
+
+
+def test_a_world_with_arrays_of_other_kinds_is_understood():
+    made = []
+    for path in ("auto", "torch"):
+        world = Untidy(Discrete(3))
+        policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)), seed=1)
+        made.append(Collector(world, policy, steps=20, gamma=0.9, seed=3, path=path).collect())
+    np.testing.assert_allclose(made[0].reward, made[1].reward)
+    np.testing.assert_allclose(made[0].obs["obs"], made[1].obs["obs"], rtol=1e-6)
+    np.testing.assert_allclose(made[0].next_value, made[1].next_value, rtol=1e-4, atol=1e-5)
+
+
 def test_forbidden_actions_are_never_taken():
     ours, _ = pair("discrete", masked=True)
     rollout = ours.collect()
