@@ -104,13 +104,12 @@ class VectorWorld:
         if self._view is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
         obs, reward, terminated, truncated, info = self._answer(self._write_action(action))
-        terminated = np.array(terminated, np.bool_)
-        truncated = np.array(truncated, np.bool_) > terminated
-        ended = terminated | truncated
-        valid = ~self._waiting
+        terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
+        ended, valid = terminated | truncated, ~self._waiting
         now, mask, given = self._look(obs, info)
         final, stats = None, {}
         if np.count_nonzero(ended):
+            truncated &= ~terminated
             stats = success(info, ended)
             final = self._turn(now, mask, given, info, ended)
         if self.mode is AutoresetMode.NEXT_STEP:

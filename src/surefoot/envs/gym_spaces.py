@@ -145,7 +145,9 @@ def action_writer(space: gym.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
     start = space.start if isinstance(space, spaces.MultiDiscrete) and space.start.any() else None
 
     def write(action: np.ndarray) -> np.ndarray:
-        fresh = np.array(action, dtype).reshape(len(action), *shape)
+        fresh = np.array(action, dtype)
+        if fresh.shape[1:] != shape:
+            fresh = fresh.reshape(len(action), *shape)
         return fresh if start is None else fresh + start
 
     return write
