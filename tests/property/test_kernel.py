@@ -215,7 +215,7 @@ def test_the_kernels_gradient_is_autograds(instruction_set, case):
     )
     for (name, a), b in zip(ours.policy.named_parameters(), theirs.policy.parameters(), strict=True):
         off = float((a - b).detach().abs().max())
-        assert off <= 3e-6 * max(largest, 1.0), f"{name}: {off:.2e} of {largest:.2e}"
+        assert off <= 2e-5 * max(largest, 1.0), f"{name}: {off:.2e} of {largest:.2e}"
 
 
 @pytest.mark.parametrize("instruction_set", SETS)

@@ -118,20 +118,20 @@ class Learner:
         """
         config, knobs = self.config, self.knobs(progress)
         valid, stale = self._fresh(rollout)
-        samples = int(valid.sum())
+        samples = int(np.count_nonzero(valid))
         if samples < config.min_samples:
             return self._skipped(
                 rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}"
             )
-        self._refuse_bad(rollout, valid)
-        lag = int(self.policy_version - rollout.policy_version[valid].min())
+        whole = samples == valid.size
+        versions = rollout.policy_version if whole else rollout.policy_version[valid]
+        lag = self.policy_version - int(versions.min())
         sample_size = self._effective_sample_size(self.prepare(rollout, valid)) if lag > 0 else 1.0
         if self.native is not None:
             done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs)
         else:
             done, described, seconds = self._by_torch(rollout, valid, knobs)
         self.updates += 1
-        whole = bool(valid.all())
         self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
         return UpdateReport(
             **self._common(knobs, samples),
@@ -167,6 +167,7 @@ class Learner:
     ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
         """The same, all epochs in one call of the kernel, on the same memory."""
         begin = time.perf_counter()
+        self._refuse_bad(rollout, valid)
         batch = native.prepare(rollout, valid)
         prepared = time.perf_counter()
         native.keep()
