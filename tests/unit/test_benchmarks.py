@@ -54,7 +54,7 @@ def test_a_bar_is_not_met_by_not_solving():
 
 def test_a_peer_that_is_not_there_has_no_rows():
     found = speed.sides(arguments())
-    assert list(found["W1"]) == [speed.OWN, speed.SYNC, speed.SB3]
+    assert list(found["W1"]) == [speed.OWN, speed.SYNC, speed.TORCH, speed.SB3]
     assert list(found["W3"]) == [speed.OWN]
     assert speed.JAX not in speed.sides(arguments(jax=sys.executable))["W1"], "jax alone is not PureJaxRL"
     assert speed.JAX in speed.sides(arguments(jax=sys.executable, purejaxrl=BENCHMARKS))["W1"]
