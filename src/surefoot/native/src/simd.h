@@ -11,6 +11,7 @@
 #define VB (VL * 4)
 typedef float vf __attribute__((vector_size(VB)));
 typedef int32_t vi __attribute__((vector_size(VB)));
+typedef uint32_t vu __attribute__((vector_size(VB))); /* bits, whose sums may wrap */
 typedef float vf_loose __attribute__((vector_size(VB), aligned(4), may_alias));
 typedef int32_t vi_loose __attribute__((vector_size(VB), aligned(4), may_alias));
 
@@ -20,7 +21,6 @@ INLINE vf load(const float *p) { return *(const vf_loose *)p; }
 INLINE vi load_int(const int32_t *p) { return *(const vi_loose *)p; }
 INLINE void store(float *p, vf x) { *(vf_loose *)p = x; }
 INLINE vf splat(float x) { return x - (vf){0}; }
-INLINE vi splat_int(int32_t x) { return x - (vi){0}; }
 INLINE vf pick(vi which, vf a, vf b) { return (vf)(((vi)a & which) | ((vi)b & ~which)); }
 INLINE vf vmax(vf a, vf b) { return pick(a > b, a, b); }
 INLINE vf vmin(vf a, vf b) { return pick(a < b, a, b); }
@@ -98,8 +98,8 @@ INLINE vf vexp(vf x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    const vi exponent = ((vi)shifted - splat_int(0x4b400000)) << 23;
-    return pick(x == x, (vf)((vi)p + exponent), x);
+    const vu exponent = ((vu)shifted - 0x4b400000u) << 23;
+    return pick(x == x, (vf)((vu)p + exponent), x);
 }
 
 /* e^x - 1, accurate for small x too: 2t / (1 - t) with t = tanh(x/2). */
@@ -110,9 +110,9 @@ INLINE vf vexpm1(vf x) {
 
 /* log x for x > 0 and normal: x = m 2^n with m in [√½, √2), then 2 artanh((m - 1) / (m + 1)) as a series. */
 INLINE vf vlog(vf x) {
-    vi bits = (vi)x;
-    const vi n = (bits - 0x3f3504f3) >> 23;
-    const vf m = (vf)(bits - (n << 23));
+    const vu bits = (vu)x;
+    const vi n = (vi)(bits - 0x3f3504f3u) >> 23;
+    const vf m = (vf)(bits - ((vu)n << 23));
     const vf s = (m - 1.0f) / (m + 1.0f), z = s * s;
     vf p = splat(2.0f / 11.0f);
     p = p * z + 2.0f / 9.0f;
@@ -143,7 +143,7 @@ INLINE void vsincos_turn(vf t, vf *sine, vf *cosine) {
     const vf quarters = t * 4.0f;
     const float magic = 12582912.0f;
     const vf shifted = quarters + magic;
-    const vi q = (vi)shifted - splat_int(0x4b400000);
+    const vi q = (vi)((vu)shifted - 0x4b400000u);
     const vf x = (quarters - (shifted - magic)) * 1.57079633f, z = x * x;
     vf s = splat(2.7557319e-6f);
     s = s * z - 1.9841270e-4f;
@@ -158,6 +158,6 @@ INLINE void vsincos_turn(vf t, vf *sine, vf *cosine) {
     c = c * z + 1.0f;
     const vi odd = -(q & 1);
     const vf first = pick(odd, c, s), second = pick(odd, s, c);
-    *sine = (vf)((vi)first ^ ((q & 2) << 30));
-    *cosine = (vf)((vi)second ^ (((q + 1) & 2) << 30));
+    *sine = (vf)((vu)first ^ (((vu)q & 2) << 30));
+    *cosine = (vf)((vu)second ^ ((((vu)q + 1) & 2) << 30));
 }
