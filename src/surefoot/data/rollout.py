@@ -52,7 +52,7 @@ class Rollout:
             if array.shape != shape:
                 raise ShapeError(f"{name} is {list(array.shape)} but reward is {list(shape)}; they must match, [T, N]")
         for name in _FLAGS:
-            if getattr(self, name).dtype != np.bool_:
+            if getattr(self, name).dtype.kind != "b":
                 raise ShapeError(f"{name} has dtype {getattr(self, name).dtype}; flags are bool")
         parts = {"action": self.action, **{f"obs[{key!r}]": x for key, x in self.obs.items()}}
         if self.action_mask is not None:
