@@ -77,6 +77,8 @@ class VectorWorld:
         self._seen, self._kind = (self.num_envs, *first.shape), np.dtype(first.dtype)
         self._every = np.ones(self.num_envs, np.bool_)
         self._every.flags.writeable = False
+        self._fresh = type(env) is SyncVectorEnv
+        """Rewards and flags are the caller's to keep, of the types they should have: Gymnasium's own loop copies them."""
         self._write_action = action_writer(env.single_action_space)
         self.inexact: str | None = None
         if not isinstance(env, HasState):
@@ -104,7 +106,9 @@ class VectorWorld:
         if self._view is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
         obs, reward, terminated, truncated, info = self._answer(self._write_action(action))
-        terminated, truncated = np.array(terminated, np.bool_), np.array(truncated, np.bool_)
+        own = self._fresh  # copied already
+        terminated = terminated if own else np.array(terminated, np.bool_)
+        truncated = truncated if own else np.array(truncated, np.bool_)
         ended, valid = terminated | truncated, ~self._waiting
         now, mask, given = self._look(obs, info)
         final, stats = None, {}
@@ -117,7 +121,7 @@ class VectorWorld:
         self._steps += 1
         return Step(
             view=self._see(now, mask, given),
-            reward=np.array(reward, np.float64),
+            reward=reward if own else np.array(reward, np.float64),
             terminated=terminated,
             truncated=truncated,
             valid=valid,
@@ -182,7 +186,7 @@ class VectorWorld:
     def _look(self, obs: Any, info: dict[str, Any]) -> tuple[Arrays, np.ndarray | None, np.ndarray]:
         """Observations, masks, and [N] bool where a mask was given."""
         n = self.num_envs
-        if self._plain and np.shape(obs) == self._seen:
+        if self._plain and isinstance(obs, np.ndarray) and obs.shape == self._seen:
             now = {"obs": np.array(obs, self._kind)}
         else:
             now = self._reader.empty(n)
@@ -234,13 +238,13 @@ class VectorWorld:
         return final
 
     def _see(self, now: Arrays, mask: np.ndarray | None, given: np.ndarray) -> View:
-        if mask is not None and not given.all():
-            i = int(np.flatnonzero(~given)[0])
-            raise EnvError(
-                f"stream {i} of {self.name} gave an {MASK} at its reset but gives none now; put one into every info "
-                "(all True where everything is allowed)"
-            )
         if mask is not None:
+            if not given.all():
+                i = int(np.flatnonzero(~given)[0])
+                raise EnvError(
+                    f"stream {i} of {self.name} gave an {MASK} at its reset but gives none now; put one into every info "
+                    "(all True where everything is allowed)"
+                )
             refuse_empty(mask, self.name)
         self._view = View(obs=now, action_mask=mask)
         return self._view

@@ -199,6 +199,8 @@ def column(info: Any, key: str, n: int) -> tuple[Any, np.ndarray] | None:
 
 def success(info: Any, ended: np.ndarray) -> Arrays:
     """{"success": [N]} where an ended stream says `is_success`, NaN elsewhere; {} if none does."""
+    if "is_success" not in info and "final_info" not in info:
+        return {}
     n = len(ended)
     # Where a stream was reset in the same step, `info` is the new episode's and `final_info` the old one's.
     found = column(info.get("final_info"), "is_success", n) or column(info, "is_success", n)
