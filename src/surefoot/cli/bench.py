@@ -33,7 +33,7 @@ class BenchArgs:
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")] = "CartPole-v1"
-    """A Gymnasium id, or module:function for an env of your own."""
+    """A Gymnasium id, or an env of your own: module:function, or ./library.so for one in C."""
     seconds: float = 5.0
     """How long to measure; at least one whole update."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
@@ -60,8 +60,10 @@ class BenchArgs:
         from surefoot.train.measure import advice, measure
         from surefoot.train.training import Training
 
-        if not self.seconds > 0 or (self.steps is not None and self.steps < 1):
-            raise Usage(f"seconds is {self.seconds:g} and steps is {self.steps}; both must be positive")
+        if not self.seconds > 0:
+            raise Usage(f"seconds is {self.seconds:g}; it must be above 0")
+        if self.steps is not None and self.steps < 1:
+            raise Usage(f"steps is {self.steps}; it must be at least 1")
         asked = TrainArgs(
             env=self.env,
             seed=self.seed,

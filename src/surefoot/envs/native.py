@@ -168,7 +168,10 @@ def load_library(path: str | os.PathLike[str]) -> Callable[[int], World]:
     try:
         library = ctypes.CDLL(os.path.abspath(path))
     except OSError as why:
-        raise EnvError(f"{path} could not be loaded: {why}") from why
+        raise EnvError(
+            f"{path} could not be loaded ({why}); it must be a shared library for this machine, as `cc -O2 -shared -fPIC` "
+            "makes one: see docs/how-to/worlds-in-c.md"
+        ) from why
     try:
         main = library[MAIN]
     except AttributeError as why:
