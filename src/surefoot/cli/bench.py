@@ -61,9 +61,9 @@ class BenchArgs:
         from surefoot.train.training import Training
 
         if not self.seconds > 0:
-            raise Usage(f"seconds is {self.seconds:g}; it must be above 0")
+            raise Usage(f"seconds is {self.seconds:g}; it must be positive")
         if self.steps is not None and self.steps < 1:
-            raise Usage(f"steps is {self.steps}; it must be at least 1")
+            raise Usage(f"steps is {self.steps}; it must be positive")
         asked = TrainArgs(
             env=self.env,
             seed=self.seed,
