@@ -182,6 +182,18 @@ def sizes() -> Kind:
     return Kind("ints", "a list of whole numbers, each at least 1", accept, _parts(_whole_from_text), list)
 
 
+def words() -> Kind:
+    """Names; from text such as "state,map"."""
+
+    def accept(value: Any) -> tuple[str, ...]:
+        parts = as_list(value)
+        if parts is None or not all(isinstance(part, str) and part for part in parts):
+            raise TypeError(f"{value!r} is not a list of names")
+        return tuple(parts)
+
+    return Kind("names", "a list of names", accept, _parts(str.strip), list)
+
+
 def span() -> Kind:
     """A low and a high number; from text such as "-1,1"."""
 

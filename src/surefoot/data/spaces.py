@@ -53,9 +53,17 @@ class MultiDiscrete:
     nvec: tuple[int, ...]
 
 
-ActionSpace = Box | Discrete | MultiDiscrete
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """Choices and real numbers in one action: a row with the k-th choice in column k and the box, laid flat, behind."""
+
+    nvec: tuple[int, ...]
+    box: Box
+
+
+ActionSpace = Box | Discrete | MultiDiscrete | Hybrid
 ObservationSpace = dict[str, Box]
-Space = Box | Discrete | MultiDiscrete
+Space = Box | Discrete | MultiDiscrete | Hybrid
 
 
 def space_to_json(space: Space) -> dict[str, Any]:
@@ -73,6 +81,8 @@ def space_to_json(space: Space) -> dict[str, Any]:
             return {"kind": "discrete", "n": space.n, "start": space.start}
         case MultiDiscrete():
             return {"kind": "multi_discrete", "nvec": list(space.nvec)}
+        case Hybrid():
+            return {"kind": "hybrid", "nvec": list(space.nvec), "box": space_to_json(space.box)}
 
 
 def space_from_json(spec: dict[str, Any]) -> Space:
@@ -86,8 +96,12 @@ def space_from_json(spec: dict[str, Any]) -> Space:
             return Discrete(int(spec["n"]), int(spec["start"]))
         case "multi_discrete":
             return MultiDiscrete(tuple(int(n) for n in spec["nvec"]))
+        case "hybrid":
+            box = space_from_json(spec["box"])
+            assert isinstance(box, Box)
+            return Hybrid(tuple(int(n) for n in spec["nvec"]), box)
         case kind:
-            raise SpaceError(f"a space of kind {kind!r} is unknown; known are box, discrete and multi_discrete")
+            raise SpaceError(f"a space of kind {kind!r} is unknown; known are box, discrete, multi_discrete and hybrid")
 
 
 def _bound_to_json(bound: tuple[float, ...] | float) -> Any:

@@ -21,6 +21,7 @@ from surefoot.envs.gym_spaces import (
     refuse_empty,
     success,
 )
+from surefoot.envs.nest import former
 from surefoot.errors import EnvError
 
 __all__ = ["HasState", "VectorWorld", "action_from_gym", "observation_from_gym"]
@@ -79,7 +80,7 @@ class VectorWorld:
         self._every.flags.writeable = False
         self._fresh = type(env) is SyncVectorEnv
         """Rewards and flags are the caller's to keep, of the types they should have: Gymnasium's own loop copies them."""
-        self._write_action = action_writer(env.single_action_space)
+        self._write_action, self._form = action_writer(env.single_action_space), former(env.single_action_space)
         self.inexact: str | None = None
         if not isinstance(env, HasState):
             self.inexact = (
@@ -105,7 +106,9 @@ class VectorWorld:
     def step(self, action: np.ndarray) -> Step:
         if self._view is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
-        obs, reward, terminated, truncated, info = self._answer(self._write_action(action))
+        written = self._write_action(action)
+        taken = written if self._form is None else self._form(written)
+        obs, reward, terminated, truncated, info = self._answer(taken)
         own = self._fresh  # copied already
         terminated = terminated if own else np.array(terminated, np.bool_)
         truncated = truncated if own else np.array(truncated, np.bool_)

@@ -10,8 +10,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.envs.api import Arrays
+from surefoot.envs.nest import is_nest, nest_action, row_like
 from surefoot.errors import AllActionsMasked, EnvError, SpaceError
 
 MASK = "action_mask"
@@ -111,8 +112,13 @@ def _bound(bound: np.ndarray) -> tuple[float, ...] | float:
 
 
 def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpace:
-    """Our action space. MultiBinary becomes MultiDiscrete of twos; several axes are laid flat, but for a Box."""
+    """Our action space. MultiBinary becomes MultiDiscrete of twos; several axes are laid flat, but for a Box.
+
+    A Dict or Tuple becomes one row: a Hybrid where it has both choices and real numbers.
+    """
     match space:
+        case spaces.Dict() | spaces.Tuple():
+            return nest_action(space, name)
         case spaces.Discrete():
             return Discrete(int(space.n), int(space.start))
         case spaces.MultiDiscrete():
@@ -124,12 +130,17 @@ def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpac
         case _:
             raise SpaceError(
                 f"the action space of {name} is {space}, which no policy here can act in; Discrete, MultiDiscrete, "
-                "MultiBinary and a Box of floats work"
+                "MultiBinary, a Box of floats, and Dicts and Tuples of those work"
             )
 
 
 def action_writer(space: gym.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on."""
+    """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on.
+
+    Of a Dict or Tuple they are still rows; `former` nests them where they are taken.
+    """
+    if is_nest(space):
+        return lambda action: np.array(action, row_like(space).dtype).reshape(len(action), -1)
     shape, dtype = space.shape or (), space.dtype
     if isinstance(space, spaces.Discrete) and space.start:
         low, high = int(space.start), int(space.start + space.n)
@@ -159,6 +170,8 @@ def choices(action: ActionSpace) -> int:
         case Discrete():
             return action.n
         case MultiDiscrete():
+            return sum(action.nvec)
+        case Hybrid():
             return sum(action.nvec)
         case Box():
             return 0

@@ -14,6 +14,7 @@ from surefoot.envs.board import open_board
 from surefoot.envs.crew import Crew, Hand, shares
 from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
 from surefoot.envs.gym_spaces import MASK, action_writer, choices
+from surefoot.envs.nest import row_like
 from surefoot.envs.vector import SingleEnv, written_actions
 from surefoot.envs.worker import Failure, Hello
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError
@@ -177,7 +178,7 @@ class ProcessWorld:
             self.num_envs,
             len(self._crew.hands),
             observation=self.observation,
-            action=np.empty(space.shape or (), space.dtype),
+            action=row_like(space),
             choices=choices(self.action),
         )
         for hand in self._crew.hands:

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.envs.api import Arrays, View, World
 from surefoot.errors import EnvError
 
@@ -49,6 +49,8 @@ class WorldEnv(gym.Env[Any, Any]):
         return self._first(view.obs), _info(view)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if isinstance(self.world.action, Hybrid):
+            action = np.concatenate([action["choices"], action["numbers"].ravel()]).astype(np.float32)
         step = self.world.step(np.asarray(action)[None])
         ended = bool(step.terminated[0] or step.truncated[0])
         obs = step.final_obs if ended and step.final_obs is not None else step.view.obs
@@ -91,6 +93,8 @@ def action_to_gym(action: ActionSpace) -> gym.Space[Any]:
             return spaces.Discrete(action.n, start=action.start)
         case MultiDiscrete():
             return spaces.MultiDiscrete(list(action.nvec))
+        case Hybrid():
+            return spaces.Dict({"choices": spaces.MultiDiscrete(list(action.nvec)), "numbers": _box(action.box)})
 
 
 def _box(box: Box) -> spaces.Box:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
@@ -167,11 +167,12 @@ class Actions:
         self.name = name
         self.shape = (num_envs, *_row_shape(space))
         self._choices = _choices(space)
+        self._hybrid = isinstance(space, Hybrid)
 
     def checked(self, action: np.ndarray) -> np.ndarray:
         """`action`, as float32 if it is continuous; an action that cannot be taken is refused."""
-        if self._choices is None:
-            if action.shape == self.shape and action.dtype.kind == "f":
+        if self._choices is None or self._hybrid:
+            if action.shape == self.shape and action.dtype.kind == "f" and self._in_range(action):
                 return action.astype(np.float32, copy=False)
         # Unsigned, a negative action is a huge one: one comparison looks at both ends. `in` on bytes is any(), sooner.
         elif (
@@ -182,10 +183,22 @@ class Actions:
             return action
         raise EnvError(f"{self.name} takes {self._wanted()}; got {_described(action)}{_range(action)}")
 
+    def _in_range(self, action: np.ndarray) -> bool:
+        """True unless a choice of a hybrid action is none of its options."""
+        if self._choices is None:
+            return True
+        chosen = action[:, : self._choices.size]
+        return bool(((chosen >= 0) & (chosen < self._choices) & (chosen == np.floor(chosen))).all())
+
     def _wanted(self) -> str:
+        if self._hybrid:
+            return f"rows {list(self.shape)} float32 that begin with choices, each from 0 to below {self._options()}"
         if self._choices is None:
             return f"actions {list(self.shape)} float32"
-        return f"actions {list(self.shape)} int64, each from 0 to below {self._choices.tolist()}"
+        return f"actions {list(self.shape)} int64, each from 0 to below {self._options()}"
+
+    def _options(self) -> list[int] | int:
+        return [] if self._choices is None else self._choices.tolist()
 
 
 def checked_streams(streams: np.ndarray, world: World) -> np.ndarray:
@@ -217,6 +230,8 @@ def _row_shape(action: ActionSpace) -> tuple[int, ...]:
             return ()
         case MultiDiscrete():
             return (len(action.nvec),)
+        case Hybrid():
+            return (len(action.nvec) + action.box.size,)
 
 
 def _choices(action: ActionSpace) -> np.ndarray | None:
@@ -225,7 +240,7 @@ def _choices(action: ActionSpace) -> np.ndarray | None:
             return None
         case Discrete():
             return np.array(action.n, np.uint64)
-        case MultiDiscrete():
+        case MultiDiscrete() | Hybrid():
             return np.array(action.nvec, np.uint64)
 
 

@@ -19,6 +19,7 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
+from surefoot.envs.nest import Form, former
 from surefoot.envs.snapshot import export_state, import_state, why_inexact
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SpaceError, SurefootError
 
@@ -52,7 +53,6 @@ class EnvsWorld:
         except BaseException:
             self.close()
             raise
-        self._steps = [env.step for env in self.envs]
         self._reasons = [why_inexact(env) for env in self.envs]
         reason = next((reason for reason in self._reasons if reason is not None), None)
         self.inexact = None if reason is None else f"{self.name}: {reason}"
@@ -194,6 +194,8 @@ class EnvsWorld:
         first_box = next(iter(self.observation.values()))
         self._seen, self._kind = (self.num_envs, *first_box.shape), np.dtype(first_box.dtype)
         self._write_action = action_writer(first.action_space)
+        form = former(first.action_space)
+        self._steps = [env.step if form is None else _nested(env.step, form) for env in self.envs]
         self._masked = False
         self._maskers: list[HasMasks] | None = None
 
@@ -270,6 +272,10 @@ class _Steps(Protocol):
     def name(self) -> str: ...
     @property
     def num_envs(self) -> int: ...
+
+
+def _nested(step: Callable[[Any], Any], form: Form) -> Callable[[Any], Any]:
+    return lambda row: step(form(row))
 
 
 def written_actions(

@@ -17,6 +17,7 @@ from surefoot.data.spaces import ActionSpace, ObservationSpace
 from surefoot.envs.api import View
 from surefoot.envs.board import Board, open_board
 from surefoot.envs.gym_spaces import choices
+from surefoot.envs.nest import row_like
 from surefoot.envs.vector import EnvsWorld, SingleEnv
 from surefoot.errors import EnvError, SurefootError
 
@@ -68,7 +69,7 @@ class Share:
             streams,
             shares,
             observation=world.observation,
-            action=np.empty(space.shape or (), space.dtype),
+            action=row_like(space),
             choices=choices(world.action),
         )
         self._board: Board = whole.share(world.first, world.num_envs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,18 @@ from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_
 from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.distributions import require_choice
-from surefoot.nets.heads import StateDependentHead, make_head
-from surefoot.nets.networks import Trunks, Whole, check_whole, feature_size
+from surefoot.nets.heads import HybridHead, StateDependentHead, make_head
+from surefoot.nets.networks import Trunks, Walk, Whole, check_whole, feature_size
 from surefoot.nets.policy import PolicyOutput, Seen
-from surefoot.nets.torsos import Flatten
+from surefoot.nets.torsos import Flatten, Parts, image_kind
 
 
 class ActorCritic(nn.Module):
-    """A memoryless policy over any observation parts and any action space.
+    """A policy over any observation parts and any action space, with a memory if the config asks for one.
 
     Your own network: `torso`, a module from the dict of observations to features [B, F], on which actor and critic
     are built; or `network`, a module that gives (what the head needs [B, outputs], value [B]) all by itself.
     """
-
-    sequential = False
 
     def __init__(
         self,
@@ -41,7 +40,10 @@ class ActorCritic(nn.Module):
     ) -> None:
         super().__init__()
         self.observation, self.action, self.config = observation, action, config or NetConfig()
+        self.sequential = self.config.memory != "none"
         self.flatten: Flatten | None = None
+        """The torso where it is nothing but a row: what the kernel knows."""
+        self.torsos: list[Flatten | Parts] = []
         self.own_module = torso is not None or network is not None
         if torso is not None and network is not None:
             raise ConfigError("torso and network were both given; a whole network needs no torso: give one of them")
@@ -49,6 +51,12 @@ class ActorCritic(nn.Module):
             raise ConfigError(
                 "normalize_obs=True standardises for the standard torso only; put surefoot.nets.normalizer.Normalizer "
                 "into your own module, or leave normalize_obs False"
+            )
+        if self.own_module and self.config.critic_only:
+            raise ConfigError("critic_only is for the standard torso; a network of your own sees what it likes")
+        if network is not None and self.sequential:
+            raise ConfigError(
+                "memory is put behind a torso; give a torso instead of a network, or set memory to 'none'"
             )
         # Modules draw their first weights from torch's global generator: lend it to them, seeded, and put it back.
         with torch.random.fork_rng(devices=[]):
@@ -64,17 +72,18 @@ class ActorCritic(nn.Module):
             check_whole(network, observation, self.head.outputs)
 
     def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        """Choose for N streams; with gSDE the exploration matrix comes in and goes out through the context."""
+        """Choose for N streams; memory and gSDE's exploration matrix come in and go out through the context."""
         if seen.action_mask is not None:
             require_choice(seen.action_mask, self.head.choices())
-        raw, value, features = self.network(seen.obs)
+        walk = self._walk(seen)
+        raw, value, features = self.network(seen.obs, walk)
         dist = self.head.distribution(raw, features, seen.action_mask)
-        context = seen.context
+        context = seen.context if walk is None else {**seen.context, **walk.carry}
         if deterministic:
             action = dist.mode()
-        elif isinstance(self.head, StateDependentHead):
-            context = self._noise(self.head, seen.context, generator)
-            action = self.head.explore(raw, features, context["gsde"])
+        elif isinstance(self.head, StateDependentHead | HybridHead) and (noise := self.head.noise()) is not None:
+            context = {**context, **self._noise(noise, seen.context, generator)}
+            action = self.head.explore(dist, features, context["gsde"], generator)
         else:
             action = dist.sample(generator)
         log_prob = dist.log_prob(action)
@@ -82,24 +91,42 @@ class ActorCritic(nn.Module):
 
     def value(self, seen: Seen) -> Tensor:
         """[N] expected returns."""
-        return self.network.value(seen.obs)
+        return self.network.value(seen.obs, self._walk(seen))
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """[T, B] log-probs, entropies and values of stored steps."""
         # One row a step: the layers then see plain matrices whatever T is.
         shape = batch.advantage.shape
-        raw, value, features = self.network({name: part.flatten(0, 1) for name, part in batch.obs.items()})
+        walk = Walk((shape[0], shape[1]), batch.start, batch.context) if self.sequential else None
+        raw, value, features = self.network({name: part.flatten(0, 1) for name, part in batch.obs.items()}, walk)
         mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)
         dist = self.head.distribution(raw, features, mask)
         log_prob = dist.log_prob(batch.action.flatten(0, 1))
         return Evaluation(log_prob.view(shape), dist.entropy().view(shape), value.view(shape))
 
+    @torch.no_grad()
+    def remembered(self, batch: Batch, at: Sequence[int]) -> list[dict[str, Tensor]]:
+        """What each stream carries into the steps `at` (rising) under the weights of now; {name: [B, …]} for each."""
+        assert isinstance(self.network, Trunks)
+        assert batch.start is not None
+        kept, now, carry = list[dict[str, Tensor]](), 0, batch.context
+        for step in at:
+            if step > now:
+                rows = {name: part[now:step].flatten(0, 1) for name, part in batch.obs.items()}
+                walk = Walk((step - now, batch.columns), batch.start[now:step], carry)
+                self.network.walk_on(rows, walk)
+                now, carry = step, walk.carry
+            kept.append(carry)
+        return kept
+
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """{} or, with gSDE, an exploration matrix that is due for its first draw."""
-        if not isinstance(self.head, StateDependentHead):
-            return {}
-        std = self.head.log_std
+        """Empty memories and, with gSDE, an exploration matrix that is due for its first draw."""
+        context = {name: memory.nothing(streams) for name, memory in self.network.memories().items()}
+        if (noise := self.head.noise()) is None:
+            return context
+        std = noise.log_std
         return {
+            **context,
             "gsde": torch.zeros((streams, *std.shape), device=std.device),
             "gsde_age": torch.zeros(streams, dtype=torch.int64),
         }
@@ -114,8 +141,8 @@ class ActorCritic(nn.Module):
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
         """Move the observation statistics, if this policy keeps any."""
-        if self.flatten is not None:
-            self.flatten.absorb(obs)
+        for torso in self.torsos:
+            torso.absorb(obs)
 
     def action_std(self) -> float | None:
         """Mean standard deviation, for Gaussian heads."""
@@ -136,10 +163,31 @@ class ActorCritic(nn.Module):
         }
 
     def _trunks(self, torso: nn.Module | None) -> Trunks:
+        config, hidden = self.config, set(self.config.critic_only)
         if torso is not None:
-            return Trunks(torso, feature_size(torso, self.observation), self.config)
-        self.flatten = Flatten(self.observation, normalize=self.config.normalize_obs, clip=self.config.obs_clip)
-        return Trunks(self.flatten, self.flatten.size, self.config)
+            return Trunks(torso, feature_size(torso, self.observation), config)
+        if missing := hidden - set(self.observation):
+            parts = ", ".join(map(repr, self.observation))
+            raise ConfigError(f"critic_only names {sorted(missing)[0]!r}; the observation has {parts}")
+        seen = {name: box for name, box in self.observation.items() if name not in hidden}
+        own = make_torso(seen, config)
+        self.torsos.append(own)
+        if isinstance(own, Flatten) and not hidden:
+            self.flatten = own
+        if not hidden:
+            return Trunks(own, own.size, config)
+        judge = make_torso(self.observation, config)
+        self.torsos.append(judge)
+        return Trunks(own, own.size, config, (judge, judge.size))
+
+    def _walk(self, seen: Seen) -> Walk | None:
+        """One step of N streams, for a policy with memory."""
+        if not self.sequential:
+            return None
+        memories = self.network.memories()
+        start = None if seen.start is None else seen.start.unsqueeze(0)
+        streams = len(seen.context["memory"])
+        return Walk((1, streams), start, {name: seen.context[name] for name in memories})
 
     def _noise(
         self, head: StateDependentHead, context: dict[str, Tensor], generator: torch.Generator
@@ -148,6 +196,21 @@ class ActorCritic(nn.Module):
         due = age == 0 or (every > 0 and age % every == 0)
         matrix = head.draw(len(context["gsde_age"]), generator) if due else context["gsde"]
         return {"gsde": matrix, "gsde_age": context["gsde_age"] + 1}
+
+
+def make_torso(observation: ObservationSpace, config: NetConfig) -> Flatten | Parts:
+    """What turns these parts into features: one plain row, unless there are images among them."""
+    normalize, clip = config.normalize_obs, config.obs_clip
+    if not any(image_kind(box, config.cnn, name) for name, box in observation.items()):
+        return Flatten(observation, normalize=normalize, clip=clip)
+    return Parts(
+        observation,
+        cnn=config.cnn,
+        features=config.cnn_features,
+        ortho_init=config.ortho_init,
+        normalize=normalize,
+        clip=clip,
+    )
 
 
 def policy_from_description(description: dict[str, Any]) -> ActorCritic:

@@ -20,10 +20,13 @@ from surefoot.data.kinds import (
     sizes,
     whole,
     whole_number,
+    words,
 )
 from surefoot.data.knobs import Vocabulary, describe_knobs, knob, knobs_to_json, read_texts, require_known, settle
 from surefoot.errors import ConfigError
 
+CNNS = ("auto", "nature", "small", "off")
+MEMORIES = ("none", "gru", "lstm")
 ACTIVATIONS = ("tanh", "relu", "elu", "silu", "gelu", "leaky_relu")
 
 
@@ -76,6 +79,36 @@ class NetConfig:
         "Steps after which gsde draws a new noise matrix; -1 draws once a rollout.",
         whole(Interval(-1)),
     )
+    beta: bool = knob(
+        False,
+        "Bounded continuous actions are drawn from Beta distributions, which have no mass outside the bounds, "
+        "instead of normals that are clipped.",
+        flag(),
+    )
+    memory: str = knob(
+        "none",
+        "What a policy remembers with: gru or lstm, between the torso and the hidden layers, for worlds that do not show "
+        "all that matters. Policy and critic have one each, unless shared.",
+        choice(*MEMORIES),
+    )
+    memory_size: int = knob(64, "Width of the memory's hidden state.", whole(Interval(1)))
+    cnn: str = knob(
+        "auto",
+        "How images are seen: nature (Mnih et al. 2015; sides of 36 or more), small (two 3x3 layers; sides of 8 or more), "
+        "auto takes the first that fits, off lays them flat.",
+        choice(*CNNS),
+    )
+    cnn_features: int | None = knob(
+        None,
+        "Width of what the convolutional layers of an image end in; none means 512 for nature and 128 for small.",
+        optional(whole(Interval(1))),
+    )
+    critic_only: tuple[str, ...] = knob(
+        (),
+        "Observation parts that the critic sees and the policy does not: the whole state for a central critic (MAPPO), or "
+        "what a simulator knows and a robot will not.",
+        words(),
+    )
     normalize_obs: bool = knob(
         False,
         "Standardise observations by running mean and deviation. "
@@ -96,6 +129,13 @@ class NetConfig:
             raise ConfigError(
                 f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape, drop one"
             )
+        if self.shared and self.critic_only:
+            raise ConfigError(
+                f"critic_only is {self.critic_only} and shared is True; a shared trunk sees what the policy sees, drop one"
+            )
+        noises = [name for name in ("squash", "gsde", "beta") if getattr(self, name)]
+        if len(noises) > 1:
+            raise ConfigError(f"{noises[0]}=True and {noises[1]}=True cannot be combined: choose one")
         if self.gsde_every == 0:
             raise ConfigError("gsde_every is 0; it must be -1 (once a rollout) or at least 1")
 
@@ -169,6 +209,12 @@ NET_NAMES = Vocabulary(
         "squash": ("squash_output",),
         "gsde": ("use_sde",),
         "gsde_every": ("sde_sample_freq",),
+        "beta": (),
+        "memory": (),
+        "memory_size": ("lstm_hidden_size", "rnn_hidden_size"),
+        "cnn": (),
+        "cnn_features": ("features_dim",),
+        "critic_only": (),
         "normalize_obs": ("norm_obs", "normalize_input", "normalize_observations"),
         "obs_clip": ("clip_obs",),
         "allow_stateful_norm": (),

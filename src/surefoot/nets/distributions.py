@@ -18,6 +18,8 @@ from surefoot.errors import AllActionsMasked
 LOG_STD_RANGE = (-20.0, 2.0)
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
+_EDGE = 1e-6
+"""How near a Beta action comes to its bounds, where its density may be 0 or infinite."""
 
 
 class Distribution(Protocol):
@@ -156,6 +158,73 @@ class TanhGaussian(Gaussian):
         weights = _WEIGHTS.to(self.mean.device).view_as(nodes)
         slope = (weights * log_tanh_slope(self.mean + self.std * nodes)).sum(dim=0)
         return super().entropy() + (slope + self.log_scale).sum(dim=-1)
+
+
+class Beta:
+    """Independent Beta(α, β) on (0, 1) with α, β > 1, so that each has one peak; rows [B, A].
+
+    Actions are kept within (0, 1); densities are those of the action stretched to width `scale`.
+    """
+
+    __slots__ = ("alpha", "beta", "log_scale")
+
+    def __init__(self, alpha: Tensor, beta: Tensor, log_scale: Tensor) -> None:
+        self.alpha, self.beta, self.log_scale = alpha, beta, log_scale
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        # A ratio of two gamma variables. torch.distributions draws them by the same call, but has no generator.
+        a = torch._standard_gamma(self.alpha, generator=generator)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        b = torch._standard_gamma(self.beta, generator=generator)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        return (a / (a + b)).clamp(_EDGE, 1.0 - _EDGE)
+
+    def mode(self) -> Tensor:
+        return ((self.alpha - 1.0) / (self.alpha + self.beta - 2.0)).clamp(_EDGE, 1.0 - _EDGE)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        body = (self.alpha - 1.0) * action.log() + (self.beta - 1.0) * (-action).log1p()
+        return (body - self._log_norm() - self.log_scale).sum(dim=-1)
+
+    def entropy(self) -> Tensor:
+        a, b = self.alpha, self.beta
+        inner = (a - 1.0) * a.digamma() + (b - 1.0) * b.digamma() - (a + b - 2.0) * (a + b).digamma()
+        return (self._log_norm() - inner + self.log_scale).sum(dim=-1)
+
+    def params(self) -> dict[str, Tensor]:
+        return {"alpha": self.alpha, "beta": self.beta}
+
+    def _log_norm(self) -> Tensor:
+        """log B(α, β)"""
+        return self.alpha.lgamma() + self.beta.lgamma() - (self.alpha + self.beta).lgamma()
+
+
+class Joint:
+    """Choices and real numbers at once, independent given the observation; choices are the first `columns` columns."""
+
+    __slots__ = ("choices", "columns", "numbers")
+
+    def __init__(self, choices: MultiCategorical, numbers: Gaussian | Beta) -> None:
+        self.choices, self.numbers, self.columns = choices, numbers, len(choices.parts)
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        return side_by_side(self.choices.sample(generator), self.numbers.sample(generator))
+
+    def mode(self) -> Tensor:
+        return side_by_side(self.choices.mode(), self.numbers.mode())
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        chosen, numbers = action[..., : self.columns].long(), action[..., self.columns :]
+        return self.choices.log_prob(chosen) + self.numbers.log_prob(numbers)
+
+    def entropy(self) -> Tensor:
+        return self.choices.entropy() + self.numbers.entropy()
+
+    def params(self) -> dict[str, Tensor]:
+        return {**self.choices.params(), **self.numbers.params()}
+
+
+def side_by_side(choices: Tensor, numbers: Tensor) -> Tensor:
+    """One row of floats from indices and numbers; a float32 holds whole numbers up to 2²⁴ exactly."""
+    return torch.cat([choices.to(numbers.dtype), numbers], dim=-1)
 
 
 def log_tanh_slope(u: Tensor) -> Tensor:

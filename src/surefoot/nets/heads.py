@@ -8,17 +8,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.errors import ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.distributions import (
     LOG_STD_RANGE,
+    Beta,
     Categorical,
     Distribution,
     Gaussian,
+    Joint,
     MultiCategorical,
     TanhGaussian,
     mask_logits,
+    side_by_side,
 )
 
 
@@ -35,6 +38,10 @@ class Head(Protocol):
     def action_std(self) -> float | None: ...
 
     def choices(self) -> tuple[int, ...]: ...
+
+    def noise(self) -> StateDependentHead | None:
+        """The part whose exploration is a function of the state, if there is one."""
+        ...
 
 
 class DiscreteHead(nn.Module):
@@ -56,6 +63,9 @@ class DiscreteHead(nn.Module):
     def action_std(self) -> float | None:
         return None
 
+    def noise(self) -> StateDependentHead | None:
+        return None
+
 
 class MultiDiscreteHead(nn.Module):
     """Several choices at once; the mask has all their choices side by side."""
@@ -74,6 +84,9 @@ class MultiDiscreteHead(nn.Module):
         return self.nvec
 
     def action_std(self) -> float | None:
+        return None
+
+    def noise(self) -> StateDependentHead | None:
         return None
 
 
@@ -98,6 +111,9 @@ class GaussianHead(nn.Module):
     def choices(self) -> tuple[int, ...]:
         return ()
 
+    def noise(self) -> StateDependentHead | None:
+        return None
+
 
 class TanhHead(GaussianHead):
     """A normal squashed into the bounds, so that no probability lies outside them."""
@@ -105,16 +121,8 @@ class TanhHead(GaussianHead):
     log_scale: Tensor
 
     def __init__(self, space: Box, *, log_std_init: float) -> None:
-        if not space.bounded:
-            raise SpaceError("squash=True needs an action space with finite bounds on both sides; this one is open")
         super().__init__(space, log_std_init=log_std_init)
-        # Halved first: the difference of two large float32 may not be one.
-        self.half_width = self.high / 2.0 - self.low / 2.0
-        self.middle = self.high / 2.0 + self.low / 2.0
-        if not ((self.half_width > 0) & (self.half_width < 1e30)).all():
-            raise SpaceError(
-                f"squash=True needs bounds with a finite width above 0; these are {space.low} to {space.high}"
-            )
+        self.middle, self.half_width = _middle_and_half_width(space, "squash=True")
         self.register_buffer("log_scale", torch.from_numpy(np.log(self.half_width)).flatten(), persistent=False)
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> TanhGaussian:
@@ -123,6 +131,38 @@ class TanhHead(GaussianHead):
     def env_action(self, action: np.ndarray) -> np.ndarray:
         squashed = self.middle + self.half_width * np.tanh(action.reshape(len(action), *self.shape))
         return np.clip(squashed, self.low, self.high)  # rounding may step over the bound
+
+
+class BetaHead(nn.Module):
+    """Beta distributions stretched to the bounds: no probability outside them, and no infinite tails at them."""
+
+    log_scale: Tensor
+
+    def __init__(self, space: Box) -> None:
+        super().__init__()
+        self.middle, self.half_width = _middle_and_half_width(space, "beta=True")
+        self.shape, self.outputs = space.shape, 2 * space.size
+        self.low, self.high = space.bounds()
+        log_scale = torch.from_numpy(np.log(2.0 * self.half_width)).flatten()
+        self.register_buffer("log_scale", log_scale, persistent=False)
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Beta:
+        # Softplus + 1 keeps both above 1: one peak, and it may lie anywhere.
+        alpha, beta = (1.0 + _SMALL + nn.functional.softplus(raw)).chunk(2, dim=-1)
+        return Beta(alpha, beta, self.log_scale)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        unit = 2.0 * action.reshape(len(action), *self.shape) - 1.0
+        return np.clip(self.middle + self.half_width * unit, self.low, self.high).astype(np.float32)
+
+    def action_std(self) -> float | None:
+        return None
+
+    def choices(self) -> tuple[int, ...]:
+        return ()
+
+    def noise(self) -> StateDependentHead | None:
+        return None
 
 
 class StateDependentHead(nn.Module):
@@ -148,9 +188,9 @@ class StateDependentHead(nn.Module):
         std = self._std().detach()
         return torch.empty((streams, *std.shape), device=std.device).normal_(generator=generator) * std
 
-    def explore(self, raw: Tensor, features: Tensor, matrix: Tensor) -> Tensor:
+    def explore(self, dist: Distribution, features: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
         """The action that goes with these exploration matrices."""
-        return raw + torch.bmm(features.unsqueeze(1), matrix).squeeze(1)
+        return dist.mode() + torch.bmm(features.unsqueeze(1), matrix).squeeze(1)
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
         return np.clip(action.reshape(len(action), *self.shape), self.low, self.high)
@@ -161,24 +201,82 @@ class StateDependentHead(nn.Module):
     def choices(self) -> tuple[int, ...]:
         return ()
 
+    def noise(self) -> StateDependentHead | None:
+        return self
+
     def _std(self) -> Tensor:
         return self.log_std.clamp(*LOG_STD_RANGE).exp()
 
 
-AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | StateDependentHead
+class HybridHead(nn.Module):
+    """Choices and real numbers in one row, choices first; each half is a head of its own."""
+
+    def __init__(self, space: Hybrid, numbers: GaussianHead | TanhHead | BetaHead | StateDependentHead) -> None:
+        super().__init__()
+        self.chosen, self.numbers = MultiDiscreteHead(MultiDiscrete(space.nvec)), numbers
+        self.outputs, self.columns = self.chosen.outputs + numbers.outputs, len(space.nvec)
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Joint:
+        choices, numbers = raw.split([self.chosen.outputs, self.numbers.outputs], dim=-1)
+        return Joint(
+            self.chosen.distribution(choices, features, mask), self.numbers.distribution(numbers, features, None)
+        )
+
+    def explore(self, dist: Distribution, features: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
+        """Choices as drawn, numbers as the exploration matrices have them."""
+        assert isinstance(dist, Joint)
+        assert isinstance(self.numbers, StateDependentHead)
+        numbers = self.numbers.explore(dist.numbers, features, matrix, generator)
+        return side_by_side(dist.choices.sample(generator), numbers)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        numbers = self.numbers.env_action(action[:, self.columns :]).reshape(len(action), -1)
+        return np.concatenate([action[:, : self.columns], numbers], axis=1)
+
+    def action_std(self) -> float | None:
+        return self.numbers.action_std()
+
+    def choices(self) -> tuple[int, ...]:
+        return self.chosen.choices()
+
+    def noise(self) -> StateDependentHead | None:
+        return self.numbers.noise()
+
+
+AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | BetaHead | StateDependentHead | HybridHead
+_SMALL = 1e-4
+"""Keeps a Beta's α + β away from 2, where it is flat and has no mode."""
 
 
 def make_head(space: ActionSpace, features: int, config: NetConfig) -> AnyHead:
     """The head for an action space; `features` is the width of what the actor's trunk gives."""
-    if isinstance(space, Discrete | MultiDiscrete):
-        if config.squash or config.gsde:
-            wrong = "squash" if config.squash else "gsde"
+    if isinstance(space, Hybrid):
+        return HybridHead(space, _continuous(space.box, features, config))
+    if isinstance(space, Box):
+        return _continuous(space, features, config)
+    for wrong in ("squash", "gsde", "beta"):
+        if getattr(config, wrong):
             raise ConfigError(f"{wrong}=True is for continuous actions; {space} is discrete: leave it False")
-        return DiscreteHead(space) if isinstance(space, Discrete) else MultiDiscreteHead(space)
-    if config.squash and config.gsde:
-        raise ConfigError("squash=True and gsde=True cannot be combined: choose one")
+    return DiscreteHead(space) if isinstance(space, Discrete) else MultiDiscreteHead(space)
+
+
+def _continuous(
+    space: Box, features: int, config: NetConfig
+) -> GaussianHead | TanhHead | BetaHead | StateDependentHead:
     if config.gsde:
         return StateDependentHead(space, features, log_std_init=config.log_std_init)
-    if config.squash:
-        return TanhHead(space, log_std_init=config.log_std_init)
-    return GaussianHead(space, log_std_init=config.log_std_init)
+    if config.beta:
+        return BetaHead(space)
+    return (TanhHead if config.squash else GaussianHead)(space, log_std_init=config.log_std_init)
+
+
+def _middle_and_half_width(space: Box, asked: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of each component's bounds; a space that has none on some side is refused."""
+    if not space.bounded:
+        raise SpaceError(f"{asked} needs an action space with finite bounds on both sides; this one is open")
+    low, high = space.bounds()
+    # Halved first: the difference of two large float32 may not be one.
+    middle, half_width = high / 2.0 + low / 2.0, high / 2.0 - low / 2.0
+    if not ((half_width > 0) & (half_width < 1e30)).all():
+        raise SpaceError(f"{asked} needs bounds with a finite width above 0; these are {space.low} to {space.high}")
+    return middle, half_width

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from surefoot import native
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.heads import DiscreteHead, GaussianHead, MultiDiscreteHead, TanhHead
+from surefoot.nets.heads import DiscreteHead, GaussianHead, HybridHead, MultiDiscreteHead, TanhHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten
@@ -28,8 +28,12 @@ def why_not(policy: Policy) -> str | None:
     if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
         return "the policy has a network of your own inside"
     config, head = policy.config, policy.head
+    if policy.sequential:
+        return f"the kernel does not know memory ({config.memory})"
+    if policy.flatten is None:
+        return "the kernel does not know images or a critic that sees more than the policy"
     if not isinstance(head, DiscreteHead | MultiDiscreteHead | GaussianHead):
-        return "the kernel does not know gsde"
+        return f"the kernel does not know {_unknown(policy)}"
     if config.activation not in _ACTIVATION:
         return f"the kernel does not know the activation {config.activation}"
     if max(len(config.hidden), len(config.critic_hidden or ())) > _DEEPEST:
@@ -45,6 +49,10 @@ def why_not(policy: Policy) -> str | None:
         if _is_as_built(policy.network, config.activation)
         else "the policy's layers were changed after it was built"
     )
+
+
+def _unknown(policy: ActorCritic) -> str:
+    return "hybrid actions" if isinstance(policy.head, HybridHead) else "beta" if policy.config.beta else "gsde"
 
 
 def _is_as_built(network: nn.Module, activation: str) -> bool:

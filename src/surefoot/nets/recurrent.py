@@ -39,9 +39,7 @@ class Memory(nn.Module):
         return torch.zeros((streams, self.carried), device=self.onward.weight.device)
 
 
-def _lstm(
-    inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor]:
+def _lstm(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """i, f, g, o = σ, σ, tanh, σ of (inward + h Wᵀ + b); c = f c + i g; h = o tanh(c)."""
     h, c = carry.chunk(2, dim=-1)
     hidden: list[Tensor] = []
@@ -56,9 +54,7 @@ def _lstm(
     return torch.stack(hidden), torch.cat([h, c], dim=-1)
 
 
-def _gru(
-    inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor]:
+def _gru(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """r, z = σ, σ of (inward + h Wᵀ + b); n = tanh(inward + r (h Wᵀ + b)); h = (1 - z) n + z h."""
     h = carry
     size = h.shape[-1]

@@ -23,6 +23,7 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
+from surefoot.envs.nest import former
 from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
@@ -53,7 +54,7 @@ class Spaces:
         self._choices = choices(self.action)
         self._reader = observation_reader(observation, masks=self._choices > 0)
         self.observation: ObservationSpace = self._reader.space
-        self._write = action_writer(action)
+        self._write, self._form = action_writer(action), former(action)
 
     def look(self, obs: Any, action_masks: Any = None) -> Looked:
         """Read one observation or a batch of them, plain or a dict; masks of the same kind, [A] or [N, A]."""
@@ -79,7 +80,8 @@ class Spaces:
     def answer(self, action: np.ndarray, *, single: bool) -> Any:
         """Actions [N, …] in the env's own dtype and shape; for a single one no batch axis."""
         written = self._write(action)
-        return written[0] if single else written
+        taken = written[0] if single else written
+        return taken if self._form is None else self._form(taken)
 
     def to_tree(self) -> dict[str, Any]:
         """What `from_tree` makes equal spaces of; fit for a checkpoint."""
@@ -172,6 +174,8 @@ def _space_to_tree(space: AnySpace) -> dict[str, Any]:
     match space:
         case gym_spaces.Dict():
             return {"kind": "dict", "parts": {str(name): _space_to_tree(part) for name, part in space.items()}}
+        case gym_spaces.Tuple():
+            return {"kind": "tuple", "parts": {str(i): _space_to_tree(part) for i, part in enumerate(space.spaces)}}
         case gym_spaces.Discrete():
             return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
         case gym_spaces.MultiDiscrete():
@@ -188,6 +192,8 @@ def _space_from_tree(tree: dict[str, Any]) -> AnySpace:
     match tree.get("kind"):
         case "dict":
             return gym_spaces.Dict({name: _space_from_tree(part) for name, part in tree["parts"].items()})
+        case "tuple":
+            return gym_spaces.Tuple([_space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
         case "discrete":
             return gym_spaces.Discrete(tree["n"], start=tree["start"])
         case "multi_discrete":

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, Box, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.native import NativeWorld
 from surefoot.errors import NonFiniteValue
@@ -227,5 +227,7 @@ def _row_shape(action: ActionSpace) -> tuple[int, ...]:
             return action.shape
         case MultiDiscrete():
             return (len(action.nvec),)
+        case Hybrid():
+            return (len(action.nvec) + action.box.size,)
         case _:
             return ()
