@@ -37,13 +37,14 @@ class Batch:
 
     def take(self, columns: Tensor) -> Batch:
         """The given columns, copied, in that order."""
-        return self._each(lambda x, dim: x.index_select(dim, columns))
+        return self.each(lambda x, dim: x.index_select(dim, columns))
 
     def slice(self, begin: int, end: int) -> Batch:
         """Columns begin … end - 1, as views."""
-        return self._each(lambda x, dim: x.narrow(dim, begin, end - begin))
+        return self.each(lambda x, dim: x.narrow(dim, begin, end - begin))
 
-    def _each(self, choose: Callable[[Tensor, int], Tensor]) -> Batch:
+    def each(self, choose: Callable[[Tensor, int], Tensor]) -> Batch:
+        """What `choose(tensor, its column axis)` makes of every field."""
         # The column axis is the second one everywhere but in `context`, which has no time.
         chosen: dict[str, Tensor | dict[str, Tensor] | None] = {}
         for name in _BATCH_FIELDS:

@@ -66,6 +66,8 @@ PPO_NAMES = Vocabulary(
             "num_steps_per_env",
             "rollout_fragment_length",
         ),
+        "sequence": ("seq_length", "seq_len", "sequence_length", "bptt_horizon", "max_seq_len"),
+        "burn_in": ("burn_in_length",),
         "envs": ("n_envs", "num_envs", "num_actors"),
         "ent_coef": ("entropy_coef", "entropy_loss_scale", "entropy_coeff", "entropy_cost"),
         "vf_coef": (

@@ -96,6 +96,18 @@ class PPOConfig:
         "Minibatches an epoch, in place of their size. With both set, the smaller minibatch of the two counts.",
         optional(AT_LEAST_ONE),
     )
+    sequence: int | None = knob(
+        None,
+        "For policies with memory: the steps of one column that minibatches are chosen from; none keeps whole rollouts. "
+        "Shorter gives more columns to shuffle, and gradients that reach less far back.",
+        optional(AT_LEAST_ONE),
+    )
+    burn_in: int = knob(
+        0,
+        "With sequence: steps before each column that are walked through again, so that memory is that of the weights "
+        "of now, and that are not learned from.",
+        whole(NOT_NEGATIVE),
+    )
     steps: int = knob(
         2048,
         "Steps taken in each env between two updates; steps times envs is the rollout.",
@@ -194,6 +206,8 @@ class PPOConfig:
         settle(self)
         if self.minibatch_size is None and self.minibatches is None:
             object.__setattr__(self, "minibatch_size", DEFAULT_MINIBATCH_SIZE)
+        if self.burn_in and self.sequence is None:
+            raise ConfigError(f"burn_in is {self.burn_in} but sequence is none; only shorter sequences need a burn-in")
         if self.momentum and self.optimizer not in ("sgd", "rmsprop"):
             raise ConfigError(
                 f"momentum is {self.momentum} but optimizer is {self.optimizer!r}; only sgd and rmsprop have momentum"

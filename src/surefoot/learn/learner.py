@@ -25,6 +25,7 @@ from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.schedule import value_at
+from surefoot.learn.sequences import pieces
 from surefoot.learn.tally import Table, Tally
 from surefoot.nets.policy import Policy
 
@@ -157,7 +158,7 @@ class Learner:
         batch = self.prepare(rollout, valid)
         put_back = self._copy()
         prepared = time.perf_counter()
-        done = self._learn(batch, knobs)
+        done = self._learn(pieces(batch, self.policy, self.config), knobs)
         self._settle(put_back, done)
         seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
         return done, _describe(batch, rollout, valid), seconds
