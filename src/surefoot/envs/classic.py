@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from surefoot import native
 from surefoot.envs.api import World
-from surefoot.envs.classic_cartpole import CartPole, CartPoleContinuous
+from surefoot.envs.classic_cartpole import CartPole, CartPoleContinuous, CartPoleNoVel
 from surefoot.envs.classic_hill import MountainCar, MountainCarContinuous
 from surefoot.envs.classic_swing import Acrobot, Pendulum
 from surefoot.envs.native import NativeWorld
-from surefoot.envs.streams import Streams, Task
+from surefoot.envs.streams import Streams, Task, maker
 
 _TASKS: dict[str, Callable[[], Task]] = {
     "CartPole-v0": lambda: CartPole(max_episode_steps=200),
@@ -37,5 +37,8 @@ def _maker(name: str) -> Callable[[int], World]:
     return make
 
 
-CLASSIC: dict[str, Callable[[int], World]] = {name: _maker(name) for name in _TASKS}
+CLASSIC: dict[str, Callable[[int], World]] = {
+    **{name: _maker(name) for name in _TASKS},
+    "surefoot/CartPoleNoVel-v0": maker("surefoot/CartPoleNoVel-v0", CartPoleNoVel),
+}
 """Constructors that take the number of streams, by id: stepped by the kernel, or in numpy where there is none."""

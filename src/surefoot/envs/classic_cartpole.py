@@ -70,6 +70,16 @@ class CartPole:
         return _picture(state, edge=float(_EDGE))
 
 
+class CartPoleNoVel(CartPole):
+    """The same without its velocities: whoever balances this pole must remember where it was."""
+
+    observation = _box(2 * float(_EDGE), 2 * float(_LEAN))
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """The cart's place and the pole's angle."""
+        return state[::2].T.astype(np.float32, order="C")
+
+
 # Isaac's cartpole asset: a cart of 1 kg, and a pole of 1 kg that is a box of 0.06 m by 1 m with its centre 0.47 m
 # above the hinge. Its hinge turns no faster than 8 rad/s.
 _ISAAC_GRAVITY = np.array(9.81)

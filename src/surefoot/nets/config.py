@@ -222,6 +222,19 @@ NET_NAMES = Vocabulary(
     meanings={"net_arch": _net_arch, "activation_fn": _activation_fn, "hidden_dim": _hidden_dim},
 )
 
+_LSTM: dict[str, Any] = {"memory": "lstm", "memory_size": 256}
+_CNN: dict[str, Any] = {"shared": True, "hidden": ()}
+POLICIES: dict[str, dict[str, Any]] = {
+    "MlpPolicy": {},
+    "CnnPolicy": _CNN,
+    "MultiInputPolicy": {},
+    "MlpLstmPolicy": _LSTM,
+    "CnnLstmPolicy": _CNN | _LSTM,
+    "MultiInputLstmPolicy": _LSTM,
+    "MlpGruPolicy": {"memory": "gru"},
+}
+"""What the names of SB3 and sb3-contrib (and one of our own) stand for in NetConfig; settings may say otherwise."""
+
 _FROM_SPACES = "it follows from the spaces of the env"
 _OWN_TORSO = "pass a torso of your own to the policy instead"
 NET_HINTS = {

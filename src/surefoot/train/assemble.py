@@ -24,7 +24,7 @@ from surefoot.learn.checkpoint import load_checkpoint, newest_first
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.presets import preset
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.config import NetConfig
+from surefoot.nets.config import POLICIES, NetConfig
 from surefoot.nets.policy import Policy
 from surefoot.train.compat import VecNormalize, refuse_replaced
 from surefoot.train.config import split_settings
@@ -52,6 +52,8 @@ def assemble(
     tagged = env if isinstance(env, VecNormalize) else None
     if tagged is not None:
         settings = {**tagged.settings, **settings}
+    if isinstance(policy, str):
+        settings = _named(policy, settings)
     ppo, net, collect = split_settings(settings)
     if own is not None and net:
         raise ConfigError(f"{', '.join(net)} belong to the network, which is built already; set them where it is built")
@@ -79,12 +81,8 @@ def assemble(
 def own_policy(policy: Any) -> Policy | None:
     """A policy the user built; None for a name, which stands for one that is built here."""
     if isinstance(policy, str):
-        if policy == "CnnPolicy":
-            raise ConfigError(
-                "CnnPolicy does not exist yet; 'MlpPolicy' takes images too, laid flat and divided by 255"
-            )
-        if policy not in ("MlpPolicy", "MultiInputPolicy"):
-            raise ConfigError(f"policy is {policy!r}; it is 'MlpPolicy', 'MultiInputPolicy' or a policy of your own")
+        if policy not in POLICIES:
+            raise ConfigError(f"policy is {policy!r}; it is one of {', '.join(POLICIES)}, or a policy of your own")
         return None
     if isinstance(policy, type):
         raise ConfigError(f"policy is the class {policy.__name__}; build one and pass it, or say 'MlpPolicy'")
@@ -96,7 +94,13 @@ def own_policy(policy: Any) -> Policy | None:
             f"{kind} is a network but not yet a policy; ActorCritic(world.observation, world.action, torso=…) or "
             "network=… makes one of it"
         )
-    raise ConfigError(f"policy is a {kind}; it is 'MlpPolicy', 'MultiInputPolicy' or a policy of your own")
+    raise ConfigError(f"policy is a {kind}; it is one of {', '.join(POLICIES)}, or a policy of your own")
+
+
+def _named(policy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with what the policy's name stands for, where they do not say otherwise."""
+    said = split_settings(settings)[1]
+    return {**{name: value for name, value in POLICIES[policy].items() if name not in said}, **settings}
 
 
 def keep_rollout(ppo: PPOConfig, said: set[str], preset_name: str, fixed_envs: int | None) -> PPOConfig:

@@ -38,7 +38,7 @@ from surefoot.envs.placement import Workers
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
 from surefoot.learn.config import PPOConfig
-from surefoot.nets.config import NET_HINTS, NET_NAMES, canonical_net
+from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, canonical_net
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,6 @@ _NOT_SUPPORTED = (
     "env_kwargs",
     "monitor_kwargs",
 )
-_POLICIES = ("MlpPolicy", "CnnPolicy", "MultiInputPolicy")
 
 
 def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
@@ -208,9 +207,9 @@ def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
         if name in settings:
             raise ConfigError(f"{path}: {name} is not supported; wrap the env in code of your own and pass that")
     policy = settings.pop("policy", "MlpPolicy")
-    if policy not in _POLICIES:
-        raise ConfigError(f"{path}: policy is {policy!r}; it must be one of {', '.join(_POLICIES)}")
-    return _with_total_steps(settings, path)
+    if policy not in POLICIES:
+        raise ConfigError(f"{path}: policy is {policy!r}; it must be one of {', '.join(POLICIES)}")
+    return _with_total_steps(POLICIES[policy] | settings, path)
 
 
 def _with_total_steps(settings: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -144,8 +144,8 @@ def test_one_thread_is_used() -> None:
 @pytest.mark.parametrize(
     ("policy", "error", "says"),
     [
-        ("CnnPolicy", ConfigError, "laid flat"),
-        ("LstmPolicy", ConfigError, "'MlpPolicy', 'MultiInputPolicy' or a policy of your own"),
+        ("CnnGruPolicy", ConfigError, "MlpLstmPolicy"),
+        ("LstmPolicy", ConfigError, "or a policy of your own"),
         (ActorCritic, ConfigError, "the class ActorCritic; build one"),
         (nn.Linear(4, 2), PolicyError, "ActorCritic"),
         (7, ConfigError, "policy is a int"),
