@@ -108,6 +108,43 @@ def tape_collect(
     ended: Array,
     /,
 ) -> tuple[int, float]: ...
+def scan_forward(
+    instruction_set: str,
+    gates: int,
+    steps: int,
+    streams: int,
+    size: int,
+    start: Array | None,
+    inward: Array,
+    carry: Array,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    carried: Array,
+    kept_gates: Array | None,
+    kept: Array | None,
+    /,
+) -> None: ...
+def scan_backward(
+    instruction_set: str,
+    gates: int,
+    steps: int,
+    streams: int,
+    size: int,
+    start: Array | None,
+    carry: Array,
+    weight: Array,
+    hidden: Array,
+    kept_gates: Array,
+    kept: Array,
+    d_hidden: Array | None,
+    d_carried: Array | None,
+    d_inward: Array,
+    d_onward: Array | None,
+    before: Array,
+    d_carry: Array,
+    /,
+) -> None: ...
 def function(instruction_set: str, which: int, n: int, x: Array, y: Array, /) -> None: ...
 def multiply(instruction_set: str, m: int, n: int, k: int, a: Array, b: Array, c: Array, /) -> None: ...
 def env_describe(which: str | int, /) -> tuple[Any, ...]: ...

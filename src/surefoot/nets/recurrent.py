@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from surefoot.nets.scan import can_scan, scan
 from surefoot.nets.torsos import layer
 
 GATES = {"gru": 3, "lstm": 4}
@@ -30,9 +31,12 @@ class Memory(nn.Module):
         Where `start` ([T, B] bool) is True an episode begins, with nothing carried (L3).
         """
         inward = self.inward.forward(x)
+        weight, bias = self.onward.weight, self.onward.bias
+        if can_scan(inward, carry, start, weight, bias):
+            return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start
         unroll = _lstm if self.kind == "lstm" else _gru
-        return unroll(inward, carry, fresh, self.onward.weight, self.onward.bias)
+        return unroll(inward, carry, fresh, weight, bias)
 
     def nothing(self, streams: int) -> Tensor:
         """What `streams` carry before their first step."""

@@ -1,0 +1,104 @@
+"""The loop over time of a GRU or an LSTM by the kernel, and its gradients. `nets/recurrent.py` is the definition."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from surefoot import native
+
+Array = np.ndarray[Any, Any]
+
+
+@cache
+def _there(instruction_set: str) -> bool:
+    kernel = native.kernel
+    return kernel is not None and instruction_set in ("auto", *kernel.instruction_sets())
+
+
+def can_scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> bool:
+    """True if the kernel is there and knows these tensors: float32 on the CPU, at least one step of one stream."""
+    if native.kernel is None or not _there(_instruction_set()):
+        return False
+    plain = all(x.dtype is torch.float32 and x.device.type == "cpu" for x in (inward, carry, weight, bias))
+    return plain and inward.numel() > 0 and (start is None or (start.dtype is torch.bool and start.device.type == "cpu"))
+
+
+def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """What x W + b of the input [T, B, gates · size] and what is carried make: [T, B, size], and what is carried on.
+
+    Four gates are an LSTM's, three a GRU's. Ask `can_scan` first.
+    """
+    tensors = (inward.contiguous(), carry.contiguous(), weight.contiguous(), bias.contiguous())
+    fresh = None if start is None else start.contiguous()
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        hidden, carried = _Scan.apply(fresh, *tensors)  # pyright: ignore[reportGeneralTypeIssues]  # untyped in torch
+        return hidden, carried
+    arrays = [x.detach().numpy() if x.requires_grad else x.numpy() for x in tensors]
+    hidden, carried = _forward(None if fresh is None else fresh.numpy(), arrays, None, None)
+    return torch.from_numpy(hidden), torch.from_numpy(carried)
+
+
+def _instruction_set() -> str:
+    return os.environ.get("SUREFOOT_KERNEL", "auto")
+
+
+def _shape(inward: Array, weight: Array) -> tuple[str, int, int, int, int]:
+    """What both calls of the kernel begin with."""
+    steps, streams, width = inward.shape
+    size = weight.shape[1]
+    return _instruction_set(), width // size, steps, streams, size
+
+
+def _forward(
+    start: Array | None, arrays: list[Array], gates: Array | None, kept: Array | None
+) -> tuple[Array, Array]:
+    kernel = native.kernel
+    assert kernel is not None
+    inward, carry, weight, _ = arrays
+    shape = _shape(inward, weight)
+    hidden, carried = np.empty((*inward.shape[:2], shape[-1]), np.float32), np.empty(carry.shape, np.float32)
+    kernel.scan_forward(*shape, start, *arrays, hidden, carried, gates, kept)
+    return hidden, carried
+
+
+class _Scan(torch.autograd.Function):
+    """Forward keeps the gates and what else the gradients take; the weights' gradients are one product over all steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, start: Tensor | None, inward: Tensor, carry: Tensor, weight: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        arrays = [x.detach().numpy() for x in (inward, carry, weight, bias)]
+        gates = np.empty(inward.shape, np.float32)
+        kept = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
+        hidden, carried = map(torch.from_numpy, _forward(None if start is None else start.numpy(), arrays, gates, kept))
+        ctx.start, ctx.gates, ctx.kept = start, gates, kept
+        ctx.save_for_backward(carry, weight, hidden)
+        ctx.set_materialize_grads(False)
+        return hidden, carried
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        kernel = native.kernel
+        assert kernel is not None
+        carry, weight, hidden = (x.detach().numpy() for x in ctx.saved_tensors)
+        gates, start = ctx.gates, None if ctx.start is None else ctx.start.numpy()
+        d_hidden, d_carried = (None if g is None else g.contiguous().numpy() for g in grads)
+        d_inward, before, d_carry = np.empty_like(gates), np.empty_like(hidden), np.empty_like(carry)
+        shape = _shape(gates, weight)
+        d_onward = None if shape[1] == 4 else np.empty_like(gates)
+        kernel.scan_backward(
+            *(*shape, start, carry, weight, hidden, gates, ctx.kept),
+            *(d_hidden, d_carried, d_inward, d_onward, before, d_carry),
+        )
+        rows = torch.from_numpy(d_inward if d_onward is None else d_onward).flatten(0, 1)
+        d_weight = rows.t() @ torch.from_numpy(before).flatten(0, 1)
+        return None, torch.from_numpy(d_inward), torch.from_numpy(d_carry), d_weight, rows.sum(0)
