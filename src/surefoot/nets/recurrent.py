@@ -31,7 +31,8 @@ class Memory(nn.Module):
         Where `start` ([T, B] bool) is True an episode begins, with nothing carried (L3).
         """
         inward = self.inward.forward(x)
-        weight, bias = self.onward.weight, self.onward.bias
+        onward = self.onward
+        weight, bias = onward.weight, onward.bias
         if can_scan(inward, carry, start, weight, bias):
             return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start
@@ -43,9 +44,7 @@ class Memory(nn.Module):
         return torch.zeros((streams, self.carried), device=self.onward.weight.device)
 
 
-def _lstm(
-    inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor]:
+def _lstm(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """i, f, g, o = σ, σ, tanh, σ of (inward + h Wᵀ + b); c = f c + i g; h = o tanh(c)."""
     h, c = carry.chunk(2, dim=-1)
     hidden: list[Tensor] = []
@@ -60,9 +59,7 @@ def _lstm(
     return torch.stack(hidden), torch.cat([h, c], dim=-1)
 
 
-def _gru(
-    inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor
-) -> tuple[Tensor, Tensor]:
+def _gru(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """r, z = σ, σ of (inward + h Wᵀ + b); n = tanh(inward + r (h Wᵀ + b)); h = (1 - z) n + z h."""
     h = carry
     size = h.shape[-1]

@@ -16,18 +16,12 @@ from surefoot import native
 Array = np.ndarray[Any, Any]
 
 
-@cache
-def _there(instruction_set: str) -> bool:
-    kernel = native.kernel
-    return kernel is not None and instruction_set in ("auto", *kernel.instruction_sets())
-
-
 def can_scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> bool:
     """True if the kernel is there and knows these tensors: float32 on the CPU, at least one step of one stream."""
     if native.kernel is None or not _there(_instruction_set()):
         return False
-    plain = all(x.dtype is torch.float32 and x.device.type == "cpu" for x in (inward, carry, weight, bias))
-    return plain and inward.numel() > 0 and (start is None or (start.dtype is torch.bool and start.device.type == "cpu"))
+    plain = all(x.dtype is torch.float32 and x.is_cpu for x in (inward, carry, weight, bias))
+    return plain and inward.numel() > 0 and (start is None or (start.dtype is torch.bool and start.is_cpu))
 
 
 def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,9 +34,13 @@ def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bi
     if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         hidden, carried = _Scan.apply(fresh, *tensors)  # pyright: ignore[reportGeneralTypeIssues]  # untyped in torch
         return hidden, carried
-    arrays = [x.detach().numpy() if x.requires_grad else x.numpy() for x in tensors]
-    hidden, carried = _forward(None if fresh is None else fresh.numpy(), arrays, None, None)
-    return torch.from_numpy(hidden), torch.from_numpy(carried)
+    return _forward(fresh, tensors, None, None)
+
+
+@cache
+def _there(instruction_set: str) -> bool:
+    kernel = native.kernel
+    return kernel is not None and instruction_set in ("auto", *kernel.instruction_sets())
 
 
 def _instruction_set() -> str:
@@ -57,15 +55,16 @@ def _shape(inward: Array, weight: Array) -> tuple[str, int, int, int, int]:
 
 
 def _forward(
-    start: Array | None, arrays: list[Array], gates: Array | None, kept: Array | None
-) -> tuple[Array, Array]:
+    start: Tensor | None, tensors: tuple[Tensor, Tensor, Tensor, Tensor], gates: Array | None, kept: Array | None
+) -> tuple[Tensor, Tensor]:
     kernel = native.kernel
     assert kernel is not None
-    inward, carry, weight, _ = arrays
+    inward, carry, weight, bias = (x.detach().numpy() for x in tensors)
     shape = _shape(inward, weight)
     hidden, carried = np.empty((*inward.shape[:2], shape[-1]), np.float32), np.empty(carry.shape, np.float32)
-    kernel.scan_forward(*shape, start, *arrays, hidden, carried, gates, kept)
-    return hidden, carried
+    fresh = None if start is None else start.numpy()
+    kernel.scan_forward(*shape, fresh, inward, carry, weight, bias, hidden, carried, gates, kept)
+    return torch.from_numpy(hidden), torch.from_numpy(carried)
 
 
 class _Scan(torch.autograd.Function):
@@ -75,10 +74,9 @@ class _Scan(torch.autograd.Function):
     def forward(
         ctx: Any, start: Tensor | None, inward: Tensor, carry: Tensor, weight: Tensor, bias: Tensor
     ) -> tuple[Tensor, Tensor]:
-        arrays = [x.detach().numpy() for x in (inward, carry, weight, bias)]
         gates = np.empty(inward.shape, np.float32)
         kept = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
-        hidden, carried = map(torch.from_numpy, _forward(None if start is None else start.numpy(), arrays, gates, kept))
+        hidden, carried = _forward(start, (inward, carry, weight, bias), gates, kept)
         ctx.start, ctx.gates, ctx.kept = start, gates, kept
         ctx.save_for_backward(carry, weight, hidden)
         ctx.set_materialize_grads(False)
@@ -86,7 +84,9 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]  # the decorator forgets its name
+        ctx: Any, *grads: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         kernel = native.kernel
         assert kernel is not None
         carry, weight, hidden = (x.detach().numpy() for x in ctx.saved_tensors)

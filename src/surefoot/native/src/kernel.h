@@ -121,7 +121,7 @@ typedef struct {
     float *before;   /* [T][N][size] what each step began with */
 } sf_scan;
 
-#define SCAN_DOTS 2 /* up to so many steps go without panels */
+#define SCAN_DOTS 16 /* up to so many rows in all go without panels: making them would take longer */
 
 typedef struct sf_ops {
     const char *name;
