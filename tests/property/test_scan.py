@@ -150,17 +150,39 @@ def test_memory_gives_the_same_with_and_without_the_kernel(kind: str, monkeypatc
     assert by_kernel[0].grad_fn.__class__ is not by_torch[0].grad_fn.__class__
 
 
+@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+@pytest.mark.parametrize(("inputs", "streams", "size"), [(1, 1, 1), (5, 3, 24), (64, 8, 64), (33, 17, 31), (7, 40, 16)])
+def test_a_step_of_acting_is_a_step_of_learning(
+    isa: str, kind: str, inputs: int, streams: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUREFOOT_KERNEL", isa)
+    torch.manual_seed(0)
+    memory = Memory(kind, inputs, size, ortho_init=True)
+    torch.nn.init.normal_(memory.inward.bias)
+    x, carry = torch.randn(4, streams, inputs), torch.randn(streams, memory.carried)
+    start = torch.rand(4, streams) < 0.3
+    hidden, carried = memory.forward(x, carry, start)
+    now = carry
+    with torch.no_grad():
+        for t in range(4):
+            h, now = memory.forward(x[t : t + 1], now, start[t : t + 1])
+            assert h.shape == (1, streams, size)
+            assert torch.allclose(h[0], hidden[t], atol=2e-6)
+    assert torch.allclose(now, carried, atol=4e-6)
+
+
 def test_other_types_no_rows_and_an_unknown_instruction_set_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     made, start = tensors({"kind": "gru", "steps": 2, "streams": 3, "size": 4, "starts": "some", "seed": 0})
     inward, carry, weight, bias = made
-    assert can_scan(inward, carry, start, weight, bias)
-    assert can_scan(inward, carry, None, weight, bias)
-    assert not can_scan(inward.double(), carry, start, weight, bias)
-    assert not can_scan(inward, carry, start, weight.bfloat16(), bias)
-    assert not can_scan(inward[:, :0], carry[:0], None, weight, bias)
-    assert not can_scan(inward.to("meta"), carry, start, weight, bias)
+    assert can_scan(start, inward, carry, weight, bias)
+    assert can_scan(None, inward, carry, weight, bias)
+    assert not can_scan(start, inward.double(), carry, weight, bias)
+    assert not can_scan(start, inward, carry, weight.bfloat16(), bias)
+    assert not can_scan(None, inward[:, :0], carry[:0], weight, bias)
+    assert not can_scan(start, inward.to("meta"), carry, weight, bias)
     monkeypatch.setenv("SUREFOOT_KERNEL", "abacus")
-    assert not can_scan(inward, carry, start, weight, bias)
+    assert not can_scan(start, inward, carry, weight, bias)
 
 
 def test_tensors_that_are_not_contiguous_are_taken_as_they_read() -> None:

@@ -125,6 +125,23 @@ def scan_forward(
     kept: Array | None,
     /,
 ) -> None: ...
+def scan_step(
+    instruction_set: str,
+    gates: int,
+    inputs: int,
+    streams: int,
+    size: int,
+    start: Array | None,
+    x: Array,
+    weight_in: Array,
+    bias_in: Array,
+    carry: Array,
+    weight: Array,
+    bias: Array,
+    hidden: Array,
+    carried: Array,
+    /,
+) -> None: ...
 def scan_backward(
     instruction_set: str,
     gates: int,

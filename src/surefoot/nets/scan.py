@@ -16,12 +16,12 @@ from surefoot import native
 Array = np.ndarray[Any, Any]
 
 
-def can_scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> bool:
+def can_scan(start: Tensor | None, *tensors: Tensor) -> bool:
     """True if the kernel is there and knows these tensors: float32 on the CPU, at least one step of one stream."""
     if native.kernel is None or not _there(_instruction_set()):
         return False
-    plain = all(x.dtype is torch.float32 and x.is_cpu for x in (inward, carry, weight, bias))
-    return plain and inward.numel() > 0 and (start is None or (start.dtype is torch.bool and start.is_cpu))
+    plain = all(x.dtype is torch.float32 and x.is_cpu for x in tensors) and tensors[0].numel() > 0
+    return plain and (start is None or (start.dtype is torch.bool and start.is_cpu))
 
 
 def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -35,6 +35,31 @@ def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bi
         hidden, carried = _Scan.apply(fresh, *tensors)  # pyright: ignore[reportGeneralTypeIssues]  # untyped in torch
         return hidden, carried
     return _forward(fresh, tensors, None, None)
+
+
+def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """One step of (x [1, B, inputs], its weight and bias, what is carried, the memory's weight and bias), for acting.
+
+    In one call, and only where gradients are off. Ask `can_scan` first.
+    """
+    kernel = native.kernel
+    assert kernel is not None
+    x, weight_in, bias_in, carry, weight, bias = [t.contiguous().numpy() for t in tensors]
+    _, streams, inputs = x.shape
+    width, size = weight.shape
+    hidden, carried = np.empty((1, streams, size), np.float32), np.empty(carry.shape, np.float32)
+    kernel.scan_step(
+        *(
+            _instruction_set(),
+            width // size,
+            inputs,
+            streams,
+            size,
+            None if start is None else start.contiguous().numpy(),
+        ),
+        *(x, weight_in, bias_in, carry, weight, bias, hidden, carried),
+    )
+    return torch.from_numpy(hidden), torch.from_numpy(carried)
 
 
 @cache
@@ -77,8 +102,8 @@ class _Scan(torch.autograd.Function):
         gates = np.empty(inward.shape, np.float32)
         kept = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
         hidden, carried = _forward(start, (inward, carry, weight, bias), gates, kept)
-        ctx.start, ctx.gates, ctx.kept = start, gates, kept
-        ctx.save_for_backward(carry, weight, hidden)
+        ctx.gates, ctx.kept = gates, kept
+        ctx.save_for_backward(carry, weight, hidden, start)
         ctx.set_materialize_grads(False)
         return hidden, carried
 
@@ -89,14 +114,15 @@ class _Scan(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         kernel = native.kernel
         assert kernel is not None
-        carry, weight, hidden = (x.detach().numpy() for x in ctx.saved_tensors)
-        gates, start = ctx.gates, None if ctx.start is None else ctx.start.numpy()
+        *saved, start = ctx.saved_tensors
+        carry, weight, hidden = (x.detach().numpy() for x in saved)
+        gates, fresh = ctx.gates, None if start is None else start.numpy()
         d_hidden, d_carried = (None if g is None else g.contiguous().numpy() for g in grads)
         d_inward, before, d_carry = np.empty_like(gates), np.empty_like(hidden), np.empty_like(carry)
         shape = _shape(gates, weight)
         d_onward = None if shape[1] == 4 else np.empty_like(gates)
         kernel.scan_backward(
-            *(*shape, start, carry, weight, hidden, gates, ctx.kept),
+            *(*shape, fresh, carry, weight, hidden, gates, ctx.kept),
             *(d_hidden, d_carried, d_inward, d_onward, before, d_carry),
         )
         rows = torch.from_numpy(d_inward if d_onward is None else d_onward).flatten(0, 1)

@@ -85,6 +85,22 @@ def test_forward_is_the_definition(isa, gates, shape):
 
 
 @pytest.mark.parametrize("gates", [3, 4])
+@pytest.mark.parametrize(("inputs", "streams", "size"), [(1, 1, 1), (5, 3, 24), (64, 8, 64), (33, 19, 31)])
+def test_a_step_begins_with_its_input(isa, gates, inputs, streams, size):
+    rng = np.random.default_rng(1)
+    _, carry, start, weight, bias = case(gates, 1, streams, size)
+    x, weight_in = rng.normal(size=(streams, inputs)).astype(F), rng.normal(size=(gates * size, inputs)).astype(F)
+    bias_in = rng.normal(size=gates * size).astype(F)
+    hidden, carried = np.full((streams, size), np.nan, F), np.full_like(carry, np.nan)
+    shape = (gates, inputs, streams, size)
+    kernel.scan_step(isa, *shape, start, x, weight_in, bias_in, carry, weight, bias, hidden, carried)
+    inward = (x.astype(np.float64) @ weight_in.T + bias_in)[None]
+    expected, carried_on = unrolled(gates, inward, carry, start, weight, bias)
+    np.testing.assert_allclose(hidden, expected[0], rtol=1e-5, atol=4e-6)
+    np.testing.assert_allclose(carried, carried_on, rtol=1e-5, atol=8e-6)
+
+
+@pytest.mark.parametrize("gates", [3, 4])
 def test_a_product_deeper_than_a_panel_is_summed_over_all_of_it(isa, gates):
     given = case(gates, 2, 9, 390)
     hidden, _, _, _ = forward(isa, *given)

@@ -3,6 +3,7 @@
 #include "kernel.h"
 
 #define MOST_STEPS (1 << 20)
+#define MOST_INPUTS (1 << 20)
 #define MOST_STREAMS (1 << 20)
 #define LARGEST (1 << 14) /* all of them together leave room: no size in bytes overflows */
 
@@ -67,6 +68,31 @@ static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t 
     Py_RETURN_NONE;
 }
 
+/* scan_step(instruction_set, gates, inputs, N, size, start, x, weight_in, bias_in, carry, weight, bias, hidden, carried):
+ * one step of N streams from its input on, for acting. */
+static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    sf_scan scan = {0};
+    if (!count_is(count, HEAD + 8, "scan_step")) return NULL;
+    int failed = 0;
+    scan.inputs = (int)whole(args[2], 1, MOST_INPUTS, "inputs", &failed);
+    PyObject *one = failed ? NULL : PyLong_FromLong(1);
+    if (!one) return NULL;
+    PyObject *const head[HEAD] = {args[0], args[1], one, args[3], args[4], args[5]};
+    const sf_ops *ops = shape(head, &scan);
+    Py_DECREF(one);
+    if (!ops) return NULL;
+    const int64_t size = scan.size, width = scan.gates_of * size, rows = scan.streams, inputs = scan.inputs;
+    const int64_t carried = rows * (scan.gates_of == 4 ? 2 * size : size);
+    const part parts[] = {{"x", rows * inputs, &scan.x, 0, 0},          {"weight_in", width * inputs, &scan.weight_in, 0, 0},
+                          {"bias_in", width, &scan.bias_in, 0, 0},      {"carry", carried, &scan.carry, 0, 0},
+                          {"weight", width * size, &scan.weight, 0, 0}, {"bias", width, &scan.bias, 0, 0},
+                          {"hidden", rows * size, &scan.hidden, 1, 0},  {"carried", carried, &scan.carried, 1, 0}};
+    if (!take(args + HEAD, parts, sizeof parts / sizeof *parts)) return NULL;
+    if (!ops->scan_forward(&scan)) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 /* scan_backward(instruction_set, gates, T, N, size, start, carry, weight, hidden, kept_gates, kept, d_hidden, d_carried,
  * d_inward, d_onward, before, d_carry): gradients that are None are 0; d_onward is None for an LSTM. Σ d_onward beforeᵀ is
  * the gradient of the weight, Σ d_onward that of the bias. */
@@ -94,4 +120,4 @@ static PyObject *scan_backward(PyObject *self, PyObject *const *args, Py_ssize_t
 }
 
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-PyMethodDef sf_scan_methods[] = {FAST(scan_forward), FAST(scan_backward), {NULL, NULL, 0, NULL}};
+PyMethodDef sf_scan_methods[] = {FAST(scan_forward), FAST(scan_step), FAST(scan_backward), {NULL, NULL, 0, NULL}};

@@ -111,6 +111,9 @@ typedef struct {
     int gates_of; /* 3 of a GRU, 4 of an LSTM */
     int steps, streams, size;
     const float *inward, *carry, *weight, *bias; /* [T][N][gates·size], …, [gates·size][size], [gates·size] */
+    /* of a single step, instead of inward: [N][inputs], [gates·size][inputs], [gates·size] */
+    int inputs;
+    const float *x, *weight_in, *bias_in;
     const uint8_t *start;                        /* [T][N] or NULL */
     float *hidden, *carried;
     /* for backward, or NULL: gates after their functions; an LSTM's cells, or h Wᵀ + b of a GRU's n */
