@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from surefoot.nets.scan import can_scan, scan, step
 from surefoot.nets.torsos import layer
 
 GATES = {"gru": 3, "lstm": 4}
@@ -29,10 +30,18 @@ class Memory(nn.Module):
 
         Where `start` ([T, B] bool) is True an episode begins, with nothing carried (L3).
         """
-        inward = self.inward.forward(x)
+        inner, onward = self.inward, self.onward
+        weight, bias = onward.weight, onward.bias
+        all_of_it = (x, inner.weight, inner.bias, carry, weight, bias)
+        by_kernel = can_scan(start, *all_of_it)
+        if by_kernel and len(x) == 1 and not torch.is_grad_enabled():
+            return step(start, *all_of_it)
+        inward = inner.forward(x)
+        if by_kernel and inward.dtype is torch.float32:  # under autocast it is not
+            return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start
         unroll = _lstm if self.kind == "lstm" else _gru
-        return unroll(inward, carry, fresh, self.onward.weight, self.onward.bias)
+        return unroll(inward, carry, fresh, weight, bias)
 
     def nothing(self, streams: int) -> Tensor:
         """What `streams` carry before their first step."""

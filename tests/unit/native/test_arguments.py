@@ -13,6 +13,13 @@ F, D, L = np.float32, np.float64, np.int64
 KNOBS = (0.2, -1.0, 0.5, 0.01, 0.0, 0.5, -1.0, 1e-3, 0.0, 1e-5, 0.0)
 MAY_BE_NONE = {("net_act", 4), ("net_learn", 8), ("net_learn", 9), ("tape_new", 3), ("tape_new", 4), ("tape_act", 5)}
 MAY_BE_NONE |= {("tape_note", 2), ("net_new", 9), ("net_new", 10), ("streams_begin", 1), ("streams_step", 6)}
+MAY_BE_NONE |= {
+    ("scan_forward", 5),
+    ("scan_step", 5),
+    ("scan_backward", 5),
+    ("scan_backward", 11),
+    ("scan_backward", 12),
+}
 ANY_SIZE = {("tape_note", 2)}
 ANY_NUMBER = {("net_new", 8), ("net_point", 4), ("gae", 8), ("gae", 9)}
 """Numbers that have no wrong value within reach of the list below."""
@@ -43,6 +50,18 @@ def calls(net_of) -> dict[str, list]:
     learned = [row(F, INPUTS), row(L, 1), row(), row(), row(), row(), row(), np.ones((N, OPTIONS), bool)]
     tables = [np.zeros((4, 11)), np.zeros(4, np.int32)]
     low, high = np.full(2, -1, F), np.full(2, 1, F)
+    gru, acting = ["base", 3, T, N, 2, whole(bool)], ["base", 3, 5, N, 2, row(bool)]
+    forward = [
+        whole(F, 6),
+        row(F, 2),
+        np.zeros((6, 2), F),
+        np.zeros(6, F),
+        whole(F, 2),
+        row(F, 2),
+        whole(F, 6),
+        whole(F, 2),
+    ]
+    backward = [row(F, 2), np.zeros((6, 2), F), whole(F, 2), whole(F, 6), whole(F, 2), whole(F, 2), row(F, 2)]
     return {
         "net_new": ["base", INPUTS, (8,), (8,), 0, 0, 1, (2,), 0, low, high],
         "net_sizes": [net.handle],
@@ -60,6 +79,9 @@ def calls(net_of) -> dict[str, list]:
         "tape_note": [tape, 0, row(F, INPUTS), row(D), row(bool), row(bool), np.ones(N, bool), row(D), row(L)],
         "tape_finish": [net.handle, tape, row(F, INPUTS)],
         "tape_collect": [net.handle, rng, tape, world, row(F, 4), row(bool), row(D), row(L), np.zeros((T * N, 4))],
+        "scan_forward": [*gru, *forward],
+        "scan_step": [*acting, row(F, 5), np.zeros((6, 5), F), np.zeros(6, F), *forward[1:4], row(F, 2), row(F, 2)],
+        "scan_backward": [*gru, *backward, whole(F, 6), whole(F, 6), whole(F, 2), row(F, 2)],
         "function": ["base", 0, N, row(), row()],
         "multiply": ["base", 2, 3, 4, np.zeros((2, 4), F), np.zeros((4, 3), F), np.zeros((2, 3), F)],
         "env_describe": ["CartPole-v1"],
@@ -135,6 +157,9 @@ WRITTEN = {
     "tape_act": (1,),
     "tape_note": (7, 8),
     "tape_collect": (1, 4, 5, 6, 7, 8),
+    "scan_forward": (10, 11, 12, 13),
+    "scan_step": (12, 13),
+    "scan_backward": (13, 14, 15, 16),
     "function": (4,),
     "multiply": (6,),
     "streams_step": (2, 3, 4, 5),

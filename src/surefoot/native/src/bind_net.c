@@ -40,37 +40,11 @@ static PyObject *instruction_sets(PyObject *self, PyObject *unused) {
     return found;
 }
 
-static const sf_ops *ops_of(PyObject *name) {
+const sf_ops *sf_ops_of(PyObject *name) {
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     const sf_ops *ops = text ? ops_called(text) : NULL;
     if (text && !ops) PyErr_Format(PyExc_ValueError, "this machine has no instruction set %s", text);
     return ops;
-}
-
-/* ---- arguments ---- */
-
-static int count_is(Py_ssize_t have, Py_ssize_t want, const char *what) {
-    if (have == want) return 1;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", what, want, have);
-    return 0;
-}
-
-static void *optional(PyObject *object, Py_ssize_t bytes, int writable, const char *what, int *failed) {
-    if (object == Py_None) return NULL;
-    void *memory = sf_memory(object, bytes, writable, what);
-    if (!memory) *failed = 1;
-    return memory;
-}
-
-/* A whole number from `least` to `most`; anything else is an exception, and *failed. */
-static int64_t whole(PyObject *object, int64_t least, int64_t most, const char *what, int *failed) {
-    const long long n = PyLong_AsLongLong(object);
-    if (n == -1 && PyErr_Occurred()) *failed = 1;
-    else if (n < least || n > most) {
-        PyErr_Format(PyExc_ValueError, "%s is %lld; it must be from %lld to %lld", what, n, (long long)least, (long long)most);
-        *failed = 1;
-    }
-    return *failed ? least : n;
 }
 
 static sf_net *net_of(PyObject *capsule) { return PyCapsule_GetPointer(capsule, NET); }
@@ -214,7 +188,7 @@ static int whole_numbers(PyObject *tuple, int *into, int longest, int most, cons
 static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 11, "net_new")) return NULL;
-    const sf_ops *ops = ops_of(args[0]);
+    const sf_ops *ops = sf_ops_of(args[0]);
     if (!ops) return NULL;
     sf_net *net = calloc(1, sizeof *net);
     if (!net) return PyErr_NoMemory();
@@ -851,7 +825,7 @@ static PyObject *tape_collect(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 5, "function")) return NULL;
-    const sf_ops *ops = ops_of(args[0]);
+    const sf_ops *ops = sf_ops_of(args[0]);
     if (!ops) return NULL;
     int failed = 0;
     const int which = (int)whole(args[1], 0, 8, "which", &failed);
@@ -868,7 +842,7 @@ static PyObject *function(PyObject *self, PyObject *const *args, Py_ssize_t coun
 static PyObject *multiply(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!count_is(count, 7, "multiply")) return NULL;
-    const sf_ops *ops = ops_of(args[0]);
+    const sf_ops *ops = sf_ops_of(args[0]);
     if (!ops) return NULL;
     int failed = 0;
     Py_ssize_t size[3];

@@ -106,6 +106,26 @@ typedef struct {
     double first_ratio_error;
 } sf_update;
 
+/* A GRU or an LSTM over time: see scan.inc. Everything is [T][N][…], what is carried [N][size] and behind it an LSTM's cell. */
+typedef struct {
+    int gates_of; /* 3 of a GRU, 4 of an LSTM */
+    int steps, streams, size;
+    const float *inward, *carry, *weight, *bias; /* [T][N][gates·size], …, [gates·size][size], [gates·size] */
+    /* of a single step, instead of inward: [N][inputs], [gates·size][inputs], [gates·size] */
+    int inputs;
+    const float *x, *weight_in, *bias_in;
+    const uint8_t *start;                        /* [T][N] or NULL */
+    float *hidden, *carried;
+    /* for backward, or NULL: gates after their functions; an LSTM's cells, or h Wᵀ + b of a GRU's n */
+    float *gates, *kept;
+    const float *d_hidden, *d_carried; /* or NULL: 0 */
+    float *d_inward, *d_carry;
+    float *d_onward; /* of a GRU: the gradient of h Wᵀ + b, for an LSTM the same as d_inward */
+    float *before;   /* [T][N][size] what each step began with */
+} sf_scan;
+
+#define SCAN_DOTS 16 /* up to so many rows in all go without panels: making them would take longer */
+
 typedef struct sf_ops {
     const char *name;
     int lanes, panel; /* floats in a vector; columns of a panel */
@@ -115,6 +135,8 @@ typedef struct sf_ops {
                 void *env_action, float *log_prob, float *value);
     void (*values)(sf_net *net, int n, const float *obs, float *value);
     void (*learn)(sf_net *net, sf_update *update);
+    int (*scan_forward)(const sf_scan *scan); /* both: 0 if there is no memory for it */
+    int (*scan_backward)(const sf_scan *scan);
     void (*function)(int which, int n, const float *x, float *y);
     void (*multiply)(int m, int n, int k, const float *a, const float *b, float *c);
 } sf_ops;

@@ -3,6 +3,7 @@
 
 static int fill(PyObject *module) {
     if (PyModule_AddFunctions(module, sf_net_methods) < 0) return -1;
+    if (PyModule_AddFunctions(module, sf_scan_methods) < 0) return -1;
     return PyModule_AddFunctions(module, sf_streams_methods);
 }
 
