@@ -141,26 +141,25 @@ class Worker:
                 return False
 
     def end(self, *, silent: bool) -> str | None:
-        """End it, whatever it does, and hang up. Says how it ended by itself; None if it had to be killed."""
-        try:
-            code = self.process.wait(0.0 if silent else 1.0)
-        except subprocess.TimeoutExpired:
-            code = None
-            self._kill()
+        """End it and what its envs started, whatever they do. Says how it ended by itself; None if it had to be killed."""
+        code = self._exit_code(0.0 if silent else 1.0)
+        # SIGKILL ends a stopped process, too. The group is its own; it is gone if there is nobody left in it.
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        if code is None:
+            self.process.kill()
+            # Until it has ended it could write to the board; one that hangs in the kernel and does not end cannot.
+            self._exit_code(_PATIENCE)
         self.connection.close()
         if code is None:
             return None
         return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
-    def _kill(self) -> None:
-        """Kill it and what its envs started. SIGKILL ends a stopped process, too."""
+    def _exit_code(self, seconds: float) -> int | None:
         try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except OSError:  # an env moved it to another group
-            self.process.kill()
-        # Until it has ended it could write to the board; one that hangs in the kernel, so that it does not end, cannot.
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_PATIENCE)
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 class Crew:
