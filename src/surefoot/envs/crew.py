@@ -11,14 +11,16 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
 from surefoot.envs.board import new_memory
+from surefoot.envs.vector import SingleEnv
 from surefoot.envs.worker import COMMAND, MESSAGE, STEP, Failure, Share, read_head
-from surefoot.errors import SurefootError
+from surefoot.errors import ConfigError, SurefootError
 
 _PATIENCE = 5.0
 """Seconds that workers have to close their envs before they are killed."""
@@ -214,3 +216,19 @@ def shares(streams: int, count: int) -> list[slice]:
     """The streams of each process; the sizes differ by one at most, and the first, who also wakes the others, has least."""
     ends = [streams * number // count for number in range(count + 1)]
     return [slice(first, end) for first, end in itertools.pairwise(ends)]
+
+
+def require_sendable(env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
+    """ConfigError for a function that a worker process could not be sent."""
+    try:
+        sent = bytes(ForkingPickler.dumps(list(env_fns)))
+    except Exception as why:
+        raise ConfigError(
+            f"what builds the env cannot be sent to a worker process ({why}); use an id or a function at the top of a "
+            "module, or workers=0"
+        ) from why
+    if b"__main__" in sent:
+        raise ConfigError(
+            "what builds the env is defined in the script that runs, where a worker process cannot import it from; "
+            "move it to a module of its own and import it, or use workers=0"
+        )

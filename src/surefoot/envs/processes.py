@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.board import open_board
-from surefoot.envs.crew import Crew, Hand, Worker, shares
+from surefoot.envs.crew import Crew, Hand, Worker, require_sendable, shares
 from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
 from surefoot.envs.gym_spaces import MASK, action_writer, choices
 from surefoot.envs.supervise import Supervisor, Timeout, WorkerTraceback
@@ -19,7 +18,7 @@ from surefoot.envs.vector import SingleEnv, written_actions
 from surefoot.envs.worker import Hello, Place
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
 
-__all__ = ["ProcessWorld", "WorkerTraceback", "require_sendable"]
+__all__ = ["ProcessWorld", "WorkerTraceback"]
 
 
 class ProcessWorld:
@@ -300,19 +299,3 @@ def _copy_rows(into: View, from_: View, rows: slice) -> None:
         part[rows] = from_.obs[name][rows]
     if into.action_mask is not None and from_.action_mask is not None:
         into.action_mask[rows] = from_.action_mask[rows]
-
-
-def require_sendable(env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
-    """ConfigError for a function that a worker process could not be sent."""
-    try:
-        sent = bytes(ForkingPickler.dumps(list(env_fns)))
-    except Exception as why:
-        raise ConfigError(
-            f"what builds the env cannot be sent to a worker process ({why}); use an id or a function at the top of a "
-            "module, or workers=0"
-        ) from why
-    if b"__main__" in sent:
-        raise ConfigError(
-            "what builds the env is defined in the script that runs, where a worker process cannot import it from; "
-            "move it to a module of its own and import it, or use workers=0"
-        )
