@@ -10,6 +10,7 @@ SurefootError
 ├── Diverged               learning was stopped because the numbers left the finite
 ├── EnvError               a world misbehaved
 │   ├── UnknownEnv         no world of that name
+│   ├── WorkersLost        processes that step envs end as fast as they are replaced
 │   └── NonFiniteValue     an observation or a reward is NaN or infinite
 ├── CheckpointError
 │   ├── CheckpointMissing      nothing there to load
@@ -62,6 +63,10 @@ class EnvError(SurefootError):
 
 class UnknownEnv(EnvError):
     """No world of that name."""
+
+
+class WorkersLost(EnvError):
+    """Processes that step envs end as fast as they are replaced."""
 
 
 class NonFiniteValue(EnvError):

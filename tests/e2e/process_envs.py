@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -105,6 +107,61 @@ class Troubled(gym.Env[Any, Any]):
 
     def _look(self) -> Any:
         return np.array([os.getpid() % 2**20, "torch" in sys.modules], np.float64)
+
+
+class Numbered(gym.Env[Any, Any]):
+    """Sees (which env of all that were ever built this is, how many steps it took); ends by chance; exact.
+
+    A step is counted before it is answered, so an answer that comes twice, or from a step that was lost, is seen.
+    """
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(0, 2**24, (2,), np.float32)
+        self.action_space = spaces.Discrete(2)
+        self.number, self.t = int.from_bytes(os.urandom(3), "big"), 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return self._look(), {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        end = self.np_random.random()
+        return self._look(), 1.0, end < 0.02, end > 0.98, {}
+
+    def get_state(self) -> dict[str, Any]:
+        return {"number": self.number, "t": self.t}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.number, self.t = state["number"], state["t"]
+
+    def _look(self) -> Any:
+        return np.array([self.number, self.t], np.float32)
+
+
+class WithChild(Troubled):
+    """Starts a process that keeps all files open and outlives it; its number is what is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.child = os.fork()
+        if self.child == 0:
+            time.sleep(60)
+            os._exit(0)
+
+    def close(self) -> None:
+        os.kill(self.child, signal.SIGKILL)
+        os.waitpid(self.child, 0)
+
+    def _look(self) -> Any:
+        return np.array([self.child, 0.0], np.float64)
+
+
+def once() -> gym.Env[Any, Any]:
+    """Can be built until the environment says otherwise."""
+    if os.environ.get("SUREFOOT_TEST_LICENCE") == "gone":
+        raise RuntimeError("no licence for this simulator")
+    return Pocket()
 
 
 def unbuildable() -> gym.Env[Any, Any]:

@@ -241,20 +241,6 @@ def test_a_picture_is_of_the_first_stream(troubled: ProcessWorld) -> None:
     assert picture.tolist() == np.full((2, 2, 3), 5).tolist()
 
 
-@pytest.mark.parametrize("how", ["killed", "exits"])
-def test_a_worker_that_dies_is_one_clear_error(troubled: ProcessWorld, how: str) -> None:
-    troubled.reset(0)
-    action = np.array([0, 0, 0, 2 if how == "exits" else 0])
-    if how == "killed":
-        os.kill(pids(troubled)[0], signal.SIGKILL)
-    told = "was ended by SIGKILL" if how == "killed" else "ended with exit code 7"
-    with pytest.raises(EnvError, match=f"worker 1 of Troubled, with envs 2 to 3, {told} at step 1"):
-        troubled.step(action)
-    with pytest.raises(EnvError, match=told):
-        troubled.reset(0)
-    assert not any(map(alive, pids(troubled)))
-
-
 def test_workers_leave_ctrl_c_to_their_parent(troubled: ProcessWorld) -> None:
     troubled.reset(0)
     (pid,) = pids(troubled)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -14,6 +16,7 @@ sys.path.insert(0, str(BENCHMARKS))
 import heatmap  # noqa: E402
 import paths  # noqa: E402
 import speed  # noqa: E402
+import supervise  # noqa: E402
 import tables  # noqa: E402
 
 
@@ -144,3 +147,22 @@ def test_every_cell_divides_into_its_minibatches_and_none_is_endless():
         assert cell["envs"] * cell["steps"] % cell["minibatch"] == 0
         assert heatmap.flops(cell) <= max(heatmap.WORK, 1.2e11)
     assert heatmap.cell() == {"width": 64, "depth": 2, "obs": 4, "minibatch": 256, "envs": 8, "epochs": 4, "steps": 128}
+
+
+def numbered(*streams: list[tuple[int, int]], ghosts: tuple[tuple[int, int], ...] = ()) -> SimpleNamespace:
+    """A rollout of streams of (env, step), with ghost rows at (row, stream)."""
+    obs = np.zeros((len(streams[0]), len(streams), 6), np.float32)
+    obs[..., 4:] = np.swapaxes(np.array(streams), 0, 1) * supervise.UNIT
+    valid = np.ones(obs.shape[:2], bool)
+    for at in ghosts:
+        valid[at] = False
+    return SimpleNamespace(obs={"obs": obs}, valid=valid)
+
+
+def test_a_step_used_twice_and_one_left_out_are_counted():
+    tickets = supervise.Tickets()
+    tickets.look(numbered([(7, 0), (7, 1), (7, 1)], [(2**24 - 1, 0), (2**24 - 1, 1), (2**24 - 1, 2)], ghosts=((2, 0),)))
+    tickets.look(numbered([(9, 0), (9, 1), (9, 2)], [(2**24 - 1, 3), (2**24 - 1, 4), (2**24 - 1, 5)]))
+    assert (tickets.used, tickets.twice, tickets.skipped, tickets.ghosts) == (11, 0, 0, 1)
+    tickets.look(numbered([(9, 2), (9, 3)], [(2**24 - 1, 7), (2**24 - 1, 8)]))
+    assert (tickets.used, tickets.twice, tickets.skipped) == (15, 1, 1)

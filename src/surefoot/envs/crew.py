@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
 from surefoot.envs.board import new_memory
+from surefoot.envs.vector import SingleEnv
 from surefoot.envs.worker import COMMAND, MESSAGE, STEP, Failure, Share, read_head
-from surefoot.errors import SurefootError
+from surefoot.errors import ConfigError, SurefootError
 
 _PATIENCE = 5.0
 """Seconds that workers have to close their envs before they are killed."""
+_LOOK = 0.2
+"""Seconds between looks at whether a worker that says nothing is still there: what its envs started may keep its end of
+the pipe open."""
+_STUCK = 30
+"""Seconds after which a worker that stopped in the middle of a message counts as silent."""
 _PROGRAM = (
     "import sys; pipe, memory, *sys.path = sys.argv[1:]; "
     "from surefoot.envs.worker import main; main(int(pipe), int(memory))"
@@ -36,12 +46,11 @@ class Hand(Protocol):
         """Begin with something that `Share` can do."""
         ...
 
-    def hear(self) -> Any:
-        """What came of it; a `Failure` if it failed. OSError or EOFError if nobody is there."""
-        ...
+    def hear(self, limit: float) -> Any:
+        """What came of it; a `Failure` if it failed.
 
-    def ended(self) -> str:
-        """How it came to its end."""
+        EOFError or OSError if nobody is there; TimeoutError if nothing was said within `limit` seconds of the request.
+        """
         ...
 
 
@@ -50,21 +59,25 @@ class Here:
 
     def __init__(self, rows: slice, memory: int) -> None:
         self.number, self.rows = 0, rows
+        self.slowest: dict[str, float] = {"build": 0.0, "other": 0.0}
+        """Seconds that the slowest answer took: to "build", and to anything else."""
         self._share = Share(memory)
         self._asked: tuple[str, tuple[Any, ...]] = ("", ())
 
     def ask(self, command: str, arguments: tuple[Any, ...] = ()) -> None:
         self._asked = command, arguments
 
-    def hear(self) -> Any:
+    def hear(self, limit: float = 0.0) -> Any:
         command, arguments = self._asked
+        began = time.monotonic()
         try:
-            return getattr(self._share, command)(*arguments)
+            answer = getattr(self._share, command)(*arguments)
         except SurefootError as error:
-            return Failure(error, None)
-
-    def ended(self) -> str:
-        return "is this process, which goes on"
+            answer = Failure(error, None)
+        took, kind = time.monotonic() - began, "build" if command == "build" else "other"
+        if took > self.slowest[kind]:
+            self.slowest[kind] = took
+        return answer
 
     def close(self) -> None:
         self._share.close()
@@ -75,8 +88,16 @@ class Worker:
 
     def __init__(self, number: int, rows: slice, memory: int) -> None:
         self.number, self.rows = number, rows
+        self.ready = False
+        """True once its envs are there."""
+        self.steps = 0
+        """Times it was told to step."""
+        self.began = self.asked = time.monotonic()
+        """When it was started, and when it was last asked for something."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
+            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _STUCK, 0))
             # A group of its own: Ctrl-C in a terminal reaches the whole group of the parent.
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(memory), *sys.path],
@@ -86,32 +107,61 @@ class Worker:
             )
             self.connection = Connection(ours.detach())
         self._pipe = self.connection.fileno()
-        self._asked = 0
+        self._poll = select.poll()
+        self._poll.register(self._pipe, select.POLLIN)
+        self._request = 0
 
     def ask(self, command: str, arguments: tuple[Any, ...] = ()) -> None:
-        self._asked = (self._asked + 1) % 256
+        self._request = (self._request + 1) % 256
+        self.asked = time.monotonic()
         if command == "step":  # two bytes; what to do is on the board
-            os.write(self._pipe, bytes((STEP, self._asked)))
+            self.steps += 1
+            os.write(self._pipe, bytes((STEP, self._request)))
             return
-        os.write(self._pipe, bytes((COMMAND, self._asked)))
+        os.write(self._pipe, bytes((COMMAND, self._request)))
         self.connection.send((command, arguments))
 
-    def hear(self) -> Any:
+    def hear(self, limit: float) -> Any:
         """The answer to the last request; an older one, which Ctrl-C left unheard, is dropped."""
         while True:
+            if not self.speaks(self.asked + limit):
+                raise TimeoutError
             kind, number = read_head(self._pipe)
             answer = self.connection.recv() if kind == MESSAGE else None
-            if number == self._asked:
+            if number == self._request:
                 return answer
 
-    def ended(self) -> str:
+    def speaks(self, until: float) -> bool:
+        """True as soon as there is something to read, False if there is not by `until`. EOFError if it is gone."""
+        while True:
+            left = until - time.monotonic()
+            if self._poll.poll(max(0.0, min(left, _LOOK)) * 1000):
+                return True
+            if self.process.poll() is not None and not self._poll.poll(0):
+                raise EOFError
+            if left <= 0:
+                return False
+
+    def end(self, *, silent: bool) -> str | None:
+        """End it and what its envs started, whatever they do. Says how it ended by itself; None if it had to be killed."""
+        code = self._exit_code(0.0 if silent else 1.0)
+        # SIGKILL ends a stopped process, too. The group is its own; it is gone if there is nobody left in it.
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        if code is None:
+            self.process.kill()
+            # Until it has ended it could write to the board; one that hangs in the kernel and does not end cannot.
+            self._exit_code(_PATIENCE)
+        self.connection.close()
+        if code is None:
+            return None
+        return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+
+    def _exit_code(self, seconds: float) -> int | None:
         try:
-            code = self.process.wait(_PATIENCE)
+            return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return "no longer answered"
-        if code >= 0:
-            return f"ended with exit code {code}"
-        return f"was ended by {signal.Signals(-code).name}"
+            return None
 
 
 class Crew:
@@ -122,6 +172,7 @@ class Crew:
         self.here = Here(shares[0], self.memory)
         self._owner = os.getpid()
         self.workers: list[Worker] = []
+        self._spare: Worker | None = None
         try:
             for number, rows in enumerate(shares[1:], start=1):
                 self.workers.append(Worker(number, rows, self.memory))
@@ -130,15 +181,30 @@ class Crew:
             raise
         self.hands: list[Hand] = [self.here, *self.workers]
 
+    def replace(self, worker: Worker) -> Worker:
+        """A process without envs in the place of one that has ended: the spare one, or a new one."""
+        new, self._spare = self._spare, None
+        if new is None or new.process.poll() is not None:
+            new = Worker(worker.number, worker.rows, self.memory)
+        new.number, new.rows = worker.number, worker.rows
+        self.workers[worker.number - 1] = self.hands[worker.number] = new
+        return new
+
+    def prepare_spare(self) -> None:
+        """Start a process for the next loss: a new Python takes a second or two where cores are busy."""
+        if self._spare is None:
+            self._spare = Worker(0, slice(0), self.memory)
+
     def dismiss(self) -> None:
         """Hang up, which tells the workers to go; wait for them, and kill those that stay."""
         if os.getpid() != self._owner:  # a fork of the parent ends: the workers are not its own
             return
-        for worker in self.workers:
+        workers = [*self.workers, *([self._spare] if self._spare is not None else [])]
+        for worker in workers:
             worker.connection.close()
         os.close(self.memory)
         until = time.monotonic() + _PATIENCE
-        for worker in self.workers:
+        for worker in workers:
             try:
                 worker.process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -150,3 +216,19 @@ def shares(streams: int, count: int) -> list[slice]:
     """The streams of each process; the sizes differ by one at most, and the first, who also wakes the others, has least."""
     ends = [streams * number // count for number in range(count + 1)]
     return [slice(first, end) for first, end in itertools.pairwise(ends)]
+
+
+def require_sendable(env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
+    """ConfigError for a function that a worker process could not be sent."""
+    try:
+        sent = bytes(ForkingPickler.dumps(list(env_fns)))
+    except Exception as why:
+        raise ConfigError(
+            f"what builds the env cannot be sent to a worker process ({why}); use an id or a function at the top of a "
+            "module, or workers=0"
+        ) from why
+    if b"__main__" in sent:
+        raise ConfigError(
+            "what builds the env is defined in the script that runs, where a worker process cannot import it from; "
+            "move it to a module of its own and import it, or use workers=0"
+        )

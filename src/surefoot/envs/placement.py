@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from surefoot.envs.processes import require_sendable
+from surefoot.envs.crew import require_sendable
 from surefoot.envs.vector import SingleEnv
 from surefoot.errors import EnvError
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from multiprocessing.reduction import ForkingPickler
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from surefoot.envs.api import Step, View
+from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.board import open_board
-from surefoot.envs.crew import Crew, Hand, shares
+from surefoot.envs.crew import Crew, Hand, Worker, require_sendable, shares
 from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
 from surefoot.envs.gym_spaces import MASK, action_writer, choices
 from surefoot.envs.nest import row_like
+from surefoot.envs.supervise import Supervisor, Timeout, WorkerTraceback
 from surefoot.envs.vector import SingleEnv, written_actions
-from surefoot.envs.worker import Failure, Hello
-from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError
+from surefoot.envs.worker import Hello, Place
+from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
 
-
-class WorkerTraceback(Exception):
-    """Where in a worker an error came from; the cause of the error that its world raises."""
+__all__ = ["ProcessWorld", "WorkerTraceback"]
 
 
 class ProcessWorld:
@@ -30,6 +28,9 @@ class ProcessWorld:
     This process takes the first share itself: it would only wait, and a process that waits must be woken, which takes
     longer than a step of most envs. A function that builds an env is sent to a new Python, so it must be found by its
     name in a module that can be imported. The main script is not run again: it needs no `if __name__ == "__main__"`.
+
+    A worker that is killed, or that is silent for too long, is replaced. Until its new envs are there, its streams have
+    ghost rows: what is seen stays what it was, and no row is `valid`. Then they begin new episodes.
     """
 
     backend = "gymnasium"
@@ -44,15 +45,17 @@ class ProcessWorld:
         require_sendable(env_fns)
         self.num_envs, self.name = len(env_fns), name or "this world"
         self.inexact: str | None = None
-        self._lost: str | None = None
+        self._closed = False
+        self._env_fns = list(env_fns)
         self._view: View | None = None
         self._seed = self._count = 0
         self._crew = Crew(shares(self.num_envs, min(workers + 1, self.num_envs)))
         self._dismiss = weakref.finalize(self, self._crew.dismiss)
+        self._supervisor = Supervisor(self._crew, weakref.proxy(self))
         try:
-            for hand in self._crew.hands:
-                self._ask(hand, "build", list(env_fns[hand.rows]), name, hand.rows.start)
-            self._meet(self._hear(self._crew.hands))
+            hands = self._crew.hands
+            build = {hand: (self._env_fns[hand.rows], name, hand.rows.start) for hand in hands}
+            self._meet(list(self._supervisor.ask(build, "build").values()))
         except BaseException:
             self.close()
             raise
@@ -67,67 +70,104 @@ class ProcessWorld:
         """Their process ids, for whoever wants to look at them."""
         return [worker.process.pid for worker in self._crew.workers]
 
+    @property
+    def worker_timeout(self) -> Timeout:
+        """Seconds after which a worker that gives no answer is replaced; "auto" for 30, or more where envs are slow."""
+        return self._supervisor.timeout
+
+    @worker_timeout.setter
+    def worker_timeout(self, seconds: Timeout) -> None:
+        self._supervisor.timeout = seconds
+
+    def take_losses(self) -> list[str]:
+        """A sentence for each worker that was lost since last asked."""
+        return self._supervisor.take_sentences()
+
+    @property
+    def losses(self) -> int:
+        """How many workers were lost so far."""
+        return self._supervisor.lost
+
     def reset(self, seed: int) -> View:
-        for hand in self._ready():
-            self._ask(hand, "reset", seed + hand.rows.start)
-        self._hear(self._crew.hands)
+        hands = self._ready()
+        self._supervisor.ask_all({hand.number: (seed + hand.rows.start,) for hand in hands}, "reset")
+        self._supervisor.away.clear()
         self._seed, self._count = seed, 0
         self._view = self._seen()
         return self._view
 
     def step(self, action: np.ndarray) -> Step:
-        crew = self._ready()
-        if self._view is None:
+        crew, away = self._ready(), self._supervisor.away
+        before, board, n = self._view, self._board, self.num_envs
+        if before is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
-        board = self._board
         board.action[:] = written_actions(self, action, self._write_action, self._count)
-        for hand in crew:
-            self._ask(hand, "step")
-        self._hear(crew)
-        self._count += 1
-        view = self._view = View(
-            obs={name: part.copy() for name, part in board.obs.items()},
-            action_mask=None if self._view.action_mask is None else board.mask.copy(),
-        )
-        final, stats = None, {}
-        if board.ended.any():
-            final = {name: part.copy() for name, part in view.obs.items()}
-            if board.told.any():
-                stats["success"] = np.full(self.num_envs, np.nan)
-            for hand in crew:
-                if board.ended[hand.number]:
-                    for name, part in final.items():
-                        part[hand.rows] = board.final[name][hand.rows]
-                if board.told[hand.number]:
-                    stats["success"][hand.rows] = board.success[hand.rows]
+        self._supervisor.ask({hand: () for hand in crew if hand.number not in away}, "step")
+        mask = None if before.action_mask is None else board.mask.copy()
+        view = View(obs={name: part.copy() for name, part in board.obs.items()}, action_mask=mask)
+        reward, valid = board.reward.copy(), np.ones(n, np.bool_)
+        terminated, truncated = board.terminated.copy(), board.truncated.copy()
+        for number in list(away):
+            rows = crew[number].rows
+            board.ended[number] = board.told[number] = False
+            reward[rows], valid[rows], terminated[rows], truncated[rows] = 0.0, False, False, False
+            self._look_again(view, before, number)
+        self._view, self._count = view, self._count + 1
+        final, stats = self._ended(view) if board.ended.any() else (None, {})
         return Step(
             view=view,
-            reward=board.reward.copy(),
-            terminated=board.terminated.copy(),
-            truncated=board.truncated.copy(),
-            valid=np.ones(self.num_envs, np.bool_),
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            valid=valid,
             final_obs=final,
             stats=stats,
         )
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        crew = self._ready()
-        if self._view is None:
+        hands, away, before = self._ready(), self._supervisor.away, self._view
+        if before is None:
             return None
-        asked = [hand for hand in crew if streams[hand.rows].any()]
-        for hand in asked:
-            self._ask(hand, "reset_streams", np.array(streams[hand.rows]))
-        self._hear(asked)
-        self._view = self._seen()
-        return self._view
+        asked = [hand for hand in hands if streams[hand.rows].any() and hand.number not in away]
+        self._supervisor.ask({hand: (np.array(streams[hand.rows]),) for hand in asked}, "reset_streams")
+        view = self._seen()
+        for number in away:
+            rows = hands[number].rows
+            _copy_rows(view, before, rows)
+            for part in view.obs.values():  # what was to be reset must not be seen again; its next row is a ghost
+                part[rows][streams[rows]] = 0
+        self._view = view
+        return view
+
+    def settle(self) -> tuple[View, np.ndarray] | None:
+        """Wait for new workers, and go on at once with what their envs see, without a ghost row.
+
+        Gives that view, and [N] which streams begin anew with it; None if no worker is missing. Once workers are no
+        longer replaced, all streams do.
+        """
+        supervisor, before = self._supervisor, self._view
+        if before is None or self._closed:
+            return None
+        if supervisor.over is not None:
+            return before, np.ones(self.num_envs, np.bool_)
+        supervisor.look()
+        if not supervisor.away:
+            return None
+        supervisor.wait_for_all()
+        anew = np.zeros(self.num_envs, np.bool_)
+        for number in supervisor.away:
+            anew[self._crew.hands[number].rows] = True
+        self._view = self._with_new_rows(before)
+        supervisor.away.clear()
+        return self._view, anew
 
     def state(self) -> dict[str, Any]:
-        if self._view is None or self.inexact is not None:
+        if self._view is None or self.inexact is not None or self._supervisor.over is not None:
             return {"restart_seed": restart_seed(self._seed, self._count)}
-        for hand in self._ready():
-            self._ask(hand, "state")
-        envs = [env for share in self._hear(self._crew.hands) for env in share]
-        return {"seed": self._seed, "steps": self._count, "envs": envs, "view": view_to_state(self._view)}
+        answers = self._supervisor.ask_all({hand.number: () for hand in self._ready()}, "state")
+        envs = [env for share in answers for env in share]
+        view = view_to_state(self._with_new_rows(self._view))
+        return {"seed": self._seed, "steps": self._count, "envs": envs, "view": view}
 
     def set_state(self, state: dict[str, Any]) -> View:
         if "restart_seed" in state:
@@ -136,27 +176,44 @@ class ProcessWorld:
             raise CheckpointIncompatible(
                 f"the state was kept for {len(state['envs'])} envs of {self.name}, but there are {self.num_envs} here"
             )
-        view = view_from_state(state["view"])
+        view, asked = view_from_state(state["view"]), dict[int, tuple[Any, ...]]()
         for hand in self._ready():
             rows = hand.rows
             mask = None if view.action_mask is None else view.action_mask[rows]
             seen = {"obs": {name: part[rows] for name, part in view.obs.items()}, "action_mask": mask}
             own = {"seed": state["seed"], "steps": state["steps"], "envs": list(state["envs"][rows]), "view": seen}
-            self._ask(hand, "set_state", own)
-        self._hear(self._crew.hands)
+            asked[hand.number] = (own,)
+        self._supervisor.ask_all(asked, "set_state")
+        self._supervisor.away.clear()
         self._seed, self._count = int(state["seed"]), int(state["steps"])
         self._view = view
         return view
 
     def render(self) -> np.ndarray | None:
-        first = self._ready()[0]
-        self._ask(first, "render")
-        return self._hear([first])[0]
+        return self._supervisor.ask({self._ready()[0]: ()}, "render")[0]
 
     def close(self) -> None:
-        self._lost = self._lost or f"{self.name} is closed; make a new world"
+        self._closed = True
         self._dismiss()
         self._crew.here.close()
+
+    def place_of(self, worker: Worker) -> tuple[Any, ...]:
+        """What a new worker is sent: its place, with a seed that no other had, and what builds its envs."""
+        seed = np.random.SeedSequence([self._seed, self._count, self._supervisor.lost]).generate_state(1)[0]
+        place = Place(
+            name=self.name,
+            number=worker.number,
+            first=worker.rows.start,
+            streams=self.num_envs,
+            shares=len(self._crew.hands),
+            seed=int(seed),
+            gym_spaces=self.gym_spaces,
+        )
+        return place, self._env_fns[worker.rows]
+
+    def moment(self) -> str:
+        """When it is, for a sentence about a worker."""
+        return "before its first reset" if self._view is None else f"at step {self._count + 1} since its reset"
 
     def _meet(self, hellos: list[Hello]) -> None:
         """Take the spaces of the first share, see that the others have the same, and open the board."""
@@ -181,9 +238,10 @@ class ProcessWorld:
             action=row_like(space),
             choices=choices(self.action),
         )
-        for hand in self._crew.hands:
-            self._ask(hand, "open", self.num_envs, len(self._crew.hands), hand.number)
-        self._hear(self._crew.hands)
+        shares = len(self._crew.hands)
+        self._supervisor.ask({hand: (self.num_envs, shares, hand.number) for hand in self._crew.hands}, "open")
+        for worker in self._crew.workers:
+            worker.ready = True
 
     def _seen(self) -> View:
         """What the board shows, in arrays of its own."""
@@ -197,57 +255,48 @@ class ProcessWorld:
         obs = {name: part.copy() for name, part in self._board.obs.items()}
         return View(obs=obs, action_mask=self._board.mask.copy() if masked.all() else None)
 
+    def _look_again(self, view: View, before: View, number: int) -> None:
+        """A worker that was lost: its rows of `view` show its new envs if they are there, else what was seen `before`."""
+        if self._supervisor.is_back(number):
+            _copy_rows(view, self._seen(), self._crew.hands[number].rows)
+            del self._supervisor.away[number]
+        else:
+            _copy_rows(view, before, self._crew.hands[number].rows)
+
+    def _with_new_rows(self, view: View) -> View:
+        """`view`, and what new envs see that were not shown yet; all of them are there."""
+        if not self._supervisor.away:
+            return view
+        whole = self._seen()
+        for hand in self._crew.hands:
+            if hand.number not in self._supervisor.away:
+                _copy_rows(whole, view, hand.rows)
+        return whole
+
+    def _ended(self, view: View) -> tuple[Arrays, Arrays]:
+        """The true successors, and what the episodes report that ended in this step."""
+        board, stats = self._board, dict[str, np.ndarray]()
+        final = {name: part.copy() for name, part in view.obs.items()}
+        if board.told.any():
+            stats["success"] = np.full(self.num_envs, np.nan)
+        for hand in self._crew.hands:
+            if board.ended[hand.number]:
+                for name, part in final.items():
+                    part[hand.rows] = board.final[name][hand.rows]
+            if board.told[hand.number]:
+                stats["success"][hand.rows] = board.success[hand.rows]
+        return final, stats
+
     def _ready(self) -> list[Hand]:
-        if self._lost is not None:
-            raise EnvError(self._lost)
+        if self._closed:
+            raise EnvError(f"{self.name} is closed; make a new world")
+        if self._supervisor.over is not None:
+            raise WorkersLost(self._supervisor.over)
         return self._crew.hands
 
-    def _ask(self, hand: Hand, command: str, *arguments: Any) -> None:
-        try:
-            hand.ask(command, arguments)
-        except OSError:
-            self._lose(hand)
 
-    def _hear(self, hands: Sequence[Hand]) -> list[Any]:
-        """One answer from each; if some failed, all are heard and the error of the first env is raised."""
-        answers: list[Any] = []
-        for hand in hands:
-            try:
-                answers.append(hand.hear())
-            except (EOFError, OSError):
-                self._lose(hand)
-        for answer in answers:
-            if isinstance(answer, Failure):
-                if answer.trace is None:
-                    raise answer.error
-                raise answer.error from WorkerTraceback(answer.trace)
-        return answers
-
-    def _lose(self, hand: Hand) -> NoReturn:
-        """A worker is gone, and its envs with it. Whoever starts another one and puts its envs back begins here."""
-        first, last = hand.rows.start, hand.rows.stop - 1
-        its = f"env {last}" if first == last else f"envs {first} to {last}"
-        when = "before its first reset" if self._view is None else f"at step {self._count + 1} since its reset"
-        self._lost = (
-            f"worker {hand.number} of {self.name}, with {its}, {hand.ended()} {when}; resume the run, or set workers=0 "
-            "to see in one process what happens"
-        )
-        self._dismiss()
-        raise EnvError(self._lost)
-
-
-def require_sendable(env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
-    """ConfigError for a function that a worker process could not be sent."""
-    """ConfigError for a function that a worker process could not be sent."""
-    try:
-        sent = bytes(ForkingPickler.dumps(list(env_fns)))
-    except Exception as why:
-        raise ConfigError(
-            f"what builds the env cannot be sent to a worker process ({why}); use an id or a function at the top of a "
-            "module, or workers=0"
-        ) from why
-    if b"__main__" in sent:
-        raise ConfigError(
-            "what builds the env is defined in the script that runs, where a worker process cannot import it from; "
-            "move it to a module of its own and import it, or use workers=0"
-        )
+def _copy_rows(into: View, from_: View, rows: slice) -> None:
+    for name, part in into.obs.items():
+        part[rows] = from_.obs[name][rows]
+    if into.action_mask is not None and from_.action_mask is not None:
+        into.action_mask[rows] = from_.action_mask[rows]

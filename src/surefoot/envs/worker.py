@@ -19,7 +19,7 @@ from surefoot.envs.board import Board, open_board
 from surefoot.envs.gym_spaces import choices
 from surefoot.envs.nest import row_like
 from surefoot.envs.vector import EnvsWorld, SingleEnv
-from surefoot.errors import EnvError, SurefootError
+from surefoot.errors import EnvError, SpaceError, SurefootError
 
 STEP, COMMAND, DONE, MESSAGE = range(4)
 """First byte of what goes over the pipe; the second numbers the request. After COMMAND and MESSAGE an object follows."""
@@ -34,6 +34,20 @@ class Hello:
     action: ActionSpace
     gym_spaces: tuple[gym.Space[Any], gym.Space[Any]]
     inexact: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a worker must know to take over from another one."""
+
+    name: str
+    number: int
+    first: int
+    """Its first stream, of `streams` in `shares`."""
+    streams: int
+    shares: int
+    seed: int
+    gym_spaces: tuple[gym.Space[Any], gym.Space[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +88,18 @@ class Share:
         )
         self._board: Board = whole.share(world.first, world.num_envs)
         self._number = number
+
+    def join(self, place: Place, env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
+        """Take over from a worker that is gone: new envs, in new episodes."""
+        hello = self.build(env_fns, place.name, place.first)
+        if hello.gym_spaces != place.gym_spaces:
+            sees, acts = hello.gym_spaces
+            raise SpaceError(
+                f"env {place.first} of {place.name}, built anew, sees {sees} and acts in {acts}; the first time it saw "
+                f"{place.gym_spaces[0]} and acted in {place.gym_spaces[1]}"
+            )
+        self.open(place.streams, place.shares, place.number)
+        self.reset(place.seed)
 
     @property
     def world(self) -> EnvsWorld:
@@ -129,6 +155,8 @@ def main(pipe: int, memory: int) -> None:
     # Ctrl-C and a stop from outside are the parent's to answer: it may want to finish the update that runs.
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
+    for file in (pipe, memory):  # what an env starts must not hold them: nobody would hear that this process is gone
+        os.set_inheritable(file, False)
     connection, share = Connection(pipe), Share(memory)
     try:
         _serve(connection, share)

@@ -164,7 +164,7 @@ def playground(training: Training | None, env: EnvLike | VecNormalize, episodes:
     """
     plain = _env_of(env)
     if training is not None and _is_inside(plain, training.world):
-        before = training.collector.state()
+        before = training.collector_state()
         try:
             yield training.world
         finally:

@@ -35,6 +35,7 @@ from surefoot.data.knobs import (
     settle,
 )
 from surefoot.envs.placement import Workers
+from surefoot.envs.supervise import Timeout
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
 from surefoot.learn.config import PPOConfig
@@ -50,6 +51,12 @@ class CollectConfig:
         "Processes that step Gymnasium's envs besides the learner's own. The digits are the same with any number; auto "
         "measures what a step costs and takes none where that would not be faster. Our own worlds need none.",
         or_word("auto", whole(NOT_NEGATIVE)),
+    )
+    worker_timeout: Timeout = knob(
+        "auto",
+        "Seconds after which a worker that gives no answer is killed and replaced, as one that died is at once. auto: 30, "
+        "or ten times the slowest answer of the envs in the learner's own process if that is more.",
+        or_word("auto", real(POSITIVE)),
     )
 
     normalize_reward: bool = knob(
@@ -103,6 +110,7 @@ class CollectConfig:
 COLLECT_NAMES = Vocabulary(
     knobs={
         "workers": (),
+        "worker_timeout": (),
         "normalize_reward": ("norm_reward", "normalize_rewards"),
         "reward_clip": ("clip_reward",),
         "reward_range": (),

@@ -43,9 +43,9 @@ class EpisodeLog:
         self._recent: deque[tuple[float, int, float | None]] = deque(maxlen=WINDOW)
 
     def count(self, step: Step) -> None:
-        """Count one step of every stream."""
-        self.returns += step.reward * step.valid
-        self.lengths += step.valid
+        """Count one step of every stream; a row that is not valid drops a running episode."""
+        self.returns[:] = np.where(step.valid, self.returns + step.reward, 0.0)
+        self.lengths[:] = np.where(step.valid, self.lengths + 1, 0)
 
     def finish(self, step: Step, ended: np.ndarray) -> None:
         """Close the episodes that ended with the step that was counted last."""

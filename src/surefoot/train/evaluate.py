@@ -70,8 +70,8 @@ def play(
     while quota.any() and not stop():
         step = world.step(choose(view, start))
         view = step.view
-        returns += step.reward * step.valid
-        lengths += step.valid
+        returns = np.where(step.valid, returns + step.reward, 0.0)
+        lengths = np.where(step.valid, lengths + 1, 0)
         ended = step.terminated | step.truncated
         start = ended | ~step.valid
         for stream in np.flatnonzero(ended):

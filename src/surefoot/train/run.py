@@ -17,7 +17,7 @@ import torch
 
 from surefoot.envs.api import World
 from surefoot.envs.make import placement_of
-from surefoot.errors import EnvError
+from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.report import UpdateReport
@@ -52,7 +52,13 @@ class Run:
         """Train until the spec's steps are done or `stop` says so, saving and evaluating on the way and at the end."""
         begin = time.perf_counter()
         while not self.training.finished and not stop():
-            report = self.training.update()
+            try:
+                report = self.training.update()
+            except WorkersLost:
+                self._tell_losses()
+                self._keep()
+                raise
+            self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
             self._record(report, fresh)
             steps, finished = self.training.env_steps, self.training.finished
@@ -80,8 +86,17 @@ class Run:
                 notes=notes,
             )
         # The wish to stop may have come after the last look at it.
+        self._keep()
+
+    def _keep(self) -> None:
+        """Save what was learned since the last checkpoint."""
         if self.training.learner.updates and self.saved_at != self.training.learner.updates:
             self.save()
+
+    def _tell_losses(self) -> None:
+        for lost in self.training.take_losses():
+            self.recorder.event("worker_lost", lost)
+            self.notes.append(lost)
 
     def save(self, *, best: bool = False) -> int:
         """Write a checkpoint of this moment; its number is the update's."""

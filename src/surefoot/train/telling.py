@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from contextlib import ExitStack
@@ -14,6 +15,8 @@ from surefoot.telemetry.export import TensorBoardMirror
 from surefoot.telemetry.schema import VERSION, Episodes, Header, Update
 from surefoot.train.episodes import Episode
 from surefoot.train.training import Training
+
+log = logging.getLogger("surefoot")
 
 
 class Telling:
@@ -40,6 +43,8 @@ class Telling:
 
     def tell(self, report: UpdateReport) -> None:
         """One update is over."""
+        for lost in self.training.take_losses():
+            log.warning(lost)
         fresh = self.training.collector.episodes.take_fresh()
         if self._curves is not None:
             self._curves.add(report, fresh)

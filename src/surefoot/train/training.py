@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from surefoot.envs.api import World
+from surefoot.envs.api import View, World
 from surefoot.envs.make import make_world
 from surefoot.envs.placement import Workers
-from surefoot.errors import CheckpointIncompatible, ConfigError
+from surefoot.envs.processes import ProcessWorld
+from surefoot.errors import CheckpointIncompatible, ConfigError, WorkersLost
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
@@ -46,6 +48,9 @@ class Training:
         self.make = make or world_maker(spec)
         """Worlds of this run's kind, for a number of streams."""
         self.world = world or self.make(spec.ppo.envs, spec.collect.workers)
+        if isinstance(self.world, ProcessWorld) and spec.collect.worker_timeout != "auto":
+            self.world.worker_timeout = spec.collect.worker_timeout
+        self._losses: list[str] = []
         if self.world.num_envs != spec.ppo.envs:
             raise ConfigError(f"the world has {self.world.num_envs} envs but the config says envs={spec.ppo.envs}")
         self.policy = policy or ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
@@ -78,7 +83,15 @@ class Training:
         # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         rollout = self.collector.collect(self.learner.policy_version)
+        if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
+            rollout.stats["worker_restarts"] = float(len(lost))
+            self._losses += lost
         return timed(self.learner.update(rollout, progress=progress), self.collector)
+
+    def take_losses(self) -> list[str]:
+        """A sentence for each worker process that was lost since last asked."""
+        lost, self._losses = self._losses, []
+        return lost + (self.world.take_losses() if isinstance(self.world, ProcessWorld) else [])
 
     def __iter__(self) -> Training:
         return self
@@ -94,9 +107,21 @@ class Training:
         return {
             "weights": weights,
             **self.learner.state(),
-            "collector": self.collector.state(),
+            "collector": self.collector_state(),
             "policy": self.policy.describe(),
         }
+
+    def collector_state(self) -> dict[str, Any]:
+        """The collector's, with no worker missing: where one was lost, new episodes begin before the state is taken."""
+        if not isinstance(self.world, ProcessWorld):
+            return self.collector.state()
+        while True:
+            with suppress(WorkersLost):  # the next try takes what is left: all streams begin anew
+                if (settled := self.world.settle()) is not None:
+                    begin_anew(self.collector, *settled)
+                lost, state = self.world.losses, self.collector.state()
+                if lost == self.world.losses:
+                    return state
 
     def set_state(self, parts: dict[str, Any]) -> None:
         """Go on from a checkpoint's parts."""
@@ -107,6 +132,15 @@ class Training:
     def close(self) -> None:
         """Free the world."""
         self.world.close()
+
+
+def begin_anew(collector: Collector, view: View, streams: np.ndarray) -> None:
+    """Go on at `view`; the episodes that ran in `streams` ([N] bool) are forgotten."""
+    collector.view = collector.guard.cleaned(view)
+    collector.start = collector.start | streams
+    collector.scaler.running = np.where(streams, 0.0, collector.scaler.running)
+    for stream in np.flatnonzero(streams):
+        collector.episodes.forget(int(stream))
 
 
 def world_maker(spec: RunSpec) -> WorldMaker:

@@ -11,6 +11,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import Tensor, nn
 
+from surefoot.core.advantage import gae
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
@@ -241,6 +242,42 @@ def test_rows_that_only_reset_are_not_steps():
     rollout = walker.collect()
     check_ghosts(rollout, walker)
     assert rollout.samples == 12
+
+
+class Loses(Script):
+    """Loses stream 0 at its third and fourth step: it shows what it showed, then a new episode."""
+
+    def step(self, action: np.ndarray) -> Step:
+        before, lost = self._obs()["obs"][0], self.clock in (2, 3)
+        at = self.at[0]
+        step = super().step(action)
+        if lost:
+            self.at[0] = at
+            step.reward[0], step.valid[0] = 0.0, False
+            step.view.obs["obs"][0] = before
+            if self.clock == 4:
+                self.episode[0], self.at[0] = 1, 0
+                step.view.obs["obs"][0] = self._obs()["obs"][0]
+        return step
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.95])
+def test_a_stream_that_is_lost_on_the_way_is_cut_at_what_it_last_saw(lam):
+    walker = collector(Loses([[4], [9]]), steps=6)
+    rollout = walker.collect()
+    assert rollout.valid[:, 0].tolist() == [True, True, False, False, True, True]
+    assert rollout.start[:, 0].tolist() == [True, False, False, True, True, False]
+    assert seen(rollout, 0) == [(0, 0), (0, 1), (0, 2), (0, 2), (1, 0), (1, 1)]
+    assert rollout.next_value[1, 0] == worth(0, 0, 2)
+    assert walker.episodes.finished == 0
+    assert walker.episodes.lengths.tolist() == [2, 6]
+    assert walker.episodes.returns.tolist() == [11.0 + 12.0, 21.0]
+    names = ("reward", "value", "next_value", "terminated", "ended", "valid")
+    advantage = gae(*(torch.as_tensor(getattr(rollout, name)) for name in names), gamma=0.9, lam=lam)
+    # Two steps to the loss, then the critic's word for where it happened; nothing of the episode after it.
+    last = 2.0 + 0.9 * worth(0, 0, 2) - worth(0, 0, 1)
+    first = 1.0 + 0.9 * worth(0, 0, 1) - worth(0, 0, 0)
+    assert advantage[:4, 0].tolist() == pytest.approx([first + 0.9 * lam * last, last, 0.0, 0.0])
 
 
 def test_the_true_successor_is_found_in_a_world_that_resets_late():

@@ -48,6 +48,15 @@ def test_rows_that_only_reset_count_for_nothing():
     assert [(e.return_, e.length) for e in log.take_fresh()] == [(1.0, 1), (5.0, 2)]
 
 
+def test_an_episode_that_was_lost_on_the_way_is_not_counted():
+    log = EpisodeLog(2)
+    returns, lengths = log.returns, log.lengths
+    count(log, step([1, 1]), step([0, 1], valid=[False, True]), step([5, 1], "01"))
+    assert [(e.stream, e.return_, e.length) for e in log.take_fresh()] == [(0, 5.0, 1), (1, 3.0, 3)]
+    assert log.returns is returns, "the kernel adds to the arrays it was given"
+    assert log.lengths is lengths
+
+
 def test_a_forgotten_episode_is_not_counted():
     log = EpisodeLog(1)
     count(log, step([1]), step([1]))

@@ -77,6 +77,26 @@ def test_rows_that_only_reset_count_for_nothing():
     assert sorted(played.lengths) == [2] * 3 + [5] * 3
 
 
+class Loses(Lengths):
+    """Loses its first stream at the third step: a row that is not valid, then a new episode."""
+
+    clock = 0
+
+    def step(self, action: np.ndarray) -> Step:
+        self.clock += 1
+        if self.clock == 3:
+            self.at[0], self.waiting[0] = 0, True
+        step = super().step(action)
+        self.waiting[:] = False
+        return step
+
+
+def test_an_episode_that_was_lost_on_the_way_is_played_again():
+    played = play(a_policy(), Loses(4, 9), 2, seed=0)
+    assert sorted(played.lengths) == [4, 9]
+    assert sorted(played.returns) == [4.0, 9.0]
+
+
 def test_success_is_reported_where_the_world_says():
     assert play(a_policy(), Lengths(1, 1, success=[1, 0]), 2, seed=0).successes == [True, False]
     assert play(a_policy(), Lengths(1), 1, seed=0).successes == [None]

@@ -33,11 +33,13 @@ class Weather:
 
     name, inexact = "Weather", None
 
-    def __init__(self, action: ActionSpace, observation=None, *, masked=False, late=False, bad=None) -> None:
+    def __init__(self, action: ActionSpace, observation=None, *, masked=False, late=False, bad=None, lost=()) -> None:
         self.action, self.observation = action, observation or PLAIN
         self.num_envs, self.masked, self.late = 4, masked, late
         self.bad: dict[int, tuple[int, str]] = bad or {}
         self.got: list[np.ndarray] = []
+        self.lost = lost
+        """At these steps streams 1 and 2 are lost."""
         self.reset(0)
 
     def reset(self, seed: int) -> View:
@@ -62,6 +64,7 @@ class Weather:
         self.got.append(action.copy())
         self.clock += 1
         n = self.num_envs
+        self.waiting[1:3] |= self.clock in self.lost
         terminated = (self.rng.random(n) < 0.2) & ~self.waiting
         truncated = (self.rng.random(n) < 0.2) & ~terminated & ~self.waiting
         reward, valid, ended = self.rng.normal(size=n), ~self.waiting, terminated | truncated
@@ -72,7 +75,7 @@ class Weather:
                 reward[stream] = np.nan
             else:
                 view.obs["obs"][stream, 1] = np.inf
-        self.waiting = ended if self.late else self.waiting
+        self.waiting = ended if self.late else np.zeros(n, bool)
         return Step(view=view, reward=reward, terminated=terminated, truncated=truncated, valid=valid, final_obs=final)
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
@@ -139,6 +142,8 @@ def assert_same_experience(ours: Rollout, theirs: Rollout) -> None:
         ("gaussian", {}),
         ("gaussian", {"late": True}),
         ("squashed", {"observation": MIXED}),
+        ("discrete", {"lost": (2, 3, 17, 60, 90)}),
+        ("gaussian", {"observation": MIXED, "lost": (2, 3, 17, 60, 90)}),
     ],
 )
 def test_the_kernel_writes_down_what_torch_would(kind, world):

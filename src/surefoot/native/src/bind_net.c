@@ -702,8 +702,9 @@ static PyObject *tape_note(PyObject *self, PyObject *const *args, Py_ssize_t cou
     memcpy(tape->truncated + at, truncated, n);
     memcpy(tape->valid + at, valid, n);
     for (Py_ssize_t i = 0; i < n; i++) {
-        returns[i] += valid[i] ? reward[i] : 0.0;
-        lengths[i] += valid[i];
+        /* A row that is not valid drops a running episode: its worker was lost. */
+        returns[i] = valid[i] ? returns[i] + reward[i] : 0.0;
+        lengths[i] = valid[i] ? lengths[i] + 1 : 0;
     }
     if (t + 1 < tape->steps)
         for (Py_ssize_t i = 0; i < n; i++) tape->start[at + n + i] = terminated[i] | truncated[i] | !valid[i];

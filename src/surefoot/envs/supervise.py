@@ -1,0 +1,173 @@
+"""Workers that die or hang are replaced while the others go on; one that cannot be kept alive ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal, Protocol
+
+from surefoot.envs.crew import Crew, Hand, Worker
+from surefoot.envs.worker import Failure
+from surefoot.errors import WorkersLost
+
+Timeout = float | Literal["auto"]
+"""Seconds that a worker may take for an answer."""
+
+TIMEOUT = 30.0
+"""Seconds for an answer where "auto" decides, unless this process's own share is slow too."""
+SLOWER = 10.0
+"""A worker may take this many times as long as the slowest answer of this process's own share."""
+START = 60.0
+"""Seconds that a new process has to import what it needs, build its envs and reset them."""
+GRACE = 0.5
+"""Seconds for which a step waits for a new worker, so that most losses cost one step; after that the others go on."""
+TRIES = 5
+"""Early ends in a row of one worker after which it is not replaced again."""
+EARLY_STEPS, EARLY_SECONDS = 100, 5.0
+"""An end is early before this many steps, and before this many seconds after the envs were built."""
+
+
+class WorkerTraceback(Exception):
+    """Where in a worker an error came from; the cause of the error that its world raises."""
+
+
+class Employer(Protocol):
+    """Whoever the workers work for."""
+
+    name: str
+
+    def place_of(self, worker: Worker) -> tuple[Any, ...]:
+        """What a new worker must be sent to `join`."""
+        ...
+
+    def moment(self) -> str:
+        """Where the world is, for a sentence about a worker."""
+        ...
+
+
+class Supervisor:
+    """Asks the hands of a crew, hears them, and replaces those that do not answer."""
+
+    def __init__(self, crew: Crew, employer: Employer) -> None:
+        self.timeout: Timeout = "auto"
+        self.away: dict[int, float] = {}
+        """{worker: when it was lost}, until its new envs are shown. Their rows of the board mean nothing before."""
+        self.lost = 0
+        """How many workers were lost so far."""
+        self.over: str | None = None
+        """Why nobody is replaced any more."""
+        self._crew, self._employer = crew, employer
+        self._sentences: list[str] = []
+        self._early: dict[int, int] = {}
+
+    def take_sentences(self) -> list[str]:
+        """What happened to workers since last asked, a sentence each."""
+        said, self._sentences = self._sentences, []
+        return said
+
+    def ask(self, arguments: Mapping[Hand, tuple[Any, ...]], command: str) -> dict[int, Any]:
+        """{hand: what it answered}; who is not among them was lost, and is being replaced.
+
+        If some failed, all are heard and the error of the first env is raised.
+        """
+        asked: list[Hand] = []
+        for hand, own in arguments.items():
+            try:
+                hand.ask(command, own)
+                asked.append(hand)
+            except OSError as why:
+                self._lose(hand, why, command)
+        answers: dict[int, Any] = {}
+        for hand in asked:
+            try:
+                answers[hand.number] = hand.hear(self._limit(command))
+            except (EOFError, OSError) as why:
+                self._lose(hand, why, command)
+        for answer in answers.values():
+            _raise_failure(answer)
+        return answers
+
+    def ask_all(self, arguments: Mapping[int, tuple[Any, ...]], command: str) -> list[Any]:
+        """The answers of all hands, in their order. A worker that is lost on the way is replaced and asked again."""
+        answers: dict[int, Any] = {}
+        while missing := [number for number in arguments if number not in answers]:
+            self.wait_for_all()
+            answers |= self.ask({self._crew.hands[number]: arguments[number] for number in missing}, command)
+        return [answers[number] for number in arguments]
+
+    def look(self) -> None:
+        """Find out whether somebody is gone, without asking them."""
+        for worker in list(self._crew.workers):
+            if worker.ready and worker.process.poll() is not None:
+                self._lose(worker, EOFError(), "state")
+
+    def wait_for_all(self) -> None:
+        """Until every worker that was lost is replaced."""
+        for worker in list(self._crew.workers):
+            self.is_back(worker.number, until=float("inf"))
+
+    def is_back(self, number: int, until: float | None = None) -> bool:
+        """True if a worker's envs are there; waits for them `until` then, or for the grace of one that was just lost."""
+        if until is None:
+            until = self.away[number] + GRACE
+        while not (worker := self._crew.workers[number - 1]).ready:
+            late = worker.asked + self._limit("join")
+            try:
+                if not worker.speaks(min(until, late)) and time.monotonic() < late:
+                    return False
+                answer = worker.hear(self._limit("join"))
+            except (EOFError, OSError) as why:
+                self._lose(worker, why, "join")
+                continue
+            if isinstance(answer, Failure):
+                self.over = f"{self._its(worker)}, was lost and could not be replaced: {answer.error}"
+                raise WorkersLost(self.over) from WorkerTraceback(answer.trace or "")
+            worker.ready, worker.began = True, time.monotonic()
+            self._crew.prepare_spare()
+        return True
+
+    def _limit(self, command: str) -> float:
+        """Seconds for an answer to a command."""
+        if command in ("build", "join"):
+            return max(START, SLOWER * self._crew.here.slowest["build"])
+        if self.timeout == "auto":
+            return max(TIMEOUT, SLOWER * self._crew.here.slowest["other"])
+        return self.timeout
+
+    def _lose(self, hand: Hand, error: Exception, command: str) -> None:
+        """Nothing of a worker's last answer counts. Another one is started in its place, unless that is no use."""
+        assert isinstance(hand, Worker), "this process does not lose itself"
+        silent = isinstance(error, TimeoutError | BlockingIOError)
+        why = hand.end(silent=silent) or f"gave no answer in {self._limit(command):.3g} s"
+        what = f"{self._its(hand)}, {why} {self._employer.moment()}"
+        if not hand.ready and hand.number not in self.away:
+            self.over = f"{what}, while its envs were built; set workers=0 to see in one process what happens"
+            raise WorkersLost(self.over) from error
+        early = not hand.ready or hand.steps <= EARLY_STEPS or hand.asked - hand.began < EARLY_SECONDS
+        hand.ready = False
+        self.away.setdefault(hand.number, time.monotonic())
+        self.lost += 1
+        self._early[hand.number] = self._early.get(hand.number, 0) + 1 if early else 0
+        if self._early[hand.number] >= TRIES:
+            self.over = (
+                f"{what}; that is the {TRIES}th time in a row within {EARLY_STEPS} steps or {EARLY_SECONDS:g} s of its "
+                "start, so it is not replaced again. Set workers=0 to see in one process what happens, or resume the run"
+            )
+            raise WorkersLost(self.over) from error
+        self._sentences.append(f"{what}; a new one begins new episodes")
+        new = self._crew.replace(hand)
+        with suppress(OSError):  # it ended at once; whoever listens to it will notice
+            new.ask("join", self._employer.place_of(new))
+
+    def _its(self, worker: Hand) -> str:
+        first, last = worker.rows.start, worker.rows.stop - 1
+        envs = f"env {last}" if first == last else f"envs {first} to {last}"
+        return f"worker {worker.number} of {self._employer.name}, with {envs}"
+
+
+def _raise_failure(answer: Any) -> None:
+    if isinstance(answer, Failure):
+        if answer.trace is None:
+            raise answer.error
+        raise answer.error from WorkerTraceback(answer.trace)
