@@ -128,9 +128,14 @@ def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpac
             )
 
 
-def action_writer(space: gym.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on."""
+def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[np.ndarray], np.ndarray]:
+    """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on.
+
+    With `shared`, where envs are handed the numbers one by one, an array of choices is given as it is.
+    """
     shape, dtype = space.shape or (), space.dtype
+    if shared and isinstance(space, spaces.Discrete) and not space.start:
+        return lambda action: action.astype(dtype, copy=False)
     if isinstance(space, spaces.Discrete) and space.start:
         low, high = int(space.start), int(space.start + space.n)
 
