@@ -80,14 +80,18 @@ class VectorWorld:
         self._every.flags.writeable = False
         self._fresh = type(env) is SyncVectorEnv
         """Rewards and flags are the caller's to keep, of the types they should have: Gymnasium's own loop copies them."""
-        self._write_action, self._form = action_writer(env.single_action_space), former(env.single_action_space)
+        self._owned = type(env) is SyncVectorEnv and env.copy
+        """Observations too."""
+        self._resets_later = self.mode is AutoresetMode.NEXT_STEP
+        single = env.single_action_space
+        self._write_action, self._form = action_writer(single, shared=self._fresh), former(single)
         self.inexact: str | None = None
         if not isinstance(env, HasState):
             self.inexact = (
                 f"{self.name} runs inside {type(env.unwrapped).__name__}, which does not export its state; a function "
                 "that builds one env, or a VectorEnv with get_state() and set_state(state), would be exact"
             )
-        self._masked = False
+        self._masked = self._some_wait = False
         self._waiting = np.zeros(self.num_envs, np.bool_)
         self._view: View | None = None
         self._seed = self._steps = 0
@@ -100,7 +104,7 @@ class VectorWorld:
         self.env.single_action_space.seed(seed)
         obs, info = self.env.reset(seed=seed)
         self._masked = self._reader.masked or (self._choices > 0 and column(info, MASK, self.num_envs) is not None)
-        self._waiting = np.zeros(self.num_envs, np.bool_)
+        self._waiting, self._some_wait = np.zeros(self.num_envs, np.bool_), False
         return self._see(*self._look(obs, info))
 
     def step(self, action: np.ndarray) -> Step:
@@ -112,15 +116,16 @@ class VectorWorld:
         own = self._fresh  # copied already
         terminated = terminated if own else np.array(terminated, np.bool_)
         truncated = truncated if own else np.array(truncated, np.bool_)
-        ended, valid = terminated | truncated, ~self._waiting
+        ended, valid = terminated | truncated, ~self._waiting if self._some_wait else self._every
         now, mask, given = self._look(obs, info)
         final, stats = None, {}
-        if np.count_nonzero(ended):
+        some_ended = bool(np.count_nonzero(ended))
+        if some_ended:
             truncated &= ~terminated
             stats = success(info, ended)
             final = self._turn(now, mask, given, info, ended)
-        if self.mode is AutoresetMode.NEXT_STEP:
-            self._waiting = ended
+        if self._resets_later:
+            self._waiting, self._some_wait = ended, some_ended
         self._steps += 1
         return Step(
             view=self._see(now, mask, given),
@@ -164,6 +169,7 @@ class VectorWorld:
         self.env.set_state(state["env"])
         self._seed, self._steps = int(state["seed"]), int(state["steps"])
         self._waiting = np.array(state["waiting"], np.bool_)
+        self._some_wait = bool(self._waiting.any())
         self._view = view_from_state(state["view"])
         self._masked = self._view.action_mask is not None
         return self._view
@@ -190,7 +196,7 @@ class VectorWorld:
         """Observations, masks, and [N] bool where a mask was given."""
         n = self.num_envs
         if self._plain and isinstance(obs, np.ndarray) and obs.shape == self._seen:
-            now = {"obs": np.array(obs, self._kind)}
+            now = {"obs": obs if self._owned and obs.dtype == self._kind else np.array(obs, self._kind)}
         else:
             now = self._reader.empty(n)
             self._reader.write(now, slice(None), obs)

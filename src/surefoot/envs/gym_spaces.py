@@ -134,14 +134,17 @@ def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpac
             )
 
 
-def action_writer(space: gym.Space[Any]) -> Callable[[np.ndarray], np.ndarray]:
+def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[np.ndarray], np.ndarray]:
     """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on.
 
-    Of a Dict or Tuple they are still rows; `former` nests them where they are taken.
+    With `shared`, where envs are handed the numbers one by one, an array of choices is given as it is. Of a Dict or
+    Tuple they are still rows; `former` nests them where they are taken.
     """
     if is_nest(space):
         return lambda action: np.array(action, row_like(space).dtype).reshape(len(action), -1)
     shape, dtype = space.shape or (), space.dtype
+    if shared and isinstance(space, spaces.Discrete) and not space.start:
+        return lambda action: action.astype(dtype, copy=False)
     if isinstance(space, spaces.Discrete) and space.start:
         low, high = int(space.start), int(space.start + space.n)
 

@@ -68,16 +68,27 @@ class Said:
     first_ratio_error: float
 
 
+class _Cut:
+    """How so many samples are cut into minibatches, and the memory their order is drawn into: often the same each time."""
+
+    def __init__(self, config: PPOConfig, samples: int) -> None:
+        self.samples = samples
+        self.sizes = np.array(split_sizes(samples, config.minibatch_size_for(samples)[0]), dtype=np.int64)
+        drawn = torch.empty((config.epochs, samples), dtype=torch.int64)
+        self.rows, self.order = list(drawn), drawn.numpy()
+
+
 class NativeUpdate:
     """The kernel's side of a learner: it owns no weights, only the knowledge of where they are."""
 
     def __init__(self, policy: ActorCritic, optimizer: Optimizer, config: PPOConfig) -> None:
         self.net = KernelNet(policy)
         self.optimizer, self.config = optimizer, config
+        self._cut: _Cut | None = None
 
     def prepare(self, rollout: Rollout, valid: np.ndarray) -> NativeBatch:
         """Advantages and targets, and every array as the kernel reads it."""
-        keep = None if valid.all() else np.flatnonzero(valid)
+        keep = None if np.count_nonzero(valid) == valid.size else np.flatnonzero(valid)
 
         def row(x: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
             flat = x.reshape(-1, *x.shape[2:])
@@ -134,10 +145,11 @@ class NativeUpdate:
         advantage = batch.advantage
         if config.normalize_advantage == "batch":
             advantage = _standardized(advantage)
-        sizes = np.array(split_sizes(samples, config.minibatch_size_for(samples)[0]), dtype=np.int64)
+        if self._cut is None or self._cut.samples != samples:
+            self._cut = _Cut(config, samples)
+        cut, sizes = self._cut, self._cut.sizes
         before = generator.get_state()
-        order = torch.empty((config.epochs, samples), dtype=torch.int64)
-        for row in order:
+        for row in cut.rows:
             torch.randperm(samples, generator=generator, out=row)
         table, epoch_of = (
             np.empty((config.epochs * len(sizes), len(COLUMNS))),
@@ -155,7 +167,7 @@ class NativeUpdate:
             batch.target,
             batch.ref_log_prob,
             batch.mask,
-            order.numpy(),
+            cut.order,
             sizes,
             config.epochs,
             (

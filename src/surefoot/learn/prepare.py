@@ -96,9 +96,9 @@ def refuse_bad_numbers(rollout: Rollout, valid: np.ndarray) -> None:
     if rollout.action.dtype.kind == "f":
         read["action"] = rollout.action
     for name, array in read.items():
-        if array.dtype.kind == "f" and not _fits(array).all():
+        if array.dtype.kind == "f" and np.count_nonzero(_fits(array)) < array.size:
             _name_first(name, array, valid)
-    if not _fits(rollout.next_value).all():
+    if np.count_nonzero(_fits(rollout.next_value)) < valid.size:
         _name_first("next_value", rollout.next_value, valid & ~rollout.terminated)
 
 

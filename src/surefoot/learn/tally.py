@@ -52,6 +52,7 @@ COLUMNS = (
     *("policy_loss", "value_loss", "entropy", "loss", "grad_norm", "advantage_std", "kl_to_reference"),
     *("approx_kl", "kl_divergence", "clip_fraction", "clamped_fraction"),
 )
+_OF_AN_EPOCH = EpochReport._fields[2:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +73,27 @@ class Table:
         steps = len(self.epoch)
         if not steps:
             return {}
-        starts = np.flatnonzero(np.concatenate(([True], self.epoch[1:] != self.epoch[:-1])))
-        counts = np.diff(np.append(starts, steps))
-        sums = np.add.reduceat(self.rows, starts, axis=0)
-        mean = dict(zip(COLUMNS, (sums.sum(axis=0) / steps).tolist(), strict=True))
-        highest = dict(zip(COLUMNS, self.rows.max(axis=0).tolist(), strict=True))
-        spread, off = self.column("advantage_std"), self.column("entropy") - mean["entropy"]
-        del mean["advantage_std"]
-        each = zip(self.epoch[starts].tolist(), counts.tolist(), (sums / counts[:, None]).tolist(), strict=True)
+        column = dict(zip(COLUMNS, zip(*self.rows.tolist(), strict=True), strict=True))
+        number = self.epoch.tolist()
+        starts = [k for k in range(steps) if k == 0 or number[k] != number[k - 1]]
+        passes = list(zip(starts, [*starts[1:], steps], strict=True))
+        # Plain lists: there are a few dozen steps, and each call of numpy costs more than adding them up.
+        sums = {name: [sum(values[a:b]) for a, b in passes] for name, values in column.items()}
+        mean = {name: sum(each) / steps for name, each in sums.items() if name != "advantage_std"}
+        spread = column["advantage_std"]
         return {
             **mean,
-            "approx_kl_max": highest["approx_kl"],
-            "clip_fraction_max": highest["clip_fraction"],
-            "grad_norm_max": highest["grad_norm"],
-            "entropy_std": math.sqrt(float(off @ off) / steps),
-            "advantage_min_std": float(spread.min()),
-            "zero_std_minibatches": steps - int(np.count_nonzero(spread)),
+            "approx_kl_max": max(column["approx_kl"]),
+            "clip_fraction_max": max(column["clip_fraction"]),
+            "grad_norm_max": max(column["grad_norm"]),
+            "entropy_std": math.sqrt(sum([d * d for d in [x - mean["entropy"] for x in column["entropy"]]]) / steps),
+            "advantage_min_std": min(spread),
+            "zero_std_minibatches": spread.count(0.0),
             "minibatches": steps,
-            "epochs": tuple([_epoch(*one) for one in each]),
+            "epochs": tuple(
+                [
+                    EpochReport(number[a], b - a, *(sums[name][i] / (b - a) for name in _OF_AN_EPOCH))
+                    for i, (a, b) in enumerate(passes)
+                ]
+            ),
         }
-
-
-def _epoch(number: int, steps: int, mean: list[float]) -> EpochReport:
-    policy, value, entropy, loss, norm, _, _, kl, _, clipped, _ = mean
-    return EpochReport(number, steps, policy, value, entropy, loss, kl, clipped, norm)

@@ -77,7 +77,6 @@ class Collector:
         """Where the last rollout's time went."""
         self.guard.check_first(self.view)
 
-    @torch.no_grad()
     def collect(self, policy_version: int = 0) -> Rollout:
         """The next rollout, made by the policy as it is now."""
         begin = time.perf_counter()
@@ -119,6 +118,7 @@ class Collector:
         )
         return rollout, tape.in_world
 
+    @torch.no_grad()
     def _by_torch(self, policy_version: int) -> tuple[Rollout, float]:
         """The same, step by step through the policy itself."""
         in_world, tape = 0.0, _Tape()
@@ -194,7 +194,7 @@ class Collector:
     def _rewards(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Rewards as learned from, and what was done to them."""
         stats: dict[str, float] = {}
-        whole = bool(valid.all())
+        whole = np.count_nonzero(valid) == valid.size
         if self.config.reward_range is not None:
             low, high = self.config.reward_range
             outside = ((reward < low) | (reward > high)) & valid

@@ -76,7 +76,7 @@ class OutlierWatch:
                 outliers = int((np.abs(reward - self.mean) > limit).sum())
                 reward = np.clip(reward, self.mean - limit, self.mean + limit)
         total = self.count + len(reward)
-        mean = float(reward.mean())
+        mean = float(np.add.reduce(reward)) / len(reward)
         delta, off = mean - self.mean, reward - mean
         self.squares += float(off @ off) + delta * delta * self.count * len(reward) / total
         self.mean += delta * len(reward) / total

@@ -76,9 +76,9 @@ class Tape:
         # The policy's own action is laid flat, whatever shape the world gives it.
         self.action = np.empty((*shape, *((math.prod(row),) if row else ())), dtype)
         self.env_action = np.empty((*shape, *row), dtype)
-        self.log_prob, self.value, self.next_value = (np.empty(shape, np.float32) for _ in range(3))
+        self.log_prob, self.value, self.next_value = np.empty((3, *shape), np.float32)
         self.reward = np.empty(shape)
-        self.terminated, self.truncated, self.start, self.valid = (np.zeros(shape, np.bool_) for _ in range(4))
+        self.terminated, self.truncated, self.start, self.valid = np.zeros((4, *shape), np.bool_)
         self.dropped: list[tuple[int, int, int]] = []
         """(first step, last step, stream) of what must not be learned from."""
         self.refused = 0

@@ -120,6 +120,14 @@ def test_actions_reach_gymnasium_in_its_own_shape_and_as_a_copy() -> None:
     assert ours.tolist() == [[0.5]]
 
 
+def test_choices_that_are_handed_out_one_by_one_are_not_copied_and_everything_else_is() -> None:
+    choices, reach = np.array([1, 0]), np.array([[0.5]], np.float32)
+    assert action_writer(spaces.Discrete(2), shared=True)(choices) is choices
+    assert action_writer(spaces.Discrete(2, dtype=np.int32), shared=True)(choices).dtype == np.int32
+    assert action_writer(spaces.Discrete(2))(choices) is not choices
+    assert action_writer(spaces.Box(-1, 1, (1,)), shared=True)(reach) is not reach
+
+
 def test_a_choice_is_passed_by_the_name_the_world_gives_it() -> None:
     write = action_writer(spaces.Discrete(3, start=4))
     assert write(np.array([4, 6])).tolist() == [4, 6]
@@ -305,8 +313,9 @@ def test_a_mask_of_the_wrong_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_a_view_stays_as_it_was_when_gymnasium_uses_its_buffer_again(mode: AutoresetMode) -> None:
-    world = VectorWorld(cartpoles(autoreset_mode=mode, copy=False))
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_view_stays_as_it_was_when_gymnasium_uses_its_buffer_again(mode: AutoresetMode, copy: bool) -> None:
+    world = VectorWorld(cartpoles(autoreset_mode=mode, copy=copy))
     before = world.reset(3)
     kept = before.obs["obs"].copy()
     for _ in range(7):

@@ -79,8 +79,8 @@ static void forget_net(PyObject *capsule) {
 }
 
 /* Floats between two rows: whole panels, and an odd number of cache lines so that rows do not fall onto the same sets. */
-static int row_length(int width) {
-    const int ld = sf_round_up(width, WIDEST_PANEL);
+static int row_length(int width, int panel) {
+    const int ld = sf_round_up(sf_round_up(width, panel), 16);
     return ld / 16 % 2 ? ld : ld + 16;
 }
 
@@ -91,7 +91,7 @@ static int build_layer(sf_net *net, sf_layer *layer, int inputs, int outputs, in
     net->tensor[net->tensors++].size = (int64_t)inputs * outputs;
     layer->bias = net->tensors;
     net->tensor[net->tensors++].size = outputs;
-    layer->ld = row_length(outputs);
+    layer->ld = row_length(outputs, WIDEST_PANEL);
     layer->forward = room(net, (int64_t)sf_round_up(outputs, net->panel) * inputs);
     layer->backward = room(net, (int64_t)sf_round_up(inputs, net->panel) * outputs);
     layer->bias_padded = room(net, sf_round_up(outputs, net->panel));
@@ -203,7 +203,7 @@ static PyObject *net_new(PyObject *self, PyObject *const *args, Py_ssize_t count
     if (!wrong) net->head = (int)whole(args[6], 0, SF_SQUASHED, "head", &wrong);
     if (!wrong) net->first_option = whole(args[8], INT64_MIN / 2, INT64_MAX / 2, "first_option", &wrong);
     if (wrong) goto failed;
-    net->ld_inputs = row_length(net->inputs);
+    net->ld_inputs = row_length(net->inputs, net->panel);
     net->actor_depth = whole_numbers(args[2], actor, SF_MAX_DEPTH, 1 << 16, "actor_widths");
     if (net->actor_depth < 0) goto failed;
     net->critic_depth = whole_numbers(args[3], critic, SF_MAX_DEPTH, 1 << 16, "critic_widths");
