@@ -14,9 +14,11 @@ from surefoot.envs.board import open_board
 from surefoot.envs.crew import Crew, Hand, shares
 from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
 from surefoot.envs.gym_spaces import MASK, action_writer, choices
-from surefoot.envs.vector import SingleEnv, written_actions
+from surefoot.envs.vector import REPORTS, SingleEnv, written_actions
 from surefoot.envs.worker import Failure, Hello
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError
+
+_STATS = tuple(REPORTS.values())
 
 
 class WorkerTraceback(Exception):
@@ -91,14 +93,14 @@ class ProcessWorld:
         final, stats = None, {}
         if board.ended.any():
             final = {name: part.copy() for name, part in view.obs.items()}
-            if board.told.any():
-                stats["success"] = np.full(self.num_envs, np.nan)
+            for kind in np.flatnonzero(board.told.any(axis=0)):
+                stats[_STATS[kind]] = np.full(self.num_envs, np.nan)
             for hand in crew:
                 if board.ended[hand.number]:
                     for name, part in final.items():
                         part[hand.rows] = board.final[name][hand.rows]
-                if board.told[hand.number]:
-                    stats["success"][hand.rows] = board.success[hand.rows]
+                for kind in np.flatnonzero(board.told[hand.number]):
+                    stats[_STATS[kind]][hand.rows] = board.reports[hand.rows, kind]
         return Step(
             view=view,
             reward=board.reward.copy(),

@@ -23,6 +23,8 @@ from surefoot.envs.snapshot import export_state, import_state, why_inexact
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SpaceError, SurefootError
 
 SingleEnv = gym.Env[Any, Any]
+REPORTS = {"is_success": "success", "whole_return": "whole_return"}
+"""What the info at the end of an episode may say, and the stat that it becomes."""
 
 
 @runtime_checkable
@@ -227,8 +229,9 @@ class EnvsWorld:
         final = {name: part.copy() for name, part in out.items()}
         stats: Arrays = {}
         for i, info in ended:
-            if "is_success" in info:
-                stats.setdefault("success", np.full(self.num_envs, np.nan))[i] = float(info["is_success"])
+            for said, name in REPORTS.items():
+                if said in info:
+                    stats.setdefault(name, np.full(self.num_envs, np.nan))[i] = float(info[said])
             first = self._reset_one(i, None)
             self._reader.write(out, i, first[0])
             if self._masked:

@@ -149,7 +149,7 @@ def test_our_backend_says_which_worlds_it_has() -> None:
 def test_values_that_cannot_work_are_refused() -> None:
     with pytest.raises(ConfigError, match="num_envs is 0"):
         make_world("CartPole-v1", 0)
-    with pytest.raises(ConfigError, match="'auto', 'surefoot' or 'gymnasium'"):
+    with pytest.raises(ConfigError, match="'auto', 'surefoot', 'gymnasium' or 'envpool'"):
         make_world("CartPole-v1", backend="jax")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="env_kwargs only go with an id"):
         make_world(cartpole, env_kwargs={"a": 1})
