@@ -212,20 +212,33 @@ class Shrink:
     """Pictures [H, W] to [84, 84] by the mean over each area, rounded; all sums are whole numbers, hence exact."""
 
     def __init__(self, height: int, width: int) -> None:
-        self._rows, self._columns = _taps(_overlaps(height)), _taps(_overlaps(width))
-        self._area = np.float32(_overlaps(height)[0].sum() * _overlaps(width)[0].sum())
+        rows, columns = _overlaps(height), _overlaps(width)
+        self._rows, self._columns = _taps(rows, np.uint16), _taps(columns, np.float32)
+        self._area = np.float32(rows[0].sum() * columns[0].sum())
 
     def __call__(self, picture: np.ndarray) -> np.ndarray:
-        high = np.sum([picture[rows] * weight[:, None] for rows, weight in self._rows], 0)
-        both = np.sum([high.take(columns, 1) * weight for columns, weight in self._columns], 0)
-        return np.rint(both / self._area).astype(np.uint8)
+        # Rows are sooner picked than columns; and no matrix product, for which numpy would wake its threads.
+        sums = _weighed(np.ascontiguousarray(_weighed(picture, self._rows).T), self._columns)
+        return np.rint(sums / self._area).astype(np.uint8).T
 
 
-def _taps(overlaps: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The few old pixels under each new one, one of each at a time: their places [84] and weights [84]."""
+Taps = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _weighed(picture: np.ndarray, taps: Taps) -> np.ndarray:
+    """Rows of `picture`, weighed and added up to 84."""
+    (rows, weight), *more = taps
+    out = picture[rows] * weight
+    for rows, weight in more:
+        out += picture[rows] * weight
+    return out
+
+
+def _taps(overlaps: np.ndarray, kind: Any) -> Taps:
+    """The few old rows under each new one, one of each at a time: their places [84] and weights [84, 1]."""
     count = int((overlaps > 0).sum(1).max())
     first = np.minimum((overlaps > 0).argmax(1), overlaps.shape[1] - count)
-    return [(first + k, overlaps[np.arange(SIZE), first + k].astype(np.float32)) for k in range(count)]
+    return [(first + k, overlaps[np.arange(SIZE), first + k, None].astype(kind)) for k in range(count)]
 
 
 def _overlaps(length: int) -> np.ndarray:

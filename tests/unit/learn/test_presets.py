@@ -67,7 +67,7 @@ def test_atari_has_the_zoos_numbers():
     c = PPOConfig.make("ale")
     assert (c.envs, c.steps, c.minibatch_size, c.epochs, c.ent_coef, c.vf_coef) == (8, 128, 256, 4, 0.01, 0.5)
     assert (c.lr, c.clip, c.gamma, c.lam, c.max_grad_norm) == (Linear(2.5e-4), Linear(0.1), 0.99, 0.95, 0.5)
-    assert preset("ale").net["shared"] and preset("ale").net["hidden"] == (512,)
+    assert (preset("ale").net["shared"], preset("ale").net["hidden"]) == (True, (512,))
     assert preset("ale").total_steps == 10_000_000
 
 
