@@ -24,7 +24,8 @@ from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SpaceE
 
 SingleEnv = gym.Env[Any, Any]
 REPORTS = {"is_success": "success", "whole_return": "whole_return"}
-"""What the info at the end of an episode may say, and the stat that it becomes."""
+"""What the info at the end of an episode may say, and the stat that it becomes. An env that tells `whole_return` does so
+at every end, NaN where the whole goes on."""
 
 
 @runtime_checkable
@@ -236,7 +237,7 @@ class EnvsWorld:
             self._reader.write(out, i, first[0])
             if self._masked:
                 seen[i] = first
-        return final, stats
+        return final, {name: stats[name] for name in REPORTS.values() if name in stats}
 
     def _find_masks(self, info: dict[str, Any]) -> None:
         """Decide once, at reset, who says what is allowed: a part of the observation, a method, or the info."""
