@@ -61,6 +61,7 @@ TASKS = [
         "tuned: SB3 zoo 5819.1 (v3), Tianshou 5783.9 (v3); defaults: CleanRL 1442.6 (v4)",
     ),
     Task("Hopper-v5", 1_000_000, 3, 2100, "CleanRL 2382.9 (v4), SB3 zoo 2410.4 (v3)"),
+    Task("LunarLander-v3", 1_000_000, 5, 240, "SB3 zoo 242.1 (v2, 1M)"),
 ]
 
 

@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 
 class Pocket(gym.Env[Any, Any]):
-    """A Dict observation, a success that is told, ends and time-outs of random length; exact."""
+    """A Dict observation, a success or the return of a whole that is told, ends and time-outs of random length; exact."""
 
     def __init__(self) -> None:
         self.observation_space = spaces.Dict(
@@ -35,7 +35,9 @@ class Pocket(gym.Env[Any, Any]):
     def step(self, action: Any) -> Any:
         self.t += 1
         end = self.np_random.random()
-        info = {"is_success": bool(action[0] == 1)} if self.np_random.random() < 0.5 else {}
+        info: dict[str, Any] = {"is_success": bool(action[0] == 1)} if self.np_random.random() < 0.5 else {}
+        if self.t % 3 == 0:
+            info["whole_return"] = float(self.t) if self.t % 2 else float("nan")
         return self._look(), float(self.np_random.normal()) + float(action[1]), end < 0.1, end > 0.9, info
 
     def get_state(self) -> dict[str, Any]:

@@ -48,8 +48,8 @@ class BenchArgs:
     """Start from this preset instead of the env family's."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor."""
-    backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics."""
+    backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
+    """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
     threads: int = 1
     """Threads for torch."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False

@@ -269,6 +269,7 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
 
 def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     """One stream that can draw itself: ours do, Gymnasium's must be asked when they are made."""
+    from surefoot.envs.atari import is_atari
     from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
 
@@ -276,6 +277,8 @@ def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     if backend_of(world) == "surefoot" or is_code(env):
         return world
     world.close()
+    if is_atari(env):  # trained with another backend: the same game, seen alike
+        return make_world(env, 1)
     try:
         return make_world(env, 1, backend="gymnasium", env_kwargs={**env_kwargs, "render_mode": "rgb_array"})
     except EnvError as why:

@@ -47,8 +47,8 @@ class TrainArgs:
     """Start from this preset instead of the env family's; sb3 for Stable-Baselines3's defaults."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor: --env-arg gravity=5.0"""
-    backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics."""
+    backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
+    """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
     workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
     """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
     seeds: int = 1
@@ -254,7 +254,7 @@ def header_of(run: Run) -> Header:
     from surefoot.envs.processes import ProcessWorld
 
     spec, world = run.spec, run.training.world
-    whose = "surefoot's own vectorised" if backend_of(world) == "surefoot" else "Gymnasium's"
+    whose = {"surefoot": "surefoot's own", "envpool": "EnvPool's"}.get(backend_of(world), "Gymnasium's")
     entropy = None
     if isinstance(world.action, Discrete):
         entropy = math.log(world.action.n)

@@ -12,6 +12,7 @@ import numpy as np
 
 from surefoot.data.spaces import ObservationSpace
 from surefoot.envs.api import Arrays
+from surefoot.envs.vector import REPORTS
 
 _LINE = 64
 """Arrays begin at a cache line, so that two processes write to one only at the border of their shares."""
@@ -33,11 +34,12 @@ class Board:
     truncated: np.ndarray
     mask: np.ndarray
     """[N, A]; A is 0 for continuous actions."""
-    success: np.ndarray
+    reports: np.ndarray
+    """[N, R]: what the episodes that ended say of themselves, one column each of `vector.REPORTS`."""
     ended: np.ndarray
     """[S] bool: an episode ended in this share, so its rows of `final` count."""
     told: np.ndarray
-    """[S] bool: an episode that ended in this share said whether it succeeded."""
+    """[S, R] bool: an episode that ended in this share said something of this kind."""
     masked: np.ndarray
     """[S] bool: the envs of this share say what is allowed."""
 
@@ -52,7 +54,7 @@ class Board:
             terminated=self.terminated[rows],
             truncated=self.truncated[rows],
             mask=self.mask[rows],
-            success=self.success[rows],
+            reports=self.reports[rows],
             ended=self.ended,
             told=self.told,
             masked=self.masked,
@@ -70,10 +72,12 @@ def open_board(
     for name, box in observation.items():
         shapes[f"obs {name}"] = shapes[f"final {name}"] = (streams, *box.shape), box.dtype
     shapes["action"] = (streams, *action.shape), action.dtype.str
-    shapes["reward"] = shapes["success"] = (streams,), "f8"
+    shapes["reward"] = (streams,), "f8"
+    shapes["reports"] = (streams, len(REPORTS)), "f8"
+    shapes["told"] = (shares, len(REPORTS)), "?"
     shapes["terminated"] = shapes["truncated"] = (streams,), "?"
     shapes["mask"] = (streams, choices), "?"
-    shapes["ended"] = shapes["told"] = shapes["masked"] = (shares,), "?"
+    shapes["ended"] = shapes["masked"] = (shares,), "?"
     arrays = _arrays(memory, shapes)
     obs = {name: arrays.pop(f"obs {name}") for name in observation}
     final = {name: arrays.pop(f"final {name}") for name in observation}

@@ -95,6 +95,8 @@ class VectorWorld:
         self._waiting = np.zeros(self.num_envs, np.bool_)
         self._view: View | None = None
         self._seed = self._steps = 0
+        self.info: dict[str, Any] = {}
+        """What the env said in its last step besides."""
 
     def reset(self, seed: int) -> View:
         if self._waiting.any() and not self._forgets_waiting():
@@ -127,6 +129,7 @@ class VectorWorld:
         if self._resets_later:
             self._waiting, self._some_wait = ended, some_ended
         self._steps += 1
+        self.info = info
         return Step(
             view=self._see(now, mask, given),
             reward=reward if own else np.array(reward, np.float64),

@@ -14,16 +14,19 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from surefoot.envs.api import World
+from surefoot.envs.atari import game_of, is_atari, register_games
 from surefoot.envs.gym import VectorWorld
 from surefoot.envs.ids import is_library
 from surefoot.envs.native import load_library
 from surefoot.envs.placement import Workers, place
+from surefoot.envs.pool import PoolWorld, pool_options
 from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.register import own_worlds, register_envs
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
 
-Backend = Literal["auto", "surefoot", "gymnasium"]
+Backend = Literal["auto", "surefoot", "gymnasium", "envpool"]
+BACKENDS: tuple[Backend, ...] = ("auto", "surefoot", "gymnasium", "envpool")
 SingleEnv = gym.Env[Any, Any]
 EnvLike = str | SingleEnv | Callable[[], SingleEnv] | VectorEnv[Any, Any, Any] | World
 Wrap = Callable[[SingleEnv], SingleEnv]
@@ -48,7 +51,8 @@ def make_world(
     """N streams of `env`.
 
     "auto" takes our own vectorised world where there is one for the id and nothing is asked of it that only
-    Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. An id with a
+    Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. Atari's games
+    come with the details of PPO (`surefoot.envs.atari`); "gymnasium" gives them bare, "envpool" EnvPool's. An id with a
     module in front ("module:Name-v0") or the path of a world in C ("./my_world.so") runs code, so it needs
     `allow_import`.
 
@@ -57,21 +61,26 @@ def make_world(
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
-    if backend not in ("auto", "surefoot", "gymnasium"):
-        raise ConfigError(f"backend is {backend!r}; it is 'auto', 'surefoot' or 'gymnasium'")
+    if backend not in BACKENDS:
+        raise ConfigError(f"backend is {backend!r}; it is 'auto', 'surefoot', 'gymnasium' or 'envpool'")
     if workers != "auto" and workers < 0:
         raise ConfigError(f"workers is {workers}; it is 'auto' or a whole number, at least 0")
     changed = bool(env_kwargs) or bool(wrappers) or max_episode_steps is not None
     if isinstance(env, str):
         if is_library(env):
             return _from_library(env, num_envs, backend, changed, allow_import)
+        if backend == "envpool":
+            return PoolWorld(env, num_envs, pool_options(env_kwargs, bool(wrappers), max_episode_steps, workers))
         own = own_worlds()
+        if backend in ("auto", "surefoot") and is_atari(env):
+            game = game_of(_spec(env), env_kwargs or {}, max_episode_steps)
+            return _placed(_Wrapped(game, tuple(wrappers), None), num_envs, env, workers, "surefoot")
         if backend == "surefoot" or (backend == "auto" and not changed and env in own):
             return _own(env, num_envs, own, changed, workers)
         build = _Wrapped(_builder(env, dict(env_kwargs or {}), max_episode_steps, allow_import), tuple(wrappers), None)
         return _placed(build, num_envs, env.rpartition(":")[2], workers)
-    if backend == "surefoot":
-        raise ConfigError(f"backend='surefoot' needs the id of one of our own worlds, not {type(env).__name__}")
+    if backend in ("surefoot", "envpool"):
+        raise ConfigError(f"backend={backend!r} needs the id of one of its own worlds, not {type(env).__name__}")
     if isinstance(env, VectorEnv | _AnyWorld):
         return _ready(env, num_envs, changed, workers)
     if env_kwargs:
@@ -97,8 +106,8 @@ def make_world(
 
 
 def backend_of(world: World) -> str:
-    """Who runs the streams: "gymnasium", or "surefoot" for a world that is its own."""
-    return "gymnasium" if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld) else "surefoot"
+    """Who runs the streams: "gymnasium", "envpool", or "surefoot" for a world that is its own."""
+    return world.backend if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld | PoolWorld) else "surefoot"
 
 
 def placement_of(world: World) -> str | None:
@@ -106,7 +115,9 @@ def placement_of(world: World) -> str | None:
     return world.placed if isinstance(world, EnvsWorld | ProcessWorld) else None
 
 
-def _placed(build: Callable[[], SingleEnv], num_envs: int, name: str | None, workers: Workers) -> World:
+def _placed(
+    build: Callable[[], SingleEnv], num_envs: int, name: str | None, workers: Workers, backend: str = "gymnasium"
+) -> World:
     if workers == "auto":
         chosen = place(build, num_envs)
         count, why = chosen.workers, chosen.why
@@ -114,9 +125,10 @@ def _placed(build: Callable[[], SingleEnv], num_envs: int, name: str | None, wor
         count, why = workers, None
     if count == 0:
         world = EnvsWorld([build] * num_envs, name)
-        world.placed = why
+        world.placed, world.backend = why, backend
         return world
     world = ProcessWorld([build] * num_envs, count, name)
+    world.backend = backend
     world.placed = why or f"envs in {world.workers + 1} processes, as asked"
     return world
 
@@ -139,9 +151,9 @@ def _own(name: str, num_envs: int, own: Mapping[str, Callable[[int], World]], ch
 def _from_library(path: str, num_envs: int, backend: Backend, changed: bool, allow_import: bool) -> World:
     if not allow_import:
         raise EnvError(f"{path} is a library, and loading it runs its code; say allow_import=True if you trust it")
-    if changed or backend == "gymnasium":
+    if changed or backend in ("gymnasium", "envpool"):
         raise ConfigError(
-            f"{path} is a world in C: it takes no env_kwargs, wrappers, max_episode_steps or backend='gymnasium'; "
+            f"{path} is a world in C: it takes no env_kwargs, wrappers, max_episode_steps or backend='{backend}'; "
             "what it needs goes into its source"
         )
     return load_library(path)(num_envs)
@@ -217,11 +229,8 @@ def _say_nothing(message: str) -> None:
 
 
 def _spec(name: str) -> Any:
-    if name.startswith("ALE/") and name not in gym.registry:
-        try:
-            importlib.import_module("ale_py")
-        except ImportError as error:
-            raise EnvError(f'{name} needs Atari, which is not installed; pip install "surefoot[atari]"') from error
+    if name not in gym.registry and (is_atari(name) or name.startswith("ALE/")):
+        register_games(name)
     if name in gym.registry:
         return gym.registry[name]
     if name.endswith((".so", ".dylib")):

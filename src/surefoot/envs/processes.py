@@ -15,11 +15,13 @@ from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
 from surefoot.envs.gym_spaces import MASK, action_writer, choices
 from surefoot.envs.nest import row_like
 from surefoot.envs.supervise import Supervisor, Timeout, WorkerTraceback
-from surefoot.envs.vector import SingleEnv, written_actions
+from surefoot.envs.vector import REPORTS, SingleEnv, written_actions
 from surefoot.envs.worker import Hello, Place
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
 
 __all__ = ["ProcessWorld", "WorkerTraceback"]
+
+_STATS = tuple(REPORTS.values())
 
 
 class ProcessWorld:
@@ -277,14 +279,14 @@ class ProcessWorld:
         """The true successors, and what the episodes report that ended in this step."""
         board, stats = self._board, dict[str, np.ndarray]()
         final = {name: part.copy() for name, part in view.obs.items()}
-        if board.told.any():
-            stats["success"] = np.full(self.num_envs, np.nan)
+        for kind in np.flatnonzero(board.told.any(axis=0)):
+            stats[_STATS[kind]] = np.full(self.num_envs, np.nan)
         for hand in self._crew.hands:
             if board.ended[hand.number]:
                 for name, part in final.items():
                     part[hand.rows] = board.final[name][hand.rows]
-            if board.told[hand.number]:
-                stats["success"][hand.rows] = board.success[hand.rows]
+            for kind in np.flatnonzero(board.told[hand.number]):
+                stats[_STATS[kind]][hand.rows] = board.reports[hand.rows, kind]
         return final, stats
 
     def _ready(self) -> list[Hand]:

@@ -24,6 +24,9 @@ from surefoot.envs.snapshot import export_state, import_state, why_inexact
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SpaceError, SurefootError
 
 SingleEnv = gym.Env[Any, Any]
+REPORTS = {"is_success": "success", "whole_return": "whole_return"}
+"""What the info at the end of an episode may say, and the stat that it becomes. An env that tells `whole_return` does so
+at every end, NaN where the whole goes on."""
 
 
 @runtime_checkable
@@ -229,13 +232,14 @@ class EnvsWorld:
         final = {name: part.copy() for name, part in out.items()}
         stats: Arrays = {}
         for i, info in ended:
-            if "is_success" in info:
-                stats.setdefault("success", np.full(self.num_envs, np.nan))[i] = float(info["is_success"])
+            for said, name in REPORTS.items():
+                if said in info:
+                    stats.setdefault(name, np.full(self.num_envs, np.nan))[i] = float(info[said])
             first = self._reset_one(i, None)
             self._reader.write(out, i, first[0])
             if self._masked:
                 seen[i] = first
-        return final, stats
+        return final, {name: stats[name] for name in REPORTS.values() if name in stats}
 
     def _find_masks(self, info: dict[str, Any]) -> None:
         """Decide once, at reset, who says what is allowed: a part of the observation, a method, or the info."""

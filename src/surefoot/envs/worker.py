@@ -18,7 +18,7 @@ from surefoot.envs.api import View
 from surefoot.envs.board import Board, open_board
 from surefoot.envs.gym_spaces import choices
 from surefoot.envs.nest import row_like
-from surefoot.envs.vector import EnvsWorld, SingleEnv
+from surefoot.envs.vector import REPORTS, EnvsWorld, SingleEnv
 from surefoot.errors import EnvError, SpaceError, SurefootError
 
 STEP, COMMAND, DONE, MESSAGE = range(4)
@@ -116,9 +116,10 @@ class Share:
         board.ended[number] = step.final_obs is not None
         for name, part in (step.final_obs or {}).items():
             board.final[name][:] = part
-        board.told[number] = "success" in step.stats
-        if "success" in step.stats:
-            board.success[:] = step.stats["success"]
+        for kind, name in enumerate(REPORTS.values()):
+            board.told[number, kind] = name in step.stats
+            if name in step.stats:
+                board.reports[:, kind] = step.stats[name]
 
     def reset(self, seed: int) -> None:
         self._show(self.world.reset(seed))

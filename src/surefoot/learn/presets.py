@@ -213,6 +213,16 @@ _TUNED = (
         total_steps=5_000_000,
     ),
     Preset(
+        name="ale",
+        summary="Atari games: 8 envs of 128 steps, one shared net, everything falls to 0; rewards count by their sign.",
+        ppo={"envs": 8, "steps": 128, "minibatch_size": 256, "epochs": 4, "ent_coef": 0.01}
+        | {"lr": Linear(2.5e-4), "clip": Linear(0.1)},
+        net={"shared": True, "hidden": (512,), "activation": "relu"},
+        # Points are whole numbers, so to clip them at ±1 is to take their sign (A6); what is reported stays raw.
+        collect={"reward_range": (-1.0, 1.0)},
+        total_steps=10_000_000,
+    ),
+    Preset(
         name="mujoco",
         summary="MuJoCo bodies: 4 envs of 512 steps, standardised observations, scaled rewards, moderate first noise.",
         ppo={"envs": 4, "steps": 512, "minibatch_size": 64, "epochs": 10, "lr": Linear(3e-4)},
@@ -292,6 +302,8 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("MountainCar-*", "mountain-car"),
     ("LunarLander*", "lunar-lander"),
     ("BipedalWalker*", "bipedal-walker"),
+    ("ALE/*", "ale"),
+    ("*NoFrameskip-v?", "ale"),
     ("HalfCheetah*", "mujoco"),
     ("Hopper*", "mujoco"),
     ("Walker2d*", "mujoco"),

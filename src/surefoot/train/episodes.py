@@ -31,6 +31,16 @@ def success_of(step: Step, stream: int) -> float | None:
     return None if math.isnan(said) else said
 
 
+def goes_on(step: Step, stream: int) -> bool:
+    """True if only a part of an episode ended, such as one of a game's lives: what people know goes on."""
+    return "whole_return" in step.stats and math.isnan(step.stats["whole_return"][stream])
+
+
+def return_of(step: Step, stream: int, added: float) -> float:
+    """The return of an episode that ended: what was added up, unless the world knows the whole of it."""
+    return float(step.stats["whole_return"][stream]) if "whole_return" in step.stats else float(added)
+
+
 class EpisodeLog:
     """Adds up the running episodes of N streams and remembers the last hundred finished ones."""
 
@@ -49,10 +59,12 @@ class EpisodeLog:
 
     def finish(self, step: Step, ended: np.ndarray) -> None:
         """Close the episodes that ended with the step that was counted last."""
-        for stream in np.flatnonzero(ended):
-            length, total = int(self.lengths[stream]), float(self.returns[stream])
-            self.add(Episode(int(stream), total, length, success_of(step, int(stream)), bool(step.truncated[stream])))
-            self.forget(int(stream))
+        for stream in map(int, np.flatnonzero(ended)):
+            if goes_on(step, stream):
+                continue
+            length, total = int(self.lengths[stream]), return_of(step, stream, self.returns[stream])
+            self.add(Episode(stream, total, length, success_of(step, stream), bool(step.truncated[stream])))
+            self.forget(stream)
 
     def add(self, episode: Episode) -> None:
         """Remember a finished episode."""

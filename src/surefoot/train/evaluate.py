@@ -12,7 +12,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
-from surefoot.train.episodes import success_of
+from surefoot.train.episodes import goes_on, return_of, success_of
 from surefoot.train.tape import kernel_actor
 
 EVAL_SEED_OFFSET = 1_000_003
@@ -74,12 +74,14 @@ def play(
         lengths = np.where(step.valid, lengths + 1, 0)
         ended = step.terminated | step.truncated
         start = ended | ~step.valid
-        for stream in np.flatnonzero(ended):
+        for stream in map(int, np.flatnonzero(ended)):
+            if goes_on(step, stream):
+                continue
             if quota[stream]:
                 quota[stream] -= 1
-                played.returns.append(float(returns[stream]))
+                played.returns.append(return_of(step, stream, returns[stream]))
                 played.lengths.append(int(lengths[stream]))
-                success = success_of(step, int(stream))
+                success = success_of(step, stream)
                 played.successes.append(None if success is None else bool(success))
             returns[stream], lengths[stream] = 0.0, 0
         if lengths.max() >= LONGEST_EPISODE:

@@ -306,7 +306,7 @@ def _write_header(directory: RunDir, training: Training, command: Sequence[str])
 def versions() -> dict[str, str]:
     """What the digits depend on."""
     found = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    for package in ("surefoot", "gymnasium", "mujoco"):
+    for package in ("surefoot", "gymnasium", "mujoco", "ale-py", "Box2D", "envpool"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -14,7 +14,7 @@ from surefoot.learn.presets import family_preset, preset
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 
-Backend = Literal["auto", "surefoot", "gymnasium"]
+Backend = Literal["auto", "surefoot", "gymnasium", "envpool"]
 DEFAULT_TOTAL_STEPS = 500_000
 
 

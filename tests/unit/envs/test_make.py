@@ -149,7 +149,7 @@ def test_our_backend_says_which_worlds_it_has() -> None:
 def test_values_that_cannot_work_are_refused() -> None:
     with pytest.raises(ConfigError, match="num_envs is 0"):
         make_world("CartPole-v1", 0)
-    with pytest.raises(ConfigError, match="'auto', 'surefoot' or 'gymnasium'"):
+    with pytest.raises(ConfigError, match="'auto', 'surefoot', 'gymnasium' or 'envpool'"):
         make_world("CartPole-v1", backend="jax")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="env_kwargs only go with an id"):
         make_world(cartpole, env_kwargs={"a": 1})
@@ -253,3 +253,16 @@ def test_our_worlds_stay_exact_inside_gymnasium(name: str) -> None:
         assert np.array_equal(a.view.obs["obs"], b.view.obs["obs"])
         assert np.array_equal(a.reward, b.reward)
         view = a.view
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("LunarLander-v3", Discrete), ("LunarLanderContinuous-v3", Box), ("BipedalWalker-v3", Box)],
+)
+def test_box2d_worlds_are_made_and_say_that_they_cannot_be_kept(name: str, action: type) -> None:
+    pytest.importorskip("Box2D")
+    world = make_world(name, 2)
+    world.reset(0)
+    assert isinstance(world.action, action)
+    assert "does not export its state" in (world.inexact or "")
+    world.close()

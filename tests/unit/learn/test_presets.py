@@ -63,6 +63,14 @@ def test_cartpole_has_the_zoos_numbers():
     assert preset("cartpole").total_steps == 100_000
 
 
+def test_atari_has_the_zoos_numbers():
+    c = PPOConfig.make("ale")
+    assert (c.envs, c.steps, c.minibatch_size, c.epochs, c.ent_coef, c.vf_coef) == (8, 128, 256, 4, 0.01, 0.5)
+    assert (c.lr, c.clip, c.gamma, c.lam, c.max_grad_norm) == (Linear(2.5e-4), Linear(0.1), 0.99, 0.95, 0.5)
+    assert (preset("ale").net["shared"], preset("ale").net["hidden"]) == (True, (512,))
+    assert preset("ale").total_steps == 10_000_000
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_makes_three_valid_configs(name: str):
     entry = preset(name)
@@ -85,6 +93,8 @@ def test_every_preset_makes_three_valid_configs(name: str):
         ("LunarLander-v3", "lunar-lander"),
         ("LunarLanderContinuous-v3", "lunar-lander"),
         ("BipedalWalker-v3", "bipedal-walker"),
+        ("ALE/Pong-v5", "ale"),
+        ("BreakoutNoFrameskip-v4", "ale"),
         ("HalfCheetah-v5", "mujoco"),
         ("Hopper-v5", "mujoco"),
         ("Walker2d-v5", "mujoco"),

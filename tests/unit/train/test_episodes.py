@@ -9,7 +9,7 @@ from surefoot.envs.api import Step, View
 from surefoot.train.episodes import WINDOW, EpisodeLog
 
 
-def step(reward, ended="", *, valid=None, truncated=False, success=None) -> Step:
+def step(reward, ended="", *, valid=None, truncated=False, success=None, whole=None) -> Step:
     """One step of len(reward) streams; `ended` names the streams that end here, as in "02"."""
     n = len(reward)
     over = np.array([str(i) in ended for i in range(n)])
@@ -19,7 +19,11 @@ def step(reward, ended="", *, valid=None, truncated=False, success=None) -> Step
         terminated=over & (not truncated),
         truncated=over & truncated,
         valid=np.ones(n, bool) if valid is None else np.array(valid),
-        stats={} if success is None else {"success": np.array(success, float)},
+        stats={
+            name: np.array(said, float)
+            for name, said in (("success", success), ("whole_return", whole))
+            if said is not None
+        },
     )
 
 
@@ -98,3 +102,11 @@ def test_a_log_goes_on_from_its_state():
     assert one.take_fresh() == two.take_fresh()
     assert one.recent() == two.recent()
     assert one.finished == two.finished == 3
+
+
+def test_a_part_of_an_episode_is_no_episode():
+    """Two lives of a game that stream 0 plays, while stream 1's game is over with its first."""
+    log, nan = EpisodeLog(2), float("nan")
+    count(log, step([1, 10]), step([2, 20], "01", whole=[nan, 33.0]), step([4, 40], "0", whole=[7.5, nan]))
+    assert [(e.stream, e.return_, e.length) for e in log.take_fresh()] == [(1, 33.0, 2), (0, 7.5, 3)]
+    assert (log.returns.tolist(), log.lengths.tolist()) == ([0.0, 40.0], [0, 1])

@@ -23,12 +23,13 @@ class Lengths:
     name, inexact = "Lengths", None
     observation, action = {"obs": Box((1,))}, Discrete(2)
 
-    def __init__(self, *lengths: int, late: bool = False, success=None) -> None:
+    def __init__(self, *lengths: int, late: bool = False, success=None, lives: int = 1) -> None:
         self.lengths, self.num_envs = np.array(lengths), len(lengths)
-        self.late, self.success = late, success
+        self.late, self.success, self.lives = late, success, lives
 
     def reset(self, seed: int) -> View:
         self.at, self.waiting = np.zeros(self.num_envs, int), np.zeros(self.num_envs, bool)
+        self.lost = np.zeros(self.num_envs, int)
         return self._view()
 
     def _view(self) -> View:
@@ -38,6 +39,7 @@ class Lengths:
         ghost = self.waiting.copy()
         self.at = np.where(ghost, 0, self.at + 1)
         over = self.at >= self.lengths
+        self.lost += over
         if self.late:
             self.waiting = over
         else:
@@ -49,8 +51,14 @@ class Lengths:
             truncated=np.zeros(self.num_envs, bool),
             valid=~ghost,
             final_obs=self._view().obs,
-            stats={} if self.success is None else {"success": np.array(self.success, float)},
+            stats=self._stats(),
         )
+
+    def _stats(self) -> dict[str, np.ndarray]:
+        said = {} if self.success is None else {"success": np.array(self.success, float)}
+        if self.lives > 1:
+            said["whole_return"] = np.where(self.lost % self.lives == 0, 100.0 * self.lives, np.nan)
+        return said
 
 
 def a_policy(**knobs) -> ActorCritic:
@@ -161,3 +169,9 @@ def test_a_world_that_never_ends_is_named(monkeypatch):
 def test_many_episodes_are_not_taken_for_one_that_never_ends(monkeypatch):
     monkeypatch.setattr(evaluate, "LONGEST_EPISODE", 20)
     assert play(a_policy(), Lengths(5), 10, seed=0).lengths == [5] * 10
+
+
+def test_what_is_played_is_whole_games():
+    """Of three lives each; the return is the world's own, the length is that of all lives."""
+    played = play(a_policy(), Lengths(2, 5, lives=3), 4, seed=0)
+    assert (played.returns, sorted(played.lengths)) == ([300.0] * 4, [6, 6, 15, 15])
