@@ -16,6 +16,7 @@ from surefoot.data.kinds import whole_number
 from surefoot.data.spaces import space_from_json
 from surefoot.envs.api import World
 from surefoot.envs.make import EnvLike, make_world
+from surefoot.envs.pettingzoo import AgentsWorld
 from surefoot.envs.placement import Workers
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
@@ -73,6 +74,8 @@ def assemble(
     if _can_be_made_again(env) and spec.ppo.envs > 1:
         world.close()
         world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
+    if world.num_envs != spec.ppo.envs:  # n_envs copies of an env with several agents are more streams than that
+        spec = replace(spec, ppo=keep_rollout(spec.ppo, set(ppo) - {"envs"}, spec.preset, world.num_envs))
     return Training(spec, world=world, policy=own), _origin(spec, ppo)
 
 
@@ -149,7 +152,11 @@ def open_world(env: EnvLike | VecNormalize, envs: int, workers: Workers = 0) -> 
     """`env` as a world: with `envs` streams and `workers` if it can be built, else with those it has."""
     if not _can_be_made_again(env):
         return make_world(_env_of(env))
-    return make_world(_env_of(env), envs, workers=workers)
+    world = make_world(_env_of(env), envs, workers=workers)
+    if isinstance(world, AgentsWorld) and len(world.agents) > 1:
+        world.close()
+        world = make_world(_env_of(env), max(1, envs // len(world.agents)))
+    return world
 
 
 @contextmanager
