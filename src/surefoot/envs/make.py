@@ -1,4 +1,4 @@
-"""A world from whatever the user has: an id, an env (with one agent or many), a function that builds one, a vector env, or a world."""
+"""A world from whatever the user has: an id, an env of one agent or many, a function that builds one, a vector env, a world."""
 
 from __future__ import annotations
 

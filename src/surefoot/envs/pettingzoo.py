@@ -104,7 +104,7 @@ class AgentsWorld:
         if self._waits and not self._choices:
             raise SpaceError(
                 f"the agents of {self.name} take turns and act in {self.gym_spaces[1]}, so one that waits cannot be held "
-                f"still; choices work, and so does one learner a copy: agents=[{self.agents[0]!r}]"
+                f"still; choices work, and so does one learner a copy: agents=[{next(iter(self.agents))!r}]"
             )
         self._state_of = _state_reader(first, self._reader, self.name) if self.options.central else None
         self.observation: ObservationSpace = _with_extras(
