@@ -22,7 +22,7 @@ class Connect:
     """
 
     def __init__(self, rows: int = 6, columns: int = 7, line: int = 4) -> None:
-        if not 1 <= rows or not 1 <= columns or (rows + 1) * columns > 64 or not 2 <= line <= max(rows, columns):
+        if rows < 1 or columns < 1 or (rows + 1) * columns > 64 or not 2 <= line <= max(rows, columns):
             raise ConfigError(
                 f"rows is {rows}, columns {columns} and line {line}; (rows + 1) · columns must be at most 64 and a line "
                 "must fit on the board"

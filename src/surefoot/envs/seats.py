@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.data.spaces import Box, Discrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError
@@ -110,7 +110,8 @@ class SeatWorld:
         self.game, self.num_envs = game, num_envs
         self.name = name or type(game).__name__
         self.opponents = opponents or RandomOpponents()
-        self.observation, self.action = {"obs": game.observation}, game.action
+        self.observation = {"obs": game.observation}
+        self.action: ActionSpace = game.action
         self._boards = game.start(num_envs)
         self._second = np.zeros(num_envs, np.bool_)
         """Where the other one has the first move in the running game."""

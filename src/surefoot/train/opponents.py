@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -129,7 +129,7 @@ class Pool:
             spans = [after - before for before, after in zip(steps, steps[2:], strict=False)]
             gone = self.past.pop(1 + spans.index(min(spans)))
             # A game against who is gone goes on against the next one.
-            self._who[self._who == gone.step] = min((one.step for one in self.past if one.step > gone.step))
+            self._who[self._who == gone.step] = min(one.step for one in self.past if one.step > gone.step)
 
     def passed(self, steps: int) -> None:
         """The learner has taken this many steps more; keep it if it is time."""
@@ -187,7 +187,9 @@ class Pool:
         rows = [(self.rating, "now", self.steps, "")]
         rows += [(one.rating, "", one.step, f"{one.games:,}") for one in self.past]
         head = f"{'rating':>7}  {'env steps':>12}  {'games':>8}"
-        return "\n".join([head, *(f"{r:7.0f}  {s:12,}  {g:>8}  {n}".rstrip() for r, n, s, g in sorted(rows, reverse=True))])
+        return "\n".join(
+            [head, *(f"{r:7.0f}  {s:12,}  {g:>8}  {n}".rstrip() for r, n, s, g in sorted(rows, reverse=True))]
+        )
 
     def state(self) -> dict[str, Any]:
         """Everything that moves: weights, ratings, whoever plays where, and the randomness."""
@@ -230,6 +232,6 @@ def weights_of(policy: Policy) -> dict[str, np.ndarray]:
 
 def player_of(policy: Policy, weights: Mapping[str, np.ndarray]) -> Player:
     """A player of `policy`'s architecture with other weights."""
-    past = cast(Policy, copy.deepcopy(policy))
+    past = copy.deepcopy(policy)
     past.load_state_dict({name: torch.from_numpy(np.array(x)) for name, x in weights.items()})
     return Player(past)
