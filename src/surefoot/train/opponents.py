@@ -29,7 +29,7 @@ class SelfPlayConfig:
     """Whom a learner plays against."""
 
     latest: float = knob(
-        0.5, "How often the opponent is the learner as it is now; otherwise it is one of its past selves.", real(UNIT)
+        0.2, "How often the opponent is the learner as it is now; otherwise it is one of its past selves.", real(UNIT)
     )
     choice: str = knob(
         "uniform",
