@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-shapes bench-paths bench-kills clean
+	bench-shapes bench-paths bench-kills bench-selfplay bench-mappo clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -75,6 +75,12 @@ bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py
+
+bench-selfplay: setup  ## Connect Four by self-play: the last policy against each of its ancestors
+	$(BIN)/python benchmarks/selfplay.py $(ARGS)
+
+bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
+	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -162,8 +162,9 @@ class TurnCopy:
         self._there, self._earned, self._ended = set(), {}, {}
         self._join()
         self._play_others()
-        self._ended = {}  # who was gone before its first turn has not been
-        return self._now()
+        moment = self._now()
+        moment.ended = {}  # who was gone before its first turn has not been
+        return moment
 
     def step(self, actions: dict[Agent, Any]) -> Moment:
         self._ended = {}

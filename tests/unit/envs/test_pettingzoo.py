@@ -370,6 +370,17 @@ def test_a_relay_goes_on_from_its_state_to_the_last_digit(options: dict[str, Any
         assert one.valid.tolist() == two.valid.tolist()
         for name in one.view.obs:
             assert np.array_equal(one.view.obs[name], two.view.obs[name])
+    assert world.state()["others"] == again.state()["others"]
+
+
+def test_an_opponent_that_dies_in_the_opening_is_nobodys_end():
+    world = agents_world(lambda: Ring(turns=5, dies={"b": 1}), 1, agents=["b", "c"], central=True)
+    view = world.reset(0)
+    assert view.obs["obs"].tolist() == [[0, 0], [1, 2]], "b was gone before its first turn"
+    assert view.obs["state"][1].tolist() == [0, 0, 0, 0, 1, 2]
+    step = world.step(np.zeros(2, np.int64))
+    assert step.valid.tolist() == [False, True]
+    assert not step.terminated.any()
 
 
 def test_an_env_that_does_not_say_where_it_is_begins_anew_and_says_why():
@@ -491,3 +502,42 @@ def test_pettingzoos_own_envs_are_worlds():
         step = world.step(np.array(move))
     assert step.reward.tolist() == [1, -1]
     assert step.terminated.all()
+
+
+class Kept(Ring):
+    """A ring that says where it is."""
+
+    def get_state(self) -> dict[str, Any]:
+        names = ("rewards", "_cumulative_rewards", "terminations", "truncations")
+        tables = {name: dict(getattr(self, name)) for name in names}
+        return {"t": self.t, "agents": list(self.agents), "turn": self.agent_selection, "tables": tables}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.t, self.agents, self.agent_selection = state["t"], list(state["agents"]), state["turn"]
+        for name, table in state["tables"].items():
+            setattr(self, name, dict(table))
+        self.infos = {a: {} for a in self.agents}
+
+
+@pytest.mark.parametrize("agents", [["b"], ["a", "b", "c"]])
+def test_turns_go_on_from_their_state_with_what_was_earned_before_the_first(agents: list[str]):
+    def made() -> AgentsWorld:
+        return agents_world(lambda: Kept(turns=5, dies={"c": 3}), 2, agents=agents, others=lambda *_: 3)
+
+    world, again = made(), made()
+    world.reset(0)
+    for _ in range(9):
+        resumed = again.set_state(world.state())
+        one, two = world.step(ones(world)), again.step(ones(again))
+        assert one.reward.tolist() == two.reward.tolist()
+        assert one.valid.tolist() == two.valid.tolist()
+        assert np.array_equal(one.view.obs["obs"], two.view.obs["obs"])
+        assert resumed.obs["obs"].shape == (world.num_envs, 2)
+
+
+def test_at_the_end_a_critic_sees_what_all_saw_last():
+    world = agents_world(lambda: Ring(turns=1, cut=True), 1, central=True)
+    world.reset(0)
+    step = world.step(np.zeros(3, np.int64))
+    assert step.final_obs is not None
+    assert step.final_obs["state"].tolist() == [[1, 0, 1, 1, 1, 2]] * 3

@@ -42,8 +42,15 @@ def prefer(column: int) -> ActorCritic:
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.zero_()
-        policy.network.policy_out.bias[column] = 50.0
+        policy.network.actor[0].bias.fill_(5.0)  # every feature is tanh(5), nearly 1
+    set_favourite(policy, column)
     return policy
+
+
+def set_favourite(policy: ActorCritic, column: int) -> None:
+    with torch.no_grad():
+        policy.network.policy_out.weight.zero_()
+        policy.network.policy_out.weight[column] = 5.0
 
 
 def test_past_selves_are_kept_every_so_many_steps_with_the_weights_of_then():
@@ -109,12 +116,10 @@ def test_results_move_both_ratings_and_games_against_oneself_do_not():
 def test_each_board_is_answered_by_the_one_who_sits_there():
     policy = prefer(0)
     pool = Pool(policy, 6, SelfPlayConfig())
-    with torch.no_grad():
-        policy.network.policy_out.bias.copy_(torch.tensor([0.0, 0.0, 50.0, 0.0]))
+    set_favourite(policy, 2)
     pool.steps = 7
     pool.keep()
-    with torch.no_grad():
-        policy.network.policy_out.bias.copy_(torch.tensor([0.0, 0.0, 0.0, 50.0]))
+    set_favourite(policy, 3)
     pool.passed(1)
     pool._who[:] = [0, 7, LATEST, 7, 0, LATEST]
     boards = GAME.start(6)
