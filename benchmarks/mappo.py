@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from paths import interval, sign_flip_p
 
 HERE = Path(__file__).resolve().parent
@@ -93,7 +94,9 @@ def compare(runs: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
         gap = [b[number] - a[number] for a, b in zip(runs["ippo"], runs["mappo"], strict=True)]
         low, high = interval(gap)
         means = {side: float(np.mean([run[number] for run in runs[side]])) for side in SIDES}
-        rows.append({"number": number, **means, "gap": float(np.mean(gap)), "low": low, "high": high, "p": sign_flip_p(gap)})
+        rows.append(
+            {"number": number, **means, "gap": float(np.mean(gap)), "low": low, "high": high, "p": sign_flip_p(gap)}
+        )
     return rows
 
 

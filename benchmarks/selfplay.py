@@ -38,7 +38,10 @@ def train(steps: int, seed: int) -> tuple[Any, list[tuple[int, Any]], float]:
     from surefoot.train.selfplay import SelfPlay
 
     play = SelfPlay(
-        Connect(), total_steps=steps, config=SelfPlayConfig(every=max(1, steps // 20)), settings={**SETTINGS, "seed": seed}
+        Connect(),
+        total_steps=steps,
+        config=SelfPlayConfig(every=max(1, steps // 20)),
+        settings={**SETTINGS, "seed": seed},
     )
     ancestors, begin = [(0, weights_of(play.policy))], time.process_time()
     for _ in play:
@@ -64,7 +67,10 @@ def compare(play: Any, ancestors: list[tuple[int, Any]], games: int) -> list[dic
 
 
 def table(rows: list[dict[str, Any]], total: int) -> str:
-    lines = ["| against the policy at | wins | draws | losses | score [95 %] | bound above ½ |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| against the policy at | wins | draws | losses | score [95 %] | bound above ½ |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| {row['steps'] / total:.0%} ({row['steps']:,} steps) | {row['wins']:,} | {row['draws']:,} | {row['losses']:,} "
         f"| {row['score']:.3f} [{row['low']:.3f}, {row['high']:.3f}] | {'yes' if row['met'] else 'NO'} |"

@@ -71,7 +71,7 @@ def test_a_choir_is_made_by_its_id_and_goes_on_from_its_state(name: str):
 def test_a_relay_pays_for_the_cue_and_says_what_perfect_play_is_worth():
     relay = Relay(runners=3, life=3, stride=2, laps=1)
     obs, _ = relay.reset(seed=0)
-    total = {agent: 0.0 for agent in relay.possible_agents}
+    total = dict.fromkeys(relay.possible_agents, 0.0)
     while relay.agents:
         obs, reward, _, _, _ = relay.step({agent: obs[agent][1:].argmax() for agent in relay.agents})
         for agent, amount in reward.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ from surefoot.train.collect import Collector
 class Pair:
     """Two agents that see a number and do nothing; for three steps, each its own reward."""
 
-    metadata = {"name": "pair"}
-    possible_agents = ["left", "right"]
+    metadata: ClassVar[dict[str, str]] = {"name": "pair"}
+    possible_agents: ClassVar[list[str]] = ["left", "right"]
 
     def __init__(self, **changed: Any) -> None:
         self.changed = changed
@@ -56,10 +56,12 @@ class Pair:
 class Ring:
     """Agents take turns in PettingZoo's AEC form: who moves earns 10, the next one in the ring earns the action."""
 
-    metadata = {"name": "ring"}
-    possible_agents = ["a", "b", "c"]
+    metadata: ClassVar[dict[str, str]] = {"name": "ring"}
+    possible_agents: ClassVar[list[str]] = ["a", "b", "c"]
 
-    def __init__(self, turns: int = 6, dies: dict[str, int] | None = None, cut: bool = False, box: bool = False) -> None:
+    def __init__(
+        self, turns: int = 6, dies: dict[str, int] | None = None, cut: bool = False, box: bool = False
+    ) -> None:
         self.turns, self.dies, self.cut, self.box = turns, dies or {}, cut, box
 
     def observation_space(self, agent):
@@ -277,7 +279,9 @@ def test_masks_come_from_the_observation_or_the_info_and_absent_agents_allow_eve
     class Masked(Relay):
         def observation_space(self, agent):
             plain = super().observation_space(agent)
-            return spaces.Dict({"observation": plain, "action_mask": spaces.MultiBinary(2)}) if where == "obs" else plain
+            return (
+                spaces.Dict({"observation": plain, "action_mask": spaces.MultiBinary(2)}) if where == "obs" else plain
+            )
 
         def _tell(self, obs, info):
             mask = np.array([0, 1], np.int8)
@@ -345,7 +349,8 @@ def test_an_observation_part_of_the_same_name_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("agents", "message"), [(["up"], "has no agent 'up'; it has left, right"), ([], "name at least one"), (["left"] * 2, "once")]
+    ("agents", "message"),
+    [(["up"], "has no agent 'up'; it has left, right"), ([], "name at least one"), (["left"] * 2, "once")],
 )
 def test_agents_must_be_some_of_the_envs_own(agents: list[str], message: str):
     with pytest.raises(ConfigError, match=message):
@@ -387,7 +392,10 @@ def test_an_env_that_does_not_say_where_it_is_begins_anew_and_says_why():
     world = agents_world(Pair, 1)
     world.reset(0)
     world.step(ones(world))
-    assert world.inexact == "pair: Pair does not export its state; give it get_state() and set_state(state) and a resumed run is exact"
+    assert (
+        world.inexact
+        == "pair: Pair does not export its state; give it get_state() and set_state(state) and a resumed run is exact"
+    )
     assert world.set_state(world.state()).obs["obs"][0, 0] == 0
 
 
@@ -436,7 +444,7 @@ def test_who_waits_for_its_turn_has_one_action_and_a_row_of_its_own():
 def test_rewards_in_turns_belong_to_who_earned_them_not_to_who_is_asked_next():
     world = agents_world(lambda: Ring(turns=4), 1)
     world.reset(0)
-    rewards = [world.step(np.array(action)) .reward.tolist() for action in ([3, 0, 0], [0, 2, 0], [0, 0, 1], [2, 0, 0])]
+    rewards = [world.step(np.array(action)).reward.tolist() for action in ([3, 0, 0], [0, 2, 0], [0, 0, 1], [2, 0, 0])]
     assert rewards == [[10, 3, 0], [0, 10, 2], [1, 0, 10], [10, 2, 0]]
 
 
@@ -463,7 +471,9 @@ def test_in_turns_a_time_out_keeps_its_last_observation():
 
 
 def test_one_seat_sees_its_own_turns_only_and_is_paid_for_what_happens_in_between():
-    world = agents_world(lambda: Ring(turns=7), 1, agents=["b"], others=lambda agent, obs, info: 3 if agent == "a" else 1)
+    world = agents_world(
+        lambda: Ring(turns=7), 1, agents=["b"], others=lambda agent, obs, info: 3 if agent == "a" else 1
+    )
     view = world.reset(0)
     assert view.obs["obs"].tolist() == [[1, 1]], "a has moved"
     assert view.action_mask is None
@@ -482,11 +492,20 @@ def test_agents_in_turns_with_real_actions_need_one_learner_a_copy():
     assert world.step(np.zeros((1, 1), np.float32)).valid.all()
 
 
+def test_an_env_in_turns_that_may_be_asked_all_at_once_is_stepped_as_a_parallel_one():
+    conversions = pytest.importorskip("pettingzoo.utils.conversions")
+    world = agents_world(lambda: conversions.parallel_to_aec(Pair()), 1)
+    world.reset(0)
+    assert [world.step(ones(world)).reward.tolist() for _ in range(2)] == [[1, -1], [2, -2]]
+    assert world.copies[0].env.taken == {"left": 1, "right": 1}
+
+
+@pytest.mark.filterwarnings("ignore:The old environment creation API")
 def test_pettingzoos_own_envs_are_worlds():
-    classic = pytest.importorskip("pettingzoo.classic")
+    pytest.importorskip("pettingzoo")
+    pytest.importorskip("pygame")
     from pettingzoo.classic import rps_v2, tictactoe_v3
 
-    assert classic
     parallel, turns = agents_world(rps_v2.parallel_env, 2), agents_world(rps_v2.env, 2)
     for world in (parallel, turns):
         world.reset(0)
