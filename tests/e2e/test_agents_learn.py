@@ -51,3 +51,18 @@ def test_a_model_trained_with_agents_goes_on_from_where_it_was_saved(tmp_path):
     assert one.recent_return == two.recent_return
     for a, b in zip(one.policy.parameters(), two.policy.parameters(), strict=True):
         assert a.equal(b)
+
+
+def test_the_command_line_trains_resumes_and_evaluates_an_env_with_agents(tmp_path, monkeypatch, capsys):
+    from surefoot.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SUREFOOT_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "own_relay.py").write_text("from surefoot.envs.choir import Relay as relay\n")
+    assert (
+        main(["train", "own_relay:relay", "--name", "r", "--steps", "2000", "--set", "envs=4", "--display", "quiet"])
+        == 0
+    )
+    assert main(["resume", "r", "--steps", "3000", "--env", "own_relay:relay", "--display", "quiet"]) == 0
+    assert main(["eval", "r", "--env", "own_relay:relay", "--episodes", "20"]) == 0
+    assert "over 20 deterministic episodes" in capsys.readouterr().out

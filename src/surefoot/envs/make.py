@@ -108,6 +108,16 @@ def make_world(
         return _many_agents(lambda: next(made, None) or env(), num_envs, changed, workers)
 
 
+def make_streams(env: EnvLike, streams: int, **options: Any) -> World:
+    """`make_world` where `streams` counts streams: of an env with A agents, as many copies as make that many."""
+    world = make_world(env, streams, **options)
+    if not isinstance(world, AgentsWorld) or world is env or world.num_envs == streams:
+        return world
+    copies = max(1, streams // len(world.agents))
+    world.close()
+    return make_world(env, copies, **options)
+
+
 def backend_of(world: World) -> str:
     """Who runs the streams: "gymnasium", "pettingzoo", or "surefoot" for a world that is its own."""
     if isinstance(world, AgentsWorld):
