@@ -42,15 +42,16 @@ def prefer(column: int) -> ActorCritic:
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.zero_()
-        policy.network.actor[0].bias.fill_(5.0)  # every feature is tanh(5), nearly 1
+        # Feature k speaks for column k, and the hidden biases say which of them is on.
+        policy.network.policy_out.weight[range(4), range(4)] = 20.0
     set_favourite(policy, column)
     return policy
 
 
 def set_favourite(policy: ActorCritic, column: int) -> None:
     with torch.no_grad():
-        policy.network.policy_out.weight.zero_()
-        policy.network.policy_out.weight[column] = 5.0
+        policy.network.actor[0].bias.fill_(-5.0)
+        policy.network.actor[0].bias[column] = 5.0
 
 
 def test_past_selves_are_kept_every_so_many_steps_with_the_weights_of_then():
@@ -132,7 +133,6 @@ def test_a_match_is_counted_for_the_first_and_each_begins_in_half_of_the_games()
     match = play_match(GAME, prefer(0), prefer(3), 40)
     assert (match.wins, match.draws, match.losses) == (20, 0, 20)
     assert match.score == 0.5
-    # One that stops the other's column by stacking onto it: 0 O 0 O … fills it, then both move on by chance.
     assert Match(3, 2, 5).score == pytest.approx(0.4)
     with pytest.raises(ConfigError, match="games is 3"):
         play_match(GAME, prefer(0), prefer(1), 3)
