@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-shapes bench-paths bench-kills bench-supervise clean
+	bench-shapes bench-paths bench-kills bench-supervise bench-selfplay bench-mappo matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -73,11 +73,20 @@ bench-shapes: setup  ## one update over widths, depths, observations, minibatche
 bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of 3 envs, both ways
 	$(BIN)/python benchmarks/paths.py $(ARGS)
 
+matrix: setup  ## every legal policy trained to its known answer
+	$(BIN)/python benchmarks/matrix.py --out benchmarks/results/matrix.json $(ARGS)
+
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py
 
 bench-supervise: setup  ## 30 kills and 10 stops of the workers of a training
 	$(BIN)/python benchmarks/supervise.py $(ARGS)
+
+bench-selfplay: setup  ## Connect Four by self-play: the last policy against each of its ancestors
+	$(BIN)/python benchmarks/selfplay.py $(ARGS)
+
+bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
+	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

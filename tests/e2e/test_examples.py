@@ -12,6 +12,7 @@ SAID = {
     "custom_env.py": "check_env has nothing to complain about",
     "custom_network.py": "over 20 episodes",
     "iterate.py": "over 20 deterministic episodes",
+    "self_play.py": "against its first self",
     "train_and_watch.py": "pendulum.gif",
 }
 

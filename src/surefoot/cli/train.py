@@ -127,6 +127,10 @@ class TrainArgs:
             eval_episodes=self.eval_episodes,
             checkpoint_every=self.checkpoint_every,
         )
+        if probe.num_envs > 1:  # an env with several agents: envs counts its copies
+            from surefoot.train.assemble import with_streams
+
+            spec = with_streams(spec, settings, spec.ppo.envs * probe.num_envs)
         return make, spec
 
 

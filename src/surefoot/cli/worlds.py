@@ -13,7 +13,7 @@ import gymnasium
 
 from surefoot.envs.api import World
 from surefoot.envs.ids import is_library
-from surefoot.envs.make import SingleEnv, make_world
+from surefoot.envs.make import SingleEnv, make_streams
 from surefoot.errors import UnknownEnv
 from surefoot.train.spec import Backend
 
@@ -40,7 +40,7 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
         options["allow_import"] = True
 
     def make(streams: int, workers: Workers = 0, /) -> World:
-        return make_world(made_of, streams, workers=workers, **options)
+        return make_streams(made_of, streams, workers=workers, **options)
 
     return make
 

@@ -1,4 +1,4 @@
-"""A world from whatever the user has: an id, an env, a function that builds one, a vector env, or a world."""
+"""A world from whatever the user has: an id, an env of one agent or many, a function that builds one, a vector env, a world."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from surefoot.envs.agents import ParallelEnv, TurnEnv
 from surefoot.envs.api import World
 from surefoot.envs.atari import game_of, is_atari, register_games
 from surefoot.envs.gym import VectorWorld
 from surefoot.envs.ids import is_library
 from surefoot.envs.native import load_library
+from surefoot.envs.pettingzoo import AgentsWorld, agents_world, is_many_agents
 from surefoot.envs.placement import Workers, place
 from surefoot.envs.pool import PoolWorld, pool_options
 from surefoot.envs.processes import ProcessWorld
@@ -28,7 +30,7 @@ from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
 Backend = Literal["auto", "surefoot", "gymnasium", "envpool"]
 BACKENDS: tuple[Backend, ...] = ("auto", "surefoot", "gymnasium", "envpool")
 SingleEnv = gym.Env[Any, Any]
-EnvLike = str | SingleEnv | Callable[[], SingleEnv] | VectorEnv[Any, Any, Any] | World
+EnvLike = str | SingleEnv | Callable[[], Any] | VectorEnv[Any, Any, Any] | World | ParallelEnv | TurnEnv
 Wrap = Callable[[SingleEnv], SingleEnv]
 
 
@@ -58,6 +60,9 @@ def make_world(
 
     `workers` processes step the envs, with the digits of one; 0 steps them in this process, "auto" measures what pays
     (`placement_of` says what came of it). Our own worlds step all streams at once and take none.
+
+    Of a PettingZoo env with A agents, or a function that builds one, N copies are N·A streams; `agents_world` has
+    what else can be said of them.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1")
@@ -98,15 +103,34 @@ def make_world(
             )
         single = cast(SingleEnv, env)
         return EnvsWorld([_Wrapped(lambda: single, tuple(wrappers), max_episode_steps)])
+    if is_many_agents(env):
+        return _many_agents(env, num_envs, changed, workers)
     if not callable(env):
         raise EnvError(_not_an_env(env))
-    build = _Wrapped(_Fresh(env), tuple(wrappers), max_episode_steps)
-    # Not measured: what a user's function does when it is called once more is not ours to know.
-    return _placed(build, num_envs, None, 0 if workers == "auto" else workers)
+    fresh = _Fresh(env)
+    build = _Wrapped(fresh, tuple(wrappers), max_episode_steps)
+    try:
+        # Not measured: what a user's function does when it is called once more is not ours to know.
+        return _placed(build, num_envs, None, 0 if workers == "auto" else workers)
+    except _ManyAgents as found:
+        made = iter([found.env])  # the first is there already
+        return _many_agents(lambda: next(made, None) or env(), num_envs, changed, workers)
+
+
+def make_streams(env: EnvLike, streams: int, **options: Any) -> World:
+    """`make_world` where `streams` counts streams: of an env with A agents, as many copies as make that many."""
+    world = make_world(env, streams, **options)
+    if not isinstance(world, AgentsWorld) or world is env or world.num_envs == streams:
+        return world
+    copies = max(1, streams // len(world.agents))
+    world.close()
+    return make_world(env, copies, **options)
 
 
 def backend_of(world: World) -> str:
-    """Who runs the streams: "gymnasium", "envpool", or "surefoot" for a world that is its own."""
+    """Who runs the streams: "gymnasium", "envpool", "pettingzoo", or "surefoot" for a world that is its own."""
+    if isinstance(world, AgentsWorld):
+        return "pettingzoo"
     return world.backend if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld | PoolWorld) else "surefoot"
 
 
@@ -171,6 +195,24 @@ def _ready(env: VectorEnv[Any, Any, Any] | World, num_envs: int, changed: bool, 
     if num_envs not in (1, world.num_envs):
         raise ConfigError(f"{world.name} has {world.num_envs} streams already, so num_envs={num_envs} cannot be had")
     return world
+
+
+def _many_agents(env: Any, num_envs: int, changed: bool, workers: Workers) -> World:
+    if changed:
+        raise ConfigError(
+            "wrappers and max_episode_steps are for a Gymnasium env; wrap an env with agents where it is built"
+        )
+    if workers not in ("auto", 0):
+        raise ConfigError(f"envs with agents are stepped in this process; leave workers={workers} away")
+    return agents_world(env, num_envs)
+
+
+class _ManyAgents(Exception):
+    """A function built an env with agents."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(f"{type(env).__name__} is an env with agents; it is stepped in this process, with workers=0")
+        self.env = env
 
 
 def _builder(name: str, kwargs: dict[str, Any], max_episode_steps: int | None, allow_import: bool) -> Callable[[], Any]:
@@ -266,6 +308,8 @@ class _Fresh:
             raise
         except Exception as error:
             raise EnvError(f"the function that builds the env failed: {error!r}") from error
+        if is_many_agents(env):
+            raise _ManyAgents(env)
         if not isinstance(env, gym.Env):
             raise EnvError(_not_an_env(env))
         if any(env is other for other in self.made):
@@ -301,6 +345,6 @@ def _not_an_env(thing: Any) -> str:
             "GymV21CompatibilityV0 or GymV26CompatibilityV0"
         )
     return (
-        f"{kind.__name__} is not an env; an id, a gymnasium.Env, a function that builds one, a "
+        f"{kind.__name__} is not an env; an id, a gymnasium.Env, a PettingZoo env, a function that builds one, a "
         "gymnasium.vector.VectorEnv or a surefoot World works"
     )

@@ -201,7 +201,7 @@ def _speaks(layer: gym.Env[Any, Any]) -> bool:
 def _export_layer(layer: gym.Env[Any, Any]) -> State:
     if _speaks(layer):
         return {"own": copy.deepcopy(layer.get_state())}  # pyright: ignore[reportAttributeAccessIssue]  # _speaks looked
-    kept: State = {path: _pack(_get(layer, path)) for path in _fields(layer) if _has(layer, path)}
+    kept: State = {path: pack(_get(layer, path)) for path in _fields(layer) if _has(layer, path)}
     if type(layer).__module__.startswith(_MUJOCO):
         return {"fields": kept, "mujoco": _export_mujoco(layer)}
     return {"fields": kept}
@@ -212,7 +212,7 @@ def _import_layer(layer: gym.Env[Any, Any], kept: State) -> None:
         layer.set_state(copy.deepcopy(kept["own"]))  # pyright: ignore[reportAttributeAccessIssue]  # it had one to export
         return
     for path, value in kept["fields"].items():
-        _set(layer, path, _unpack(value))
+        _set(layer, path, unpack(value))
     if "mujoco" in kept:
         _import_mujoco(layer, kept["mujoco"])
     if isinstance(layer, wrappers.PassiveEnvChecker):
@@ -241,7 +241,7 @@ def _import_mujoco(env: Any, kept: State) -> None:
         getattr(env.data, name)[:] = value
 
 
-def _pack(value: Any) -> Any:
+def pack(value: Any) -> Any:
     """Arrays as they are, the rest as JSON values that remember their type (a float32 scalar rounds otherwise)."""
     match value:
         case None | bool() | str():
@@ -253,29 +253,29 @@ def _pack(value: Any) -> Any:
         case int() | float():
             return value
         case tuple() | list() | deque():
-            return {type(value).__name__: [_pack(part) for part in value]}
+            return {type(value).__name__: [pack(part) for part in value]}
         case dict():
-            return {"dict": {key: _pack(part) for key, part in value.items()}}
+            return {"dict": {key: pack(part) for key, part in value.items()}}
         case _:
             raise CheckpointIncompatible(
                 f"a {type(value).__name__} cannot be kept; arrays, numbers and nests of them can"
             )
 
 
-def _unpack(value: Any) -> Any:
+def unpack(value: Any) -> Any:
     match value:
         case np.ndarray():
             return value.copy()
         case {"scalar": number, "dtype": dtype}:
             return np.dtype(dtype).type(number)
         case {"tuple": parts}:
-            return tuple(_unpack(part) for part in parts)
+            return tuple(unpack(part) for part in parts)
         case {"list": parts}:
-            return [_unpack(part) for part in parts]
+            return [unpack(part) for part in parts]
         case {"deque": parts}:
-            return deque(_unpack(part) for part in parts)
+            return deque(unpack(part) for part in parts)
         case {"dict": parts}:
-            return {key: _unpack(part) for key, part in parts.items()}
+            return {key: unpack(part) for key, part in parts.items()}
         case _:
             return value
 

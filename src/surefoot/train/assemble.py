@@ -15,7 +15,7 @@ import torch
 from surefoot.data.kinds import whole_number
 from surefoot.data.spaces import space_from_json
 from surefoot.envs.api import World
-from surefoot.envs.make import EnvLike, make_world
+from surefoot.envs.make import EnvLike, make_streams, make_world
 from surefoot.envs.placement import Workers
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.vector import EnvsWorld
@@ -75,6 +75,8 @@ def assemble(
     if _can_be_made_again(env) and spec.ppo.envs > 1:
         world.close()
         world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
+    if world.num_envs != spec.ppo.envs:  # n_envs copies of an env with several agents are more streams than that
+        spec = with_streams(spec, settings, world.num_envs)
     return Training(spec, world=world, policy=own), _origin(spec, ppo)
 
 
@@ -120,6 +122,12 @@ def keep_rollout(ppo: PPOConfig, said: set[str], preset_name: str, fixed_envs: i
     return ppo.replace(envs=max(1, round(size / ppo.steps)))
 
 
+def with_streams(spec: RunSpec, settings: Mapping[str, Any], streams: int) -> RunSpec:
+    """A spec for copies of an env with several agents: more streams than were said, in a rollout of the same size."""
+    said = set(split_settings(settings)[0]) - {"envs"}
+    return replace(spec, ppo=keep_rollout(spec.ppo, said, spec.preset, streams))
+
+
 def _can_be_made_again(env: Any) -> bool:
     return isinstance(env, str) or (callable(env) and not isinstance(env, gym.Env))
 
@@ -153,7 +161,7 @@ def open_world(env: EnvLike | VecNormalize, envs: int, workers: Workers = 0) -> 
     """`env` as a world: with `envs` streams and `workers` if it can be built, else with those it has."""
     if not _can_be_made_again(env):
         return make_world(_env_of(env))
-    return make_world(_env_of(env), envs, workers=workers)
+    return make_streams(_env_of(env), envs, workers=workers)
 
 
 @contextmanager

@@ -40,12 +40,17 @@ class KernelActor:
 
     def mode(self, view: View) -> np.ndarray:
         """[N, …] what the world takes for the likeliest action of each stream."""
+        return self.moves(view, self.rng, deterministic=True)
+
+    def moves(self, view: View, rng: np.ndarray, *, deterministic: bool) -> np.ndarray:
+        """[N, …] what the world takes for each stream's action, drawn with `rng` or the likeliest."""
         features = np.ascontiguousarray(self.features(view.obs), np.float32)
         shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
         log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
+        mask, likeliest = view.action_mask, int(deterministic)
         self.net.kernel.net_act(
-            self.net.net, self.rng, len(features), features, view.action_mask, 1, action, env_action, log_prob, value
+            self.net.net, rng, len(features), features, mask, likeliest, action, env_action, log_prob, value
         )
         return env_action
 

@@ -1,0 +1,190 @@
+"""A game for two as a world of one: the learner sits on one seat, somebody answers from the other inside `step`.
+
+A step is my move and the reply to it, so a stream's rows are all my own turns and every one of them is a decision.
+Seats alternate by episode. Who answers is an `Opponents`; here there are only players by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from surefoot.data.spaces import ActionSpace, Box, Discrete
+from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.errors import CheckpointIncompatible, ConfigError
+
+
+class Game(Protocol):
+    """Two players in turn, n boards at once. A state is one array [S, n], seen by whoever moves next."""
+
+    @property
+    def observation(self) -> Box: ...
+
+    @property
+    def action(self) -> Discrete: ...
+
+    def start(self, n: int) -> np.ndarray:
+        """n boards before the first move."""
+        ...
+
+    def play(self, state: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The boards as the other player sees them; [n] bool over; [n] float64 score of who moved, -1 to 1."""
+        ...
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """What who moves next sees, [n, …] float32."""
+        ...
+
+    def mask(self, state: np.ndarray) -> np.ndarray:
+        """[n, A] bool: what who moves next may do."""
+        ...
+
+
+class Opponents(Protocol):
+    """Whoever sits on the other seat of N streams."""
+
+    def meet(self, streams: np.ndarray) -> None:
+        """New games begin in `streams` (indices): choose who plays there."""
+        ...
+
+    def reply(self, view: View, streams: np.ndarray) -> np.ndarray:
+        """[n] moves for the n boards that wait in `streams` (indices)."""
+        ...
+
+    def score(self, streams: np.ndarray, score: np.ndarray) -> None:
+        """Games ended in `streams` (indices); `score` is the learner's, -1 to 1."""
+        ...
+
+    def passed(self, steps: int) -> None:
+        """The learner has taken this many steps more."""
+        ...
+
+    def reset(self, seed: int) -> None:
+        """Begin anew; everything random follows from `seed`."""
+        ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+
+
+class RandomOpponents:
+    """Play any legal move."""
+
+    def __init__(self) -> None:
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def meet(self, streams: np.ndarray) -> None:
+        pass
+
+    def reply(self, view: View, streams: np.ndarray) -> np.ndarray:
+        assert view.action_mask is not None
+        return np.where(view.action_mask, self.rng.random(view.action_mask.shape), -1.0).argmax(axis=1)
+
+    def score(self, streams: np.ndarray, score: np.ndarray) -> None:
+        pass
+
+    def passed(self, steps: int) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {"rng": rng_to_json(self.rng)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.rng = rng_from_json(state["rng"])
+
+
+class SeatWorld:
+    """N boards of a game. A win pays 1, a loss -1, a draw 0, at the end; `success` says whether it was won."""
+
+    inexact: str | None = None
+
+    def __init__(self, game: Game, num_envs: int, opponents: Opponents | None = None, name: str | None = None) -> None:
+        if num_envs < 1:
+            raise ConfigError(f"num_envs is {num_envs}; a world needs at least 1 board")
+        self.game, self.num_envs = game, num_envs
+        self.name = name or type(game).__name__
+        self.opponents = opponents or RandomOpponents()
+        self.observation = {"obs": game.observation}
+        self.action: ActionSpace = game.action
+        self._boards = game.start(num_envs)
+        self._second = np.zeros(num_envs, np.bool_)
+        """Where the other one has the first move in the running game."""
+
+    def reset(self, seed: int) -> View:
+        self.opponents.reset(seed)
+        self._second = np.arange(self.num_envs) % 2 == 0
+        self._begin(np.arange(self.num_envs))
+        return self._view(self._boards)
+
+    def step(self, action: np.ndarray) -> Step:
+        n, game = self.num_envs, self.game
+        self.opponents.passed(n)
+        boards, over, reward = game.play(self._boards, action)
+        waiting = np.flatnonzero(~over)
+        if len(waiting):
+            answered, ended, theirs = self._reply(boards[:, waiting], waiting)
+            boards[:, waiting] = answered
+            over[waiting] = ended
+            reward[waiting] = -theirs
+        self._boards = boards
+        ended, final_obs, stats = np.flatnonzero(over), None, Arrays()
+        if len(ended):
+            final_obs = {"obs": game.observe(boards)}
+            stats = {"success": np.where(over, (reward > 0).astype(np.float64), np.nan)}
+            self.opponents.score(ended, reward[ended])
+            self._begin(ended)
+        return Step(
+            view=self._view(self._boards),
+            reward=reward,
+            terminated=over,
+            truncated=np.zeros(n, np.bool_),
+            valid=np.ones(n, np.bool_),
+            final_obs=final_obs,
+            stats=stats,
+        )
+
+    def reset_streams(self, streams: np.ndarray) -> View | None:
+        self._begin(np.flatnonzero(streams))
+        return self._view(self._boards)
+
+    def state(self) -> dict[str, Any]:
+        return {"boards": self._boards.copy(), "second": self._second.copy(), "opponents": self.opponents.state()}
+
+    def set_state(self, state: dict[str, Any]) -> View:
+        boards = np.array(state["boards"], self._boards.dtype)
+        if boards.shape != self._boards.shape:
+            raise CheckpointIncompatible(
+                f"the state holds boards {list(boards.shape)}; {self.name} with {self.num_envs} streams needs "
+                f"{list(self._boards.shape)}"
+            )
+        self._boards, self._second = boards, np.array(state["second"], np.bool_)
+        self.opponents.set_state(state["opponents"])
+        return self._view(self._boards)
+
+    def render(self) -> np.ndarray | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _begin(self, streams: np.ndarray) -> None:
+        """New games in `streams`, the other seat than last time; where that is the second, the opponent has moved."""
+        self._boards[:, streams] = self.game.start(len(streams))
+        self._second[streams] = ~self._second[streams]
+        self.opponents.meet(streams)
+        late = streams[self._second[streams]]
+        if len(late):
+            self._boards[:, late], over, _ = self._reply(self._boards[:, late], late)
+            assert not over.any(), "a game was over after one move"
+
+    def _reply(self, boards: np.ndarray, streams: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.game.play(boards, self.opponents.reply(self._view(boards), streams))
+
+    def _view(self, boards: np.ndarray) -> View:
+        return View(obs={"obs": self.game.observe(boards)}, action_mask=self.game.mask(boards))
