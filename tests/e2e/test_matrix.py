@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-import matrix  # noqa: E402
+import matrix
 
 SPREAD = [
     matrix.Cell("flat", "discrete", "", True, "none", "one"),
