@@ -22,6 +22,9 @@ _TASKS: dict[str, Callable[[], Task]] = {
     "surefoot/CartPoleContinuous-v0": CartPoleContinuous,
 }
 
+IN_KERNEL = tuple(_TASKS)
+"""Those the kernel has, too."""
+
 
 def definition(name: str, num_envs: int) -> Streams:
     """N streams in numpy: what the kernel's world of that name is held to, digit by digit."""
