@@ -83,6 +83,31 @@ class Masked(gym.Env[Any, Any]):
         return {"action_mask": mask}
 
 
+class Nested(gym.Env[Any, Any]):
+    """Acts by a Tuple with a Dict inside, refuses what that does not contain, and shows the sum of it; exact."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-99, 99, (2,), np.float32)
+        stick = spaces.Dict({"force": spaces.Box(-0.1, 0.1, (2, 1), np.float64), "keys": spaces.MultiBinary(2)})
+        self.action_space = spaces.Tuple((spaces.Discrete(3, start=4), stick))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), action
+        word, stick = action
+        obs = np.array([word + stick["keys"].sum(), stick["force"].sum()], np.float32)
+        return obs, float(obs.sum()), self.np_random.random() < 0.1, False, {}
+
+    def get_state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        pass
+
+
 class Troubled(gym.Env[Any, Any]):
     """Shows its process and whether torch is loaded; action 1 fails, 2 ends the process, 3 never returns."""
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.data.spaces import Box, Discrete
+from surefoot.data.spaces import Box, Discrete, Hybrid
 from surefoot.envs import crew
 from surefoot.envs.api import Step, View, World
 from surefoot.envs.make import make_world
@@ -63,7 +63,12 @@ def actions(world: World, rng: np.random.Generator) -> np.ndarray:
         case Discrete():
             return rng.integers(world.action.start, world.action.start + world.action.n, world.num_envs)
         case _:
-            return np.stack([rng.integers(0, world.action.nvec) for _ in range(world.num_envs)])
+            chosen = np.stack([rng.integers(0, world.action.nvec) for _ in range(world.num_envs)])
+            if not isinstance(world.action, Hybrid):
+                return chosen
+            low, high = world.action.box.bounds()
+            numbers = rng.uniform(low, high, (world.num_envs, *low.shape))
+            return np.concatenate([chosen, numbers], axis=1).astype(np.float32)
 
 
 def assert_same_arrays(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> None:
@@ -107,6 +112,7 @@ CASES = {
     "Pendulum": (lambda envs: by_id("Pendulum-v1"), 3, 1),
     "a Dict": (lambda envs: envs.Pocket, 4, 1),
     "masks": (lambda envs: envs.Masked, 4, 1),
+    "a nest": (lambda envs: envs.Nested, 3, 1),
 }
 
 
@@ -383,3 +389,24 @@ def test_workers_step_the_envs_of_a_model_and_leave_its_digits_alone(capsys: pyt
     assert all(torch.equal(x, alone.policy.state_dict()[name]) for name, x in helped.policy.state_dict().items())
     assert helped.spaces.gym_action == alone.spaces.gym_action
     world.close()
+
+
+def test_nested_actions_are_learned_alike_in_one_process_and_in_two(envs: Any) -> None:
+    def learned(workers: int) -> PPO:
+        world = make_world(envs.Nested, 3, workers=workers)
+        settings: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "preset": "sb3"}
+        return PPO("MlpPolicy", world, **settings, policy_kwargs={"memory": "gru", "memory_size": 8}).learn(3 * 16 * 3)
+
+    alone, helped = learned(0), learned(1)
+    try:
+        assert isinstance(helped.get_env(), ProcessWorld)
+        ours, theirs = alone.policy.state_dict(), helped.policy.state_dict()
+        assert all(torch.equal(x, theirs[name]) for name, x in ours.items())
+        for model in (alone, helped):
+            action, _ = model.predict(np.zeros(2, np.float32))
+            assert envs.Nested().action_space.contains(action)
+    finally:
+        for model in (alone, helped):
+            world = model.get_env()
+            assert world is not None
+            world.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from surefoot import native
 from surefoot.data.spaces import Discrete
 from surefoot.envs.api import Step, World
-from surefoot.envs.classic import CLASSIC, definition
+from surefoot.envs.classic import CLASSIC, IN_KERNEL, definition
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 
@@ -59,7 +59,7 @@ def same(ours: Step, theirs: Step) -> bool:
 
 
 @pytest.mark.skipif(not LIBM, reason="numpy's sin or cos is not the C library's here")
-@pytest.mark.parametrize("name", CLASSIC)
+@pytest.mark.parametrize("name", IN_KERNEL)
 @given(seed=st.integers(0, 2**64), n=st.integers(1, 9), play=st.integers(0, 2**32), switch=st.integers(1, 1200))
 @settings(max_examples=10, deadline=None)
 def test_runs_are_the_same_to_the_last_digit_and_change_horses(name: str, seed: int, n: int, play: int, switch: int):
@@ -84,7 +84,7 @@ def test_runs_are_the_same_to_the_last_digit_and_change_horses(name: str, seed: 
     assert str(world.state()) == str(numpy.state())
 
 
-@pytest.mark.parametrize("name", CLASSIC)
+@pytest.mark.parametrize("name", IN_KERNEL)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=10, deadline=None)
 def test_one_step_from_any_state_is_the_definitions(name: str, seed: int):

@@ -22,6 +22,9 @@ _TASKS: dict[str, Callable[[], Task]] = {
     "surefoot/CartPoleContinuous-v0": CartPoleContinuous,
 }
 
+IN_KERNEL = tuple(_TASKS)
+"""Those the kernel has, too."""
+
 
 def definition(name: str, num_envs: int) -> Streams:
     """N streams in numpy: what the kernel's world of that name is held to, digit by digit."""
@@ -37,10 +40,8 @@ def _maker(name: str) -> Callable[[int], World]:
     return make
 
 
-CLASSIC: dict[str, Callable[[int], World]] = {name: _maker(name) for name in _TASKS}
-"""Constructors that take the number of streams, by id: stepped by the kernel, or in numpy where there is none."""
-
-HALF_SEEN: dict[str, Callable[[int], World]] = {
-    "surefoot/CartPoleNoVel-v0": maker("surefoot/CartPoleNoVel-v0", CartPoleNoVel)
+CLASSIC: dict[str, Callable[[int], World]] = {
+    **{name: _maker(name) for name in _TASKS},
+    "surefoot/CartPoleNoVel-v0": maker("surefoot/CartPoleNoVel-v0", CartPoleNoVel),
 }
-"""Classics that do not show all that matters, in numpy."""
+"""Constructors that take the number of streams, by id: stepped by the kernel where it has them, else in numpy."""

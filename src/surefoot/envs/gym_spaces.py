@@ -157,11 +157,15 @@ def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[n
 
         return named
     start = space.start if isinstance(space, spaces.MultiDiscrete) and space.start.any() else None
+    # A policy's float32 may lie beyond a bound that only a float64 can tell.
+    double = space if isinstance(space, spaces.Box) and dtype == np.float64 else None
 
     def write(action: np.ndarray) -> np.ndarray:
         fresh = np.array(action, dtype)
         if fresh.shape[1:] != shape:
             fresh = fresh.reshape(len(action), *shape)
+        if double is not None:
+            np.clip(fresh, double.low, double.high, out=fresh)
         return fresh if start is None else fresh + start
 
     return write

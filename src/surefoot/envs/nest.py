@@ -38,6 +38,10 @@ def nest_action(space: gym.Space[Any], name: str) -> ActionSpace:
                     f"the action space of {name} has {leaf} inside, which no policy here can act in; Discrete, "
                     "MultiDiscrete, MultiBinary and a Box of floats work"
                 )
+    if not nvec and not low:
+        raise SpaceError(
+            f"the action space of {name} is {space}, with nothing to decide inside; put a Discrete or Box in"
+        )
     if not low:
         return MultiDiscrete(tuple(nvec))
     box = Box((len(low),), tuple(low), tuple(high))
@@ -85,9 +89,11 @@ def _build(space: gym.Space[Any], row: np.ndarray, at: _Cursor) -> Any:
         case _:
             shape = space.shape or ()
             columns = at.take(numbers=isinstance(space, spaces.Box), count=int(np.prod(shape)))
-            value = row[..., columns].reshape(*row.shape[:-1], *shape).astype(space.dtype)
+            value = row[..., columns].reshape((*row.shape[:-1], *shape)).astype(space.dtype)
+            if isinstance(space, spaces.Box):
+                return np.asarray(np.clip(value, space.low, space.high))  # a float64 bound is no float32
             start = getattr(space, "start", 0)
-            return value + start if np.any(start) else value[()]
+            return value + np.asarray(start, space.dtype) if np.any(start) else value[()]
 
 
 def _leaves(space: gym.Space[Any]) -> Iterator[gym.Space[Any]]:

@@ -17,10 +17,10 @@ from surefoot.errors import EnvError
 def own_worlds() -> Mapping[str, Callable[[int], World]]:
     """Constructors of our own worlds, classic and toy, by id; they take the number of streams."""
     from surefoot.envs.choir import CHOIRS
-    from surefoot.envs.classic import CLASSIC, HALF_SEEN
+    from surefoot.envs.classic import CLASSIC
     from surefoot.envs.toy import TOYS
 
-    return {**CLASSIC, **HALF_SEEN, **TOYS, **CHOIRS}
+    return {**CLASSIC, **TOYS, **CHOIRS}
 
 
 def register_envs() -> None:

@@ -41,9 +41,8 @@ class ActorCritic(nn.Module):
         super().__init__()
         self.observation, self.action, self.config = observation, action, config or NetConfig()
         self.sequential = self.config.memory != "none"
-        self.flatten: Flatten | None = None
-        """The torso where it is nothing but a row: what the kernel knows."""
         self.torsos: list[Flatten | Parts] = []
+        """The standard ones: the policy's, and behind it the critic's where that sees more. Empty with one of your own."""
         self.own_module = torso is not None or network is not None
         if torso is not None and network is not None:
             raise ConfigError("torso and network were both given; a whole network needs no torso: give one of them")
@@ -70,6 +69,15 @@ class ActorCritic(nn.Module):
             if self.config.gsde:
                 raise ConfigError("gsde=True needs the standard policy's features; give a torso instead of a network")
             check_whole(network, observation, self.head.outputs)
+
+    @property
+    def flatten(self) -> Flatten | None:
+        """The torso where it is nothing but a row: what the kernel knows."""
+        match self.torsos:
+            case [Flatten() as only]:
+                return only
+            case _:
+                return None
 
     def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Choose for N streams; memory and gSDE's exploration matrix come in and go out through the context."""
@@ -172,8 +180,6 @@ class ActorCritic(nn.Module):
         seen = {name: box for name, box in self.observation.items() if name not in hidden}
         own = make_torso(seen, config)
         self.torsos.append(own)
-        if isinstance(own, Flatten) and not hidden:
-            self.flatten = own
         if not hidden:
             return Trunks(own, own.size, config)
         judge = make_torso(self.observation, config)

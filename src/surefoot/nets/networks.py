@@ -39,6 +39,8 @@ class Trunks(nn.Module):
     The critic has a torso of its own where it sees more than the actor does.
     """
 
+    critic: nn.Sequential
+
     def __init__(
         self, torso: nn.Module, inputs: int, config: NetConfig, judge: tuple[nn.Module, int] | None = None
     ) -> None:
@@ -56,11 +58,11 @@ class Trunks(nn.Module):
             inputs = critic_inputs = config.memory_size
         self.features = config.hidden[-1] if config.hidden else inputs
         self.actor = mlp(inputs, config.hidden, activation=config.activation, ortho_init=ortho)
-        self.critic = (
-            self.actor
-            if config.shared
-            else mlp(critic_inputs, critic_hidden, activation=config.activation, ortho_init=ortho)
-        )
+        if config.shared:
+            # Past torch's registry: a module registered by two names is in the state dict twice.
+            self.__dict__["critic"] = self.actor
+        else:
+            self.critic = mlp(critic_inputs, critic_hidden, activation=config.activation, ortho_init=ortho)
         critic_features = critic_hidden[-1] if critic_hidden else critic_inputs
         self.value_out = layer(critic_features, 1, gain=1.0, ortho_init=ortho)
         self.policy_out: nn.Module = nn.Identity()

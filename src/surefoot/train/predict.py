@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from gymnasium import spaces as gym_spaces
 from torch import Tensor
 
-from surefoot.data.spaces import ActionSpace, ObservationSpace
+from surefoot.data.spaces import ActionSpace, Box, Hybrid, ObservationSpace
 from surefoot.envs.api import Arrays, World
 from surefoot.envs.gym import VectorWorld
 from surefoot.envs.gym_spaces import (
@@ -128,6 +129,11 @@ def choose(
     begins = np.zeros(streams, bool) if start is None else np.asarray(start, bool).reshape(-1)
     if len(begins) != streams:
         raise ShapeError(f"episode_start has {len(begins)} entries for {streams} observations; each needs one")
+    kept = streams if memory is None else len(next(iter(memory.values())))
+    if kept != streams:
+        raise ShapeError(
+            f"state is of {kept} streams but there are {streams} observations; pass what predict gave for them"
+        )
     seen = Seen(
         obs={name: torch.from_numpy(x).to(device) for name, x in looked.obs.items()},
         action_mask=None if looked.action_mask is None else torch.from_numpy(looked.action_mask).to(device),
@@ -154,9 +160,18 @@ def refuse_other_spaces(observation: ObservationSpace, action: ActionSpace, worl
     shown = {name: box.shape for name, box in world.observation.items()}
     if seen != shown:
         raise ConfigError(f"the policy sees {seen} but {world.name} shows {shown}; use the env it was made for")
-    ours, theirs = (getattr(space, "shape", space) for space in (action, world.action))
-    if ours != theirs:
+    if _without_bounds(action) != _without_bounds(world.action):
         raise ConfigError(f"the policy acts in {action} but {world.name} takes {world.action}; use its own env")
+
+
+def _without_bounds(action: ActionSpace) -> object:
+    match action:
+        case Box():
+            return action.shape
+        case Hybrid():
+            return action.nvec, action.box.size
+        case _:
+            return action
 
 
 def _count(value: Any, shape: tuple[int, ...], what: str) -> int | None:
@@ -191,7 +206,8 @@ def _space_to_tree(space: AnySpace) -> dict[str, Any]:
 def _space_from_tree(tree: dict[str, Any]) -> AnySpace:
     match tree.get("kind"):
         case "dict":
-            return gym_spaces.Dict({name: _space_from_tree(part) for name, part in tree["parts"].items()})
+            # Ordered, for Gymnasium sorts a plain dict, and the columns of an action go by its order.
+            return gym_spaces.Dict(OrderedDict((name, _space_from_tree(part)) for name, part in tree["parts"].items()))
         case "tuple":
             return gym_spaces.Tuple([_space_from_tree(tree["parts"][str(i)]) for i in range(len(tree["parts"]))])
         case "discrete":

@@ -50,5 +50,5 @@ def test_the_size_is_the_product_of_the_shape(shape, size):
 
 
 def test_an_unknown_kind_is_refused_with_those_that_are_known():
-    with pytest.raises(SpaceError, match="'text'.*box, discrete and multi_discrete"):
+    with pytest.raises(SpaceError, match="'text'.*box, discrete, multi_discrete and hybrid"):
         space_from_json({"kind": "text"})

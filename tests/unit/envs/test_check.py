@@ -89,11 +89,18 @@ def test_a_function_that_builds_no_env_is_found(build: Any) -> None:
 
 def test_spaces_no_policy_can_use_are_found() -> None:
     env = Fine()
-    env.observation_space, env.action_space = spaces.Text(3), spaces.Tuple((spaces.Discrete(2),))
+    env.observation_space, env.action_space = spaces.Text(3), spaces.Box(0, 9, (2,), np.int32)
     first, second = errors(env)
     assert "Text" in first.what
     assert "Box, Discrete" in first.fix
-    assert "Tuple" in second.what
+    assert "int32" in second.what
+    assert "a Box of floats" in second.fix
+
+
+def test_a_nest_of_actions_is_fine() -> None:
+    env = Fine()
+    env.action_space = spaces.Dict({"key": spaces.Discrete(3, start=1), "stick": spaces.Box(-1, 1, (2,))})
+    assert check_env(env) == []
 
 
 def test_a_missing_space_is_found() -> None:

@@ -15,7 +15,8 @@ from surefoot.envs.classic import CLASSIC
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
 OURS = "surefoot/CartPoleContinuous-v0"
-GYM = [name for name in CLASSIC if name != OURS]
+BLIND = "surefoot/CartPoleNoVel-v0"
+GYM = [name for name in CLASSIC if name not in (OURS, BLIND)]
 
 _X = np.random.default_rng(0).uniform(-8.0, 8.0, 4096)
 LIBM = np.array_equal(np.cos(_X), [math.cos(x) for x in _X]) and np.array_equal(
@@ -193,7 +194,7 @@ def test_a_fallen_pole_shows_its_fall_and_then_a_new_start() -> None:
 
 @pytest.mark.parametrize("name", CLASSIC)
 def test_an_episode_is_cut_at_the_registered_limit_and_not_before(name: str) -> None:
-    limit = 500 if name == OURS else gym.spec(name).max_episode_steps
+    limit = gym.spec(name).max_episode_steps if name in GYM else 500
     world = CLASSIC[name](3)
     calm = world.state()["task"]
     put(world, calm, [limit - 2, 0, limit - 1])
@@ -234,6 +235,7 @@ REACH = {
     "MountainCarContinuous-v0": ([-0.6, 0.0], [-0.4, 0.0]),
     "Pendulum-v1": ([-math.pi, -1.0], [math.pi, 1.0]),
     OURS: ([-0.1, -0.25, -0.1, -0.25], [0.1, 0.25, 0.1, 0.25]),
+    BLIND: ([-0.05] * 4, [0.05] * 4),
 }
 
 
@@ -412,3 +414,20 @@ def test_an_upright_pole_is_drawn_straight_above_its_cart() -> None:
     # 1 m of 5 m in 400 pixels; the cart's top is 0.15 m above the track and the picture's middle at 0.4 m.
     assert np.ptp(rows) == pytest.approx(80, abs=5)
     assert rows.max() == pytest.approx(150 + (0.4 - 0.15) * 80, abs=5)
+
+
+def test_a_cartpole_without_velocities_is_cartpole_and_shows_where_things_are() -> None:
+    blind, whole = CLASSIC[BLIND](3), CLASSIC["CartPole-v1"](3)
+    low, high = blind.observation["obs"].bounds()
+    assert blind.observation["obs"].shape == (2,)
+    rng, one, two = np.random.default_rng(0), blind.reset(4), whole.reset(4)
+    ended = 0
+    for _ in range(300):
+        assert np.array_equal(one.obs["obs"], two.obs["obs"][:, [0, 2]])
+        assert ((low <= one.obs["obs"]) & (one.obs["obs"] <= high)).all()
+        action = rng.integers(0, 2, 3)
+        ours, theirs = blind.step(action), whole.step(action)
+        assert np.array_equal(ours.terminated, theirs.terminated)
+        assert np.array_equal(ours.reward, theirs.reward)
+        one, two, ended = ours.view, theirs.view, ended + int(ours.terminated.sum())
+    assert ended > 10

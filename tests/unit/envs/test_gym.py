@@ -104,9 +104,12 @@ def test_action_spaces_keep_what_a_policy_needs() -> None:
     assert action_from_gym(spaces.Box(-2.0, 2.0, (3,))) == Box((3,), -2.0, 2.0)
 
 
-@pytest.mark.parametrize("space", [spaces.Box(0, 9, (2,), np.int32), spaces.Tuple((spaces.Discrete(2),))])
+@pytest.mark.parametrize(
+    "space", [spaces.Box(0, 9, (2,), np.int32), spaces.Text(3), spaces.Sequence(spaces.Discrete(2))]
+)
 def test_an_action_space_no_policy_can_act_in_is_refused_with_what_works(space: gym.Space[Any]) -> None:
-    with pytest.raises(SpaceError, match=r"Odd-v0 .*Discrete, MultiDiscrete, MultiBinary and a Box of floats work"):
+    works = "Discrete, MultiDiscrete, MultiBinary, a Box of floats, and Dicts and Tuples of those work"
+    with pytest.raises(SpaceError, match=rf"Odd-v0 .*; {works}"):
         action_from_gym(space, "Odd-v0")
 
 
@@ -126,6 +129,13 @@ def test_choices_that_are_handed_out_one_by_one_are_not_copied_and_everything_el
     assert action_writer(spaces.Discrete(2, dtype=np.int32), shared=True)(choices).dtype == np.int32
     assert action_writer(spaces.Discrete(2))(choices) is not choices
     assert action_writer(spaces.Box(-1, 1, (1,)), shared=True)(reach) is not reach
+
+
+def test_an_action_does_not_step_over_a_bound_that_only_a_float64_can_tell() -> None:
+    space = spaces.Box(-0.1, 0.1, (2,), np.float64)
+    ours = np.array([[0.1, -0.1]], np.float32)  # as a policy clips it: 0.1000000015
+    assert not space.contains(ours[0].astype(np.float64))
+    assert space.contains(action_writer(space)(ours)[0])
 
 
 def test_a_choice_is_passed_by_the_name_the_world_gives_it() -> None:

@@ -25,6 +25,8 @@ def test_the_defaults_are_those_of_stable_baselines():
         "epochs": 10,
         "minibatch_size": 64,
         "minibatches": None,
+        "sequence": None,
+        "burn_in": 0,
         "steps": 2048,
         "envs": 1,
         "ent_coef": 0.0,
@@ -64,6 +66,8 @@ def test_the_defaults_are_those_of_stable_baselines():
         ("epochs", True),
         ("minibatch_size", 0),
         ("minibatches", -1),
+        ("sequence", 0),
+        ("burn_in", -1),
         ("steps", "many"),
         ("envs", 0),
         ("ent_coef", -0.01),
@@ -233,7 +237,7 @@ class TestMinibatches:
 def test_every_knob_is_described_for_people():
     rows = PPOConfig.describe()
     by_name = {row["name"]: row for row in rows}
-    assert len(rows) == 26
+    assert len(rows) == 28
     assert all(len(row["help"]) > 20 and row["help"].endswith(".") for row in rows)
     assert by_name["minibatch_size"]["default"] == 64
     assert "clip_range" in by_name["clip"]["aliases"]

@@ -11,13 +11,16 @@ from torch import distributions as td
 
 from surefoot.errors import AllActionsMasked
 from surefoot.nets.distributions import (
+    Beta,
     Categorical,
     Gaussian,
+    Joint,
     MultiCategorical,
     TanhGaussian,
     log_tanh_slope,
     mask_logits,
     require_choice,
+    side_by_side,
 )
 
 
@@ -208,3 +211,111 @@ def test_a_squashed_mode_is_the_mean_before_the_tanh():
     assert torch.equal(
         TanhGaussian(torch.tensor([[0.3]]), torch.zeros(1), torch.zeros(1)).mode(), torch.tensor([[0.3]])
     )
+
+
+def stretched(alpha: torch.Tensor, beta: torch.Tensor, low: float, high: float) -> td.Distribution:
+    """torch's own Beta between two bounds."""
+    move = td.AffineTransform(torch.tensor(low).double(), torch.tensor(high - low).double())
+    return td.TransformedDistribution(td.Beta(alpha.double(), beta.double()), [move])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (3.0, 3.25)])
+def test_a_beta_says_what_torchs_says_stretched_to_its_bounds(low, high):
+    alpha, beta = 1.0 + noise(30, 3).exp(), 1.0 + noise(30, 3, seed=1).exp()
+    ours = Beta(alpha, beta, torch.full((3,), math.log(high - low)))
+    unit = noise(30, 3, seed=2).sigmoid()
+    expected = stretched(alpha, beta, low, high).log_prob(low + (high - low) * unit.double()).sum(-1)
+    assert torch.allclose(ours.log_prob(unit), expected.float(), atol=1e-4)
+    width = 3 * math.log(high - low)
+    assert torch.allclose(ours.entropy(), td.Beta(alpha, beta).entropy().sum(-1) + width, atol=1e-4)
+
+
+def test_a_sharp_beta_is_as_exact_as_a_flat_one():
+    # α + β = 1700: the log-gammas are in the thousands, their difference is 3.
+    alpha, beta = torch.full((100, 1), 1000.0), torch.full((100, 1), 700.0)
+    ours = Beta(alpha, beta, torch.zeros(1))
+    x = ours.sample(seeded())
+    theirs = td.Beta(alpha.double(), beta.double())
+    assert torch.allclose(ours.log_prob(x).double(), theirs.log_prob(x.double()).sum(-1), atol=1e-6)
+    assert torch.allclose(ours.entropy().double(), theirs.entropy().sum(-1), atol=1e-6)
+    nudged = Beta(torch.nextafter(alpha, 2 * alpha), beta, torch.zeros(1))  # as another order of summation would
+    assert (nudged.log_prob(x) - ours.log_prob(x)).exp().sub(1).abs().max() < 1e-5
+
+
+def test_a_beta_density_integrates_to_one_over_its_bounds():
+    x = torch.linspace(1e-6, 1 - 1e-6, 20_001).unsqueeze(-1)
+    dist = Beta(torch.full_like(x, 1.5), torch.full_like(x, 4.0), torch.tensor([math.log(5.0)]))
+    assert torch.trapezoid(dist.log_prob(x).exp(), 5.0 * x[:, 0]).item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_beta_draws_have_the_mean_and_the_spread_they_should_and_come_from_the_generator():
+    alpha, beta = torch.tensor([[1.2, 8.0, 30.0]]), torch.tensor([[3.0, 2.0, 30.0]])
+    dist = Beta(alpha.expand(100_000, 3), beta.expand(100_000, 3), torch.zeros(3))
+    before = torch.get_rng_state()
+    drawn = dist.sample(seeded())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(drawn, dist.sample(seeded()))
+    assert not torch.equal(drawn, dist.sample(seeded(1)))
+    theirs = td.Beta(alpha, beta)
+    assert torch.allclose(drawn.mean(0), theirs.mean[0], atol=4 * 0.25 / 100_000**0.5)
+    assert torch.allclose(drawn.var(0), theirs.variance[0], rtol=0.03)
+
+
+def test_the_mode_of_a_beta_is_where_its_density_is_highest():
+    alpha, beta = torch.tensor([[1.5, 6.0]]), torch.tensor([[2.5, 2.0]])
+    x = torch.linspace(0.001, 0.999, 999)
+    for k in range(2):
+        dist = Beta(alpha[:, k : k + 1].expand(999, 1), beta[:, k : k + 1].expand(999, 1), torch.zeros(1))
+        best = x[dist.log_prob(x.unsqueeze(-1)).argmax()]
+        assert dist.mode()[0, 0].item() == pytest.approx(best.item(), abs=0.001)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0001, 1.0001), (1.0001, 5e3), (5e3, 1.0001), (5e3, 5e3)])
+def test_a_beta_stays_finite_at_the_edges_of_its_support_and_of_its_parameters(alpha, beta):
+    a = torch.full((10_000, 1), alpha, requires_grad=True)
+    b = torch.full((10_000, 1), beta, requires_grad=True)
+    dist = Beta(a, b, torch.zeros(1))
+    drawn = dist.sample(seeded()).detach()
+    assert ((drawn > 0) & (drawn < 1)).all()
+    for action in (drawn, dist.mode().detach()):
+        assert ((action > 0) & (action < 1)).all()
+        said = dist.log_prob(action) + dist.entropy()
+        assert torch.isfinite(said).all()
+        for grad in torch.autograd.grad(said.sum(), (a, b)):
+            assert torch.isfinite(grad).all()
+
+
+def numbers(n: int) -> dict[str, Gaussian | Beta]:
+    mean, spread = noise(n, 2, seed=3), noise(n, 2, seed=4)
+    return {
+        "gaussian": Gaussian(mean, torch.tensor([-0.5, 0.2])),
+        "tanh": TanhGaussian(mean, torch.tensor([-0.5, 0.2]), torch.zeros(2)),
+        "beta": Beta(1.0 + mean.exp(), 1.0 + spread.exp(), torch.zeros(2)),
+    }
+
+
+@pytest.mark.parametrize("kind", numbers(1))
+def test_choices_and_numbers_at_once_add_up(kind):
+    logits, inner = noise(50, 5), numbers(50)[kind]
+    joint = Joint(MultiCategorical(logits, (2, 3)), inner)
+    parts = [td.Categorical(logits=part) for part in logits.split([2, 3], dim=-1)]
+    drawn = joint.sample(seeded())
+    assert drawn.shape == (50, 4)
+    chosen = sum(part.log_prob(drawn[:, k]) for k, part in enumerate(parts))
+    assert torch.allclose(joint.log_prob(drawn), chosen + inner.log_prob(drawn[:, 2:]), atol=1e-5)
+    assert torch.allclose(joint.entropy(), sum(part.entropy() for part in parts) + inner.entropy(), atol=1e-5)
+    best = torch.stack([part.mode for part in parts], dim=-1)
+    assert torch.equal(joint.mode(), torch.cat([best.float(), inner.mode()], dim=-1))
+    assert set(joint.params()) == {"probs_0", "probs_1", *inner.params()}
+
+
+def test_choices_kept_as_floats_come_back_as_they_were():
+    # The largest index that matters here and the last one a float32 can tell from its neighbour.
+    indices = torch.tensor([[0, 1, 70_001, 2**24 - 1]])
+    row = side_by_side(indices, torch.tensor([[0.5]]))
+    assert row.dtype == torch.float32
+    assert torch.equal(row[:, :4].long(), indices)
+    wide = Joint(MultiCategorical(torch.zeros(1, 70_002), (70_002,)), Gaussian(torch.zeros(1, 1), torch.zeros(1)))
+    kept = side_by_side(torch.tensor([[70_001]]), torch.zeros(1, 1))
+    expected = -math.log(70_002) - 0.5 * math.log(2 * math.pi)
+    assert wide.log_prob(kept).item() == pytest.approx(expected, abs=1e-4)

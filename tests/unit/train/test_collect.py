@@ -21,6 +21,8 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.distributions import Gaussian
+from surefoot.nets.policy import PolicyOutput, Seen
 from surefoot.train.collect import Collector
 from surefoot.train.config import CollectConfig
 
@@ -543,3 +545,116 @@ def test_the_time_is_split_between_world_and_policy():
     walker.collect()
     assert set(walker.seconds) == {"collect", "env", "policy"}
     assert walker.seconds["collect"] == pytest.approx(walker.seconds["env"] + walker.seconds["policy"])
+
+
+# --- memory ---
+
+
+class Adder(nn.Module):
+    """Remembers the sum of step + 1 over all it has seen of an episode, and says it as the value."""
+
+    sequential = True
+
+    def _sum(self, seen: Seen) -> Tensor:
+        before = seen.context["sum"]
+        kept = before if seen.start is None else torch.where(seen.start, torch.zeros_like(before), before)
+        return kept + seen.obs["obs"][:, 2] + 1.0
+
+    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        total = self._sum(seen)
+        dist = Gaussian(torch.zeros(len(total), 1), torch.zeros(1))
+        action = dist.sample(generator)
+        log_prob = dist.log_prob(action)
+        return PolicyOutput(action=action, value=total, log_prob=log_prob, distribution=dist, context={"sum": total})
+
+    def value(self, seen: Seen) -> Tensor:
+        return self._sum(seen)
+
+    def initial_context(self, streams: int) -> dict[str, Tensor]:
+        return {"sum": torch.zeros(streams)}
+
+    def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
+        return context
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action.clip(-1.0, 1.0)
+
+
+def test_an_episode_cut_short_is_worth_what_its_own_memory_says_of_its_last_observation():
+    rollout = collector(Script([[-3], [9]]), steps=5, policy=Adder()).collect()
+    assert rollout.value[:, 0].tolist() == [1, 3, 6, 1, 3]
+    # 1 + 2 + 3 were remembered and 4 is seen; a memory begun anew would say 4, the next episode's view 1.
+    assert rollout.next_value[:, 0].tolist() == [3, 6, 10, 3, 6]
+    assert rollout.next_value[:, 1].tolist() == [3, 6, 10, 15, 21]
+
+
+def test_a_look_at_the_last_observation_of_one_stream_moves_no_memory():
+    with_cut = collector(Script([[-2], [9]]), steps=6, policy=Adder()).collect()
+    without = collector(Script([[9], [9]]), steps=6, policy=Adder()).collect()
+    assert np.array_equal(with_cut.value[:, 1], without.value[:, 1])
+    assert with_cut.value[:, 0].tolist() == [1, 3] * 3
+
+
+def test_a_cut_at_the_end_of_a_rollout_is_worth_what_its_memory_says_too():
+    rollout = collector(Script([[-3], [3]]), steps=3, policy=Adder()).collect()
+    assert rollout.next_value[2, 0] == 10
+    assert rollout.terminated[2].tolist() == [False, True]
+
+
+def test_a_rollout_begins_with_the_memory_the_last_one_ended_with():
+    walker = collector(Script([[9], [3]]), steps=4, policy=Adder())
+    first, second = walker.collect(), walker.collect()
+    assert first.context["sum"].tolist() == [0, 0]
+    assert second.context["sum"].tolist() == [10, 1]
+    assert first.next_value[3].tolist() == second.value[0].tolist() == [15, 3]
+    assert second.value[:, 0].tolist() == [15, 21, 28, 36]
+
+
+def test_what_a_rollout_walked_in_with_does_not_move_on_with_the_collector():
+    walker = collector(Script([[9]]), steps=4, policy=Adder())
+    walker.collect()
+    second = walker.collect()
+    walker.collect()
+    assert second.context["sum"].tolist() == [10]
+
+
+def test_rows_that_only_reset_leave_nothing_in_the_memory():
+    rollout = collector(Script([[2]], late=True), steps=7, policy=Adder()).collect()
+    assert rollout.valid[:, 0].tolist() == [True, True, False, True, True, False, True]
+    assert rollout.value[rollout.valid].tolist() == [1, 3, 1, 3, 1]
+
+
+def test_a_collector_goes_on_from_its_state_with_what_it_remembered():
+    walker, again = (collector(Script([[9], [-4]]), steps=3, policy=Adder()) for _ in range(2))
+    walker.collect()
+    again.set_state(walker.state())
+    one, two = walker.collect(), again.collect()
+    assert np.array_equal(one.value, two.value)
+    assert np.array_equal(one.next_value, two.next_value)
+    assert one.context["sum"].tolist() == two.context["sum"].tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("memory", ["gru", "lstm"])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("knobs", [{}, {"shared": True}, {"gsde": True}, {"beta": True}])
+def test_a_rollout_with_memory_is_fresh_for_the_learner(memory, late, knobs):
+    config = NetConfig(hidden=(8,), memory=memory, memory_size=6, normalize_obs=True, **knobs)
+    policy = ActorCritic(Script.observation, Script.action, config)
+    walker = collector(Script([[5], [-3], [2], [40]], late=late), 20, policy=policy)
+    learner = Learner(policy, PPOConfig(minibatch_size=40, epochs=2, lr=1e-2))
+    for _ in range(3):
+        assert learner.update(walker.collect(learner.policy_version)).first_ratio_error <= 1e-5
+
+
+def test_the_true_memory_of_a_cut_stream_is_asked_by_the_real_policy_too():
+    policy = ActorCritic(Script.observation, Script.action, NetConfig(hidden=(8,), memory="lstm", memory_size=6))
+    rollout = collector(Script([[-3]]), 4, policy=policy).collect()
+    context = policy.initial_context(1)
+    for t in range(3):
+        now = Seen(obs={"obs": torch.from_numpy(rollout.obs["obs"][t])}, context=context)
+        context = policy.act(now, generator=torch.Generator()).context
+    last = {"obs": torch.tensor([[0.0, 0.0, 3.0]])}
+    expected = policy.value(Seen(obs=last, context=context)).item()
+    forgotten = policy.value(Seen(obs=last, context=policy.initial_context(1))).item()
+    assert rollout.next_value[2, 0] == pytest.approx(expected, abs=1e-6)
+    assert abs(expected - forgotten) > 1e-3

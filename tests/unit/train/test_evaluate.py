@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
 from surefoot.envs.classic import CLASSIC
+from surefoot.envs.recall import Recall, Shape
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.distributions import Categorical
+from surefoot.nets.policy import PolicyOutput, Seen
 from surefoot.train import evaluate
 from surefoot.train.evaluate import play
 
@@ -175,3 +178,51 @@ def test_what_is_played_is_whole_games():
     """Of three lives each; the return is the world's own, the length is that of all lives."""
     played = play(a_policy(), Lengths(2, 5, lives=3), 4, seed=0)
     assert (played.returns, sorted(played.lengths)) == ([300.0] * 4, [6, 6, 15, 15])
+
+
+class Counter(nn.Module):
+    """Remembers how many steps of an episode it has seen; its likeliest choice is 1 from the second one on."""
+
+    sequential = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[list[float]] = []
+
+    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        before = seen.context["count"]
+        count = torch.where(seen.start, torch.zeros_like(before), before) + 1.0
+        self.counted.append(count.tolist())
+        dist = Categorical(torch.stack([torch.ones_like(count), count], dim=-1))
+        action = dist.mode()
+        return PolicyOutput(
+            action=action, value=count, log_prob=dist.log_prob(action), distribution=dist, context={"count": count}
+        )
+
+    def initial_context(self, streams: int) -> dict[str, Tensor]:
+        return {"count": torch.zeros(streams)}
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+
+def test_a_policy_remembers_while_it_is_played_and_forgets_where_an_episode_begins():
+    policy = Counter()
+    play(policy, Lengths(2, 5), 4, seed=0)
+    assert [row[0] for row in policy.counted[:6]] == [1, 2, 1, 2, 1, 2]
+    assert [row[1] for row in policy.counted[:7]] == [1, 2, 3, 4, 5, 1, 2]
+
+
+def test_a_cue_that_is_shown_once_is_answered_by_a_policy_that_remembers_it():
+    class Recaller(Counter):
+        """Keeps the last cue it saw."""
+
+        def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+            cue = torch.where(seen.obs["obs"].any(-1), seen.obs["obs"].argmax(-1).float(), seen.context["count"])
+            dist = Categorical(torch.nn.functional.one_hot(cue.long(), 4).float())
+            action = dist.mode()
+            return PolicyOutput(
+                action=action, value=cue, log_prob=dist.log_prob(action), distribution=dist, context={"count": cue}
+            )
+
+    assert play(Recaller(), Recall(6, Shape(hidden=True)), 30, seed=1).mean == pytest.approx(1.0)
