@@ -211,7 +211,7 @@ class Collector:
 
     def _seen(self, view: View) -> Seen:
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
-        start = torch.from_numpy(self.start) if self.policy.sequential else None
+        start = torch.from_numpy(self.start).to(self.device) if self.policy.sequential else None
         return Seen(obs=self._load(view.obs), action_mask=mask, start=start, context=self.context)
 
     def _load(self, obs: Arrays) -> dict[str, Tensor]:

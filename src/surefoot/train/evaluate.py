@@ -112,7 +112,7 @@ def _by_torch(policy: Policy, streams: int, seed: int, deterministic: bool, devi
         seen = Seen(
             obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
             action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
-            start=torch.from_numpy(start),
+            start=torch.from_numpy(start).to(device),
             context=context,
         )
         out = policy.act(seen, generator=generator, deterministic=deterministic)

@@ -137,7 +137,7 @@ def choose(
     seen = Seen(
         obs={name: torch.from_numpy(x).to(device) for name, x in looked.obs.items()},
         action_mask=None if looked.action_mask is None else torch.from_numpy(looked.action_mask).to(device),
-        start=torch.from_numpy(begins),
+        start=torch.from_numpy(begins).to(device),
         context=policy.initial_context(streams) if memory is None else memory,
     )
     out = policy.act(seen, generator=generator, deterministic=deterministic)
