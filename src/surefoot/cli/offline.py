@@ -92,15 +92,15 @@ class CloneArgs:
     """The env the policy is for, as for `surefoot train`."""
     out: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """The new run's name; default <env>-<date>-<time>-s<seed>."""
-    epochs: int = 50
+    epochs: int = 200
     """Passes over the episodes, at most."""
-    lr: float = 1e-3
+    lr: float = 3e-3
     """Learning rate of cloning; PPO's is --set lr=…"""
     minibatch: int = 256
     """Steps in one gradient step of cloning."""
     validation: float = 0.1
     """Share of the episodes that is only looked at; 0 for none."""
-    patience: int = 10
+    patience: int = 20
     """Stop after this many passes in which those did not become likelier."""
     entropy: float = 0.0
     """Weight of an entropy bonus."""
@@ -172,7 +172,7 @@ class CloneArgs:
         for report in clone(
             training.policy, recording, config, generator=generator, reward_scale=scale, device=training.device
         ):
-            if self.quiet:
+            if self.quiet or (report.epoch % 10 and report.epoch < self.epochs and not report.stopped):
                 continue
             parts = [f"pass {report.epoch:3}  log-prob {report.log_prob:8.4f}"]
             if report.validation_log_prob is not None:

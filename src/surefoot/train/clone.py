@@ -30,15 +30,15 @@ NEAREST_TO_THE_BOUND = 0.999
 class CloneConfig:
     """How episodes are cloned. What matters in them is likelihood; the critic may learn their returns on the side."""
 
-    epochs: int = 50
+    epochs: int = 200
     """Passes over the episodes, at most."""
-    lr: float = 1e-3
+    lr: float = 3e-3
     """Learning rate of Adam."""
     minibatch_size: int = 256
     """Steps in one gradient step."""
     validation: float = 0.1
     """Share of the episodes that is only looked at: the weights kept are those to which they were likeliest. 0 for none."""
-    patience: int = 10
+    patience: int = 20
     """Stop after this many epochs in which that did not get better."""
     ent_coef: float = 0.0
     """Weight of an entropy bonus, which leaves the clone something to explore with."""
