@@ -48,15 +48,19 @@ class Task:
     taught_at: int
     episodes: tuple[int, ...]
     bar: float
+    sampled: bool = False
+    """The teacher samples its actions, as in training, instead of taking the likeliest."""
 
     @property
     def name(self) -> str:
-        return self.env if self.taught_at == self.steps else f"{self.env}, teacher of {self.taught_at:,} steps"
+        teacher = "" if self.taught_at == self.steps else f", teacher of {self.taught_at:,} steps"
+        return f"{self.env}{teacher}{', sampled' if self.sampled else ''}"
 
 
 TASKS = [
     Task("CartPole-v1", 100_000, 100_000, (1, 5), 475),
     Task("CartPole-v1", 100_000, 6_000, (5, 20), 475),
+    Task("CartPole-v1", 100_000, 6_000, (5, 20), 475, sampled=True),
     Task("Acrobot-v1", 300_000, 300_000, (1, 5), -85),
     Task("Pendulum-v1", 150_000, 150_000, (5, 20), -180),
 ]
@@ -81,7 +85,8 @@ def expert(task: Task) -> tuple[Recording, float]:
     while training.env_steps < task.taught_at:
         training.update()
     world = training.make(1)
-    shown = record(training.policy, world, max(task.episodes), seed=EXPERT_SEED + EVAL_SEED_OFFSET + 1)
+    seed = EXPERT_SEED + EVAL_SEED_OFFSET + 1
+    shown = record(training.policy, world, max(task.episodes), seed=seed, deterministic=not task.sampled)
     world.close()
     reached = score(training, 100)
     training.close()
@@ -159,7 +164,7 @@ def main() -> int:
     pin_threads()
     found: dict[str, Any] = json.loads(args.out.read_text())["tasks"] if args.out.exists() else {}
     for task in TASKS:
-        if args.envs and task.env not in args.envs:
+        if args.envs and not {task.env, task.name} & set(args.envs):
             continue
         shown, reached = expert(task)
         print(f"{task.name}: the teacher scores {reached:.1f}", file=sys.stderr, flush=True)

@@ -75,6 +75,11 @@ def test_the_rate_stays_within_its_bounds_and_comes_back_from_them_at_once(kl: f
     assert pace.knobs(progress=0.0, updates=31).lr == pytest.approx(bound * 1.5 if kl else bound / 1.5)
 
 
+def test_a_rate_that_begins_outside_the_bounds_is_held_at_them():
+    assert Pace(PPOConfig(lr=0.5, adaptive_kl=0.01)).knobs(progress=0.0, updates=0).lr == 1e-2
+    assert Pace(PPOConfig(lr=1e-7, adaptive_kl=0.01)).knobs(progress=0.0, updates=0).lr == 1e-5
+
+
 def test_a_schedule_goes_on_beneath_the_factor():
     pace = Pace(PPOConfig(lr="lin_1e-3", adaptive_kl=0.01))
     pace.follow(steps(0.0), pace.knobs(progress=0.0, updates=0), stopped_early=False)

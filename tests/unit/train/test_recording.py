@@ -101,3 +101,20 @@ def test_a_file_that_is_something_else_is_refused_with_a_sentence(tmp_path: Path
 def test_no_episode_is_no_recording():
     with pytest.raises(ConfigError, match="episodes is 0"):
         recorded("CartPole-v1", 0)
+
+
+def test_a_policy_is_told_where_episodes_begin():
+    class Listening(ActorCritic):
+        def __init__(self, *spaces) -> None:
+            super().__init__(*spaces, NetConfig(hidden=(8,)), seed=1)
+            self.heard: list[np.ndarray] = []
+
+        def act(self, seen, *, generator, deterministic=False):
+            self.heard.append(seen.start.numpy().copy())
+            return super().act(seen, generator=generator, deterministic=deterministic)
+
+    world = make_world("CartPole-v1", 1)
+    policy = Listening(world.observation, world.action)
+    made = record(policy, world, 3, seed=0)
+    begins = np.cumsum([0, *(e.steps for e in made.episodes)])[:-1]
+    assert np.flatnonzero(np.concatenate(policy.heard)).tolist() == begins.tolist()
