@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import torch
 from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording
 from surefoot.envs.make import make_world
+from surefoot.learn.schedule import Linear, value_at
 from surefoot.train.clone import CloneConfig, clone, reward_scale_of
 from surefoot.train.device import pin_threads
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
@@ -50,11 +50,15 @@ class Task:
     bar: float
     sampled: bool = False
     """The teacher samples its actions, as in training, instead of taking the likeliest."""
+    gentle: bool = False
+    """PPO goes on from the clone with a tenth of the learning rate."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    """What differs from the preset: Pendulum's has gSDE, which the kernel does not know, so it would take hours."""
 
     @property
     def name(self) -> str:
         teacher = "" if self.taught_at == self.steps else f", teacher of {self.taught_at:,} steps"
-        return f"{self.env}{teacher}{', sampled' if self.sampled else ''}"
+        return f"{self.env}{teacher}{', sampled' if self.sampled else ''}{', then lr / 10' if self.gentle else ''}"
 
 
 TASKS = [
@@ -62,13 +66,20 @@ TASKS = [
     Task("CartPole-v1", 100_000, 6_000, (5, 20), 475),
     Task("CartPole-v1", 100_000, 6_000, (5, 20), 475, sampled=True),
     Task("Acrobot-v1", 300_000, 300_000, (1, 5), -85),
-    Task("Pendulum-v1", 150_000, 150_000, (5, 20), -180),
+    Task("Pendulum-v1", 150_000, 150_000, (5, 20), -180, settings=(("gsde", False),)),
+    Task("Pendulum-v1", 150_000, 150_000, (20, 50), -180, sampled=True, settings=(("gsde", False),)),
+    Task("Pendulum-v1", 150_000, 150_000, (20, 50), -180, sampled=True, gentle=True, settings=(("gsde", False),)),
 ]
 
 
-def spec_of(task: Task, seed: int) -> RunSpec:
+def spec_of(task: Task, seed: int, *, cloned: bool = False) -> RunSpec:
     action = make_world(task.env, 1).action
-    return make_spec(task.env, action, settings={"seed": seed}, total_steps=task.steps, eval_every=0)
+    settings = {"seed": seed, **dict(task.settings)}
+    spec = make_spec(task.env, action, settings=settings, total_steps=task.steps, eval_every=0)
+    if not (cloned and task.gentle):
+        return spec
+    start = value_at(spec.ppo.lr, progress=0.0, updates=0)
+    return replace(spec, ppo=spec.ppo.replace(lr=Linear(start / 10)))
 
 
 def score(training: Training, episodes: int = EPISODES, *, offset: int = 0) -> float:
@@ -120,7 +131,7 @@ def steps_to_bar(training: Training, bar: float) -> tuple[int, bool]:
 
 
 def one(task: Task, seed: int, shown: Recording | None, count: int) -> dict[str, Any]:
-    training, begin = Training(spec_of(task, seed)), time.process_time()
+    training, begin = Training(spec_of(task, seed, cloned=shown is not None)), time.process_time()
     if shown is not None:
         imitate(training, shown, count)
     cloned_cpu = time.process_time() - begin
@@ -183,8 +194,13 @@ def main() -> int:
         args.out.write_text(json.dumps(body, indent=2) + "\n")
     found = {task.name: found[task.name] for task in TASKS if task.name in found}
     print(table(found))
-    best = [(task, min(summary(arm["runs"])[0] for arm in task["clone"].values())) for task in found.values()]
-    return 0 if all(middle < (summary(task["scratch"])[0] or math.inf) for task, middle in best) else 1
+    return 0 if all(pays(found, env) for env in {task.env for task in TASKS if task.name in found}) else 1
+
+
+def pays(found: dict[str, Any], env: str) -> bool:
+    """True if the best way to clone reaches the bar in fewer steps than PPO from scratch."""
+    rows = [found[task.name] for task in TASKS if task.env == env and task.name in found]
+    return any(summary(arm["runs"])[0] < summary(row["scratch"])[0] for row in rows for arm in row["clone"].values())
 
 
 if __name__ == "__main__":
