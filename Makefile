@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-shapes bench-paths bench-kills bench-supervise bench-selfplay bench-mappo matrix clean
+	bench-shapes bench-paths bench-clone bench-kills bench-supervise bench-selfplay bench-mappo matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -75,6 +75,9 @@ bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of
 
 matrix: setup  ## every legal policy trained to its known answer
 	$(BIN)/python benchmarks/matrix.py --out benchmarks/results/matrix.json $(ARGS)
+
+bench-clone: setup  ## cloning alone, PPO from a clone, PPO from scratch: env steps until the task is solved
+	$(BIN)/python benchmarks/clone.py $(ARGS)
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

@@ -66,6 +66,8 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
     if field.default is False:
         return f"`{flags}`", ""
     value = named.metavar if named and named.metavar else field.name.upper()
+    if field.default is dataclasses.MISSING:
+        return f"`{flags} {value}`", "required"
     many = " (any number of times)" if field.default == () else ""
     default = "" if field.default is None or field.default == () else f"`{field.default}`"
     return f"`{flags} {value}`{many}", default

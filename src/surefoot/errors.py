@@ -19,6 +19,7 @@ SurefootError
 ├── RunError
 │   ├── RunNotFound        no such run
 │   └── RunLocked          another process is writing this run
+├── RecordingError         recorded episodes that cannot be read, or not for this policy
 └── TelemetryError         a record that does not say what its schema promises
 """
 
@@ -99,6 +100,10 @@ class RunNotFound(RunError):
 
 class RunLocked(RunError):
     """Another process is writing this run."""
+
+
+class RecordingError(SurefootError):
+    """Recorded episodes that cannot be read, or that are not for this policy."""
 
 
 class TelemetryError(SurefootError):

@@ -70,6 +70,8 @@ COMPONENTS = {
     "optimizer": ("optimizer",),
     "update counter": ("learner", "updates"),
     "halved learning rate": ("learner", "lr_scale"),
+    "rate that follows the KL": ("learner", "kl_scale"),
+    "value scale": ("learner", "values"),
     "shuffling generator": ("learner", "generator"),
     "world": ("collector", "world"),
     "acting generator": ("collector", "generator"),
@@ -86,6 +88,7 @@ def middle_of_a_run() -> tuple[RunSpec, dict, list[str]]:
     """A state after three updates in which every component has moved, and the fingerprints of the three after it."""
     env = "MountainCarContinuous-v0"
     settings = {**SMALL, "normalize": True, "use_sde": True, "sde_sample_freq": 4, "lr": "lin_1e-3"}
+    settings |= {"adaptive_kl": 1e-6, "normalize_value": True}
     spec = make_spec(
         env, make_world(env, 1).action, preset_name="sb3", settings=settings, total_steps=480, eval_every=0
     )

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from surefoot.learn.aliases import PPO_NAMES
 from surefoot.learn.config import PPOConfig, split_sizes
-from surefoot.learn.schedule import Linear, Piecewise, StepDecay, extremes, parse_schedule, schedule_to_json, value_at
+from surefoot.learn.schedule import (
+    Cosine,
+    Linear,
+    Piecewise,
+    StepDecay,
+    extremes,
+    parse_schedule,
+    schedule_to_json,
+    value_at,
+)
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, parse_value
 
@@ -21,6 +30,7 @@ points = st.lists(unit, min_size=1, max_size=6, unique=True).flatmap(
 )
 schedules = st.one_of(
     st.builds(Linear, positive, st.floats(0, 1e3)),
+    st.builds(Cosine, positive, st.floats(0, 1e3)),
     st.builds(StepDecay, positive, st.integers(1, 1000), st.floats(0.01, 1)),
     st.builds(Piecewise, points),
 )
@@ -32,6 +42,7 @@ KNOBS: dict[str, st.SearchStrategy[Any]] = {
     "gamma": unit,
     "lam": unit,
     "clip": scheduled,
+    "dual_clip": st.none() | st.floats(1.001, 100),
     "value_clip": st.none() | positive,
     "epochs": counts,
     "minibatch_size": st.none() | counts,
@@ -44,6 +55,9 @@ KNOBS: dict[str, st.SearchStrategy[Any]] = {
     "max_grad_norm": positive,
     "target_kl": st.none() | positive,
     "kl_stop_factor": positive,
+    "adaptive_kl": st.none() | positive,
+    "normalize_value": st.booleans(),
+    "temperature": st.floats(0.01, 10) | st.builds(Linear, st.floats(0.01, 10), st.floats(0.01, 10)),
     "normalize_advantage": st.sampled_from(["minibatch", "batch", "off"]),
     "optimizer": st.sampled_from(["sgd", "rmsprop"]),
     "weight_decay": positive,

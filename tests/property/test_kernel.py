@@ -51,6 +51,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
         "kl_coef": draw(st.sampled_from([0.0, 0.3])),
         "max_grad_norm": draw(st.sampled_from([0.1, 0.5, 1e9])),
         "target_kl": draw(st.sampled_from([None, 1e-4, 0.02])),
+        "dual_clip": draw(st.sampled_from([None, 1.05, 3.0])),
+        "normalize_value": draw(st.booleans()),
         "normalize_advantage": draw(st.sampled_from(["minibatch", "batch", "off"])),
         "optimizer": draw(st.sampled_from(["adam", "adam", "adamw", "sgd", "rmsprop"])),
         "weight_decay": draw(st.sampled_from([0.0, 0.01])),

@@ -13,6 +13,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import clone  # noqa: E402
 import heatmap  # noqa: E402
 import paths  # noqa: E402
 import speed  # noqa: E402
@@ -166,3 +167,18 @@ def test_a_step_used_twice_and_one_left_out_are_counted():
     assert (tickets.used, tickets.twice, tickets.skipped, tickets.ghosts) == (11, 0, 0, 1)
     tickets.look(numbered([(9, 2), (9, 3)], [(2**24 - 1, 7), (2**24 - 1, 8)]))
     assert (tickets.used, tickets.twice, tickets.skipped) == (15, 1, 1)
+
+
+def test_steps_to_the_bar_are_told_by_their_median_range_and_how_many_got_there():
+    runs = [{"steps": n, "reached": n < 900} for n in (300, 0, 900)]
+    assert clone.summary(runs) == (300, "300 (0 … 900; 2/3)")
+
+
+def test_what_a_clone_saves_is_the_share_of_the_steps_from_scratch():
+    scratch = [{"steps": 1000, "reached": True, "first": 0.0}]
+    arm = {"recorded": 50, "runs": [{"steps": 250, "reached": True, "first": 12.0}]}
+    row = clone.table({"X-v0": {"bar": 5, "teacher": 9.0, "scratch": scratch, "clone": {"3": arm}}}).splitlines()[-1]
+    assert [cell.strip() for cell in row.split("|")][1:-1] == [
+        *("X-v0", "5", "9.0", "3 (50)", "12.0 (12.0 … 12.0)"),
+        *("250 (250 … 250; 1/1)", "1,000 (1,000 … 1,000; 1/1)", "75%"),
+    ]

@@ -39,6 +39,7 @@ LIGHT = [
     "surefoot.errors",
     "surefoot.data.spaces",
     "surefoot.data.rollout",
+    "surefoot.data.trajectory",
     "surefoot.data.knobs",
     "surefoot.data.kinds",
     "surefoot.envs.api",

@@ -27,6 +27,8 @@ VERBS = {
     "resume": Verb("surefoot.cli.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"),
     "eval": Verb("surefoot.cli.look", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
     "play": Verb("surefoot.cli.look", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
+    "record": Verb("surefoot.cli.offline", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"),
+    "clone": Verb("surefoot.cli.offline", "CloneArgs", "Train a policy to choose as in recorded episodes"),
     "report": Verb("surefoot.cli.look", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "bench": Verb(

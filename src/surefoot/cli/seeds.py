@@ -63,6 +63,7 @@ def _command(args: TrainArgs, seed: int, name: str, root: Path) -> list[str]:
         ("--steps", args.steps),
         ("--config", args.config),
         ("--preset", args.preset),
+        ("--from", args.from_run),
         ("--eval-every", args.eval_every),
         ("--eval-episodes", args.eval_episodes),
         ("--checkpoint-every", args.checkpoint_every),

@@ -45,6 +45,8 @@ class TrainArgs:
     """A YAML file of settings: flat, or in RL Zoo's form with one entry an env."""
     preset: str | None = None
     """Start from this preset instead of the env family's; sb3 for Stable-Baselines3's defaults."""
+    from_run: Annotated[str | None, tyro.conf.arg(name="from", metavar="RUN")] = None
+    """Begin with the weights of this run, cloned or trained; counters, schedules and the optimiser start fresh."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor: --env-arg gravity=5.0"""
     backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
@@ -93,6 +95,11 @@ class TrainArgs:
 
         pin_threads(self.threads)
         training = Training(spec, make=make)
+        if self.from_run is not None:
+            from surefoot.train.adopt import adopt
+            from surefoot.train.rundir import find_run
+
+            adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
         mirrors = [_tensorboard(directory.path)] if self.tensorboard else []
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)

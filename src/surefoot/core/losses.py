@@ -28,10 +28,16 @@ class Losses:
     """[T, B], before clamping."""
 
 
-def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, *, clip: float) -> Tensor:
-    """max(-A r, -A clip(r, 1 - ε, 1 + ε)) per sample, with log r held to ±20.                 eq. 7"""
+def clipped_surrogate(log_ratio: Tensor, advantage: Tensor, *, clip: float, dual_clip: float | None = None) -> Tensor:
+    """max(-A r, -A clip(r, 1 - ε, 1 + ε)) per sample, with log r held to ±20.                 eq. 7
+
+    With `dual_clip` c, where A < 0, it is -A c at most (Ye et al. 2020): nothing else bounds it from that side.
+    """
     ratio = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
-    return torch.maximum(-advantage * ratio, -advantage * ratio.clamp(1.0 - clip, 1.0 + clip))
+    loss = torch.maximum(-advantage * ratio, -advantage * ratio.clamp(1.0 - clip, 1.0 + clip))
+    if dual_clip is None:
+        return loss
+    return torch.where(advantage < 0.0, torch.minimum(loss, -advantage * dual_clip), loss)
 
 
 def value_loss(value: Tensor, target: Tensor, old_value: Tensor, *, clip: float | None) -> Tensor:
@@ -56,13 +62,14 @@ def ppo_loss(
     vf_coef: float,
     ent_coef: float,
     kl_coef: float = 0.0,
+    dual_clip: float | None = None,
 ) -> Losses:
     """L = policy + vf_coef · value - ent_coef · entropy (+ kl_coef · KL to a reference), to be minimised.   eq. 9
 
     `advantage` is what the policy is judged by, usually the batch's own after standardising.
     """
     log_ratio = seen.log_prob - batch.log_prob
-    policy = masked_mean(clipped_surrogate(log_ratio, advantage, clip=clip), batch.valid)
+    policy = masked_mean(clipped_surrogate(log_ratio, advantage, clip=clip, dual_clip=dual_clip), batch.valid)
     critic = masked_mean(value_loss(seen.value, batch.target, batch.value, clip=value_clip), batch.valid)
     entropy = masked_mean(seen.entropy, batch.valid)
     total = policy + vf_coef * critic

@@ -39,6 +39,7 @@ PPO_NAMES = Vocabulary(
             "clip_ratio",
             "clip_eps",
         ),
+        "dual_clip": ("dual_clip_coef", "clip_ratio_c"),
         "value_clip": ("clip_range_vf",),
         "epochs": (
             "n_epochs",
@@ -80,8 +81,11 @@ PPO_NAMES = Vocabulary(
         ),
         "kl_coef": ("kl_penalty",),
         "max_grad_norm": ("grad_norm", "grad_norm_clip", "grad_clip"),
-        "target_kl": ("desired_kl",),
+        "target_kl": (),
         "kl_stop_factor": (),
+        "adaptive_kl": ("desired_kl", "kl_adaptive"),  # rsl_rl's, with its schedule "adaptive"
+        "normalize_value": ("norm_value", "normalize_values", "value_normalization", "use_valuenorm", "use_popart"),
+        "temperature": ("softmax_temperature",),
         "normalize_advantage": ("normalize_advantages", "advantage_normalization", "norm_adv", "normalize_adv"),
         "optimizer": (),
         "weight_decay": (),
@@ -104,7 +108,7 @@ PPO_NAMES = Vocabulary(
 
 _LENGTH = "the length of a run is no part of its config; say it where the run is started"
 _ROLLOUT = "a rollout is steps times envs; set those"
-_SCHEDULE = "give lr a schedule instead, such as lin_3e-4"
+_SCHEDULE = "give lr a schedule instead, such as lin_3e-4, or set adaptive_kl for one that follows the KL"
 PPO_HINTS = {
     "total_timesteps": _LENGTH,
     "n_timesteps": _LENGTH,

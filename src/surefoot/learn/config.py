@@ -14,6 +14,7 @@ from surefoot.data.kinds import (
     Interval,
     Kind,
     choice,
+    flag,
     matching,
     optional,
     real,
@@ -52,7 +53,7 @@ class PPOConfig:
     lr: float | Schedule = knob(
         3e-4,
         "Learning rate: how far one gradient step moves the weights, usually 1e-5 to 1e-2. "
-        "A number, or a schedule: lin_3e-4 falls to 0 over the run.",
+        "A number, or a schedule: lin_3e-4 falls to 0 over the run, cos_3e-4 along a cosine, 0:3e-4,0.5:3e-4,1:0 by points.",
         scheduled(POSITIVE),
     )
     gamma: float = knob(
@@ -73,10 +74,16 @@ class PPOConfig:
         "the ratio is held within 1 ± clip. Usually 0.1 to 0.4; may be a schedule.",
         scheduled(POSITIVE),
     )
+    dual_clip: float | None = knob(
+        None,
+        "Bounds the loss of an action that turned out badly: its ratio counts for no more than this (Ye et al. 2020). "
+        "Usually 3; none leaves it unbounded.",
+        optional(real(Interval(1, open_low=True))),
+    )
     value_clip: float | None = knob(
         None,
-        "How far a value may move from the one at acting time, in units of the return; none leaves it free. "
-        "Only sensible where returns are about 1 in size.",
+        "How far a value may move from the one at acting time, in units of the return (with normalize_value: of its "
+        "deviation); none leaves it free. Only sensible where returns are about 1 in size.",
         optional(real(POSITIVE)),
     )
     epochs: int = knob(
@@ -150,6 +157,25 @@ class PPOConfig:
         1.5,
         "An update stops at this many times target_kl. SB3 has 1.5, CleanRL 1.",
         real(POSITIVE),
+    )
+    adaptive_kl: float | None = knob(
+        None,
+        "The divergence an update should come to. After one that moved the policy less than half as far (mean k3), "
+        "or more than twice as far, lr is multiplied or divided by 1.5, within 1e-5 to 1e-2. Usually 0.01. "
+        "With target_kl set too, an update that ended early counts as too far.",
+        optional(real(POSITIVE)),
+    )
+    normalize_value: bool = knob(
+        False,
+        "The critic learns targets of mean 0 and deviation 1 (running statistics), so that the size of the rewards does "
+        "not matter to it. Values are in units of the return everywhere else.",
+        flag(),
+    )
+    temperature: float | Schedule = knob(
+        1.0,
+        "Logits are divided by it in training: above 1 tries more, below 1 less; lin_2_1 cools down over the run. "
+        "Choices only. Evaluations and saved policies have 1.",
+        scheduled(Interval(0.001)),
     )
     normalize_advantage: str = knob(
         "minibatch",

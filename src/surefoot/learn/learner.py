@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,33 +15,27 @@ from torch import Tensor
 from surefoot.core.batch import Batch
 from surefoot.core.divergence import effective_sample_size, k3
 from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
-from surefoot.core.masked import masked_mean, masked_moments
-from surefoot.core.moments import correlation, explained_variance, spread, standardize
+from surefoot.core.masked import masked_mean
+from surefoot.core.moments import spread, standardize
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.describe import describe
 from surefoot.learn.native import NativeUpdate, choose_path
 from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.pace import Knobs, Pace
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.schedule import value_at
 from surefoot.learn.sequences import pieces
 from surefoot.learn.tally import Table, Tally
+from surefoot.learn.values import ValueScale
 from surefoot.nets.policy import Policy
+from surefoot.nets.temperature import at_temperature, discrete_heads
 
 BAD_STEPS_BEFORE_ROLLBACK = 3
 LARGEST_ROLLBACK = 50_000_000
 """Parameters up to which a copy is kept to go back to; a second copy of a large model would not fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Knobs:
-    """What the schedules say for this update."""
-
-    lr: float
-    clip: float
-    ent_coef: float
 
 
 @dataclass(slots=True)
@@ -80,6 +75,9 @@ class Learner:
         """The kernel's update where it runs, and why it does or does not."""
         self.generator = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
         """Shuffles the minibatches, nothing else."""
+        self.pace, self.values = Pace(config), ValueScale(policy, normalize=config.normalize_value)
+        if config.temperature != 1.0:
+            discrete_heads(policy)  # raises where there are none
         self.updates = 0
         self.lr_scale = 1.0
         """Halved each time an update had to be taken back."""
@@ -103,14 +101,13 @@ class Learner:
         return min(1.0, self.updates / self.total_updates) if self.total_updates else 0.0
 
     def knobs(self, progress: float | None = None) -> Knobs:
-        """Learning rate, clip range and entropy coefficient as of now; they change per update, not per minibatch."""
-        config, updates = self.config, self.updates
+        """What the schedules say as of now."""
         progress = self.progress if progress is None else progress
-        return Knobs(
-            value_at(config.lr, progress=progress, updates=updates) * self.lr_scale,
-            value_at(config.clip, progress=progress, updates=updates),
-            value_at(config.ent_coef, progress=progress, updates=updates),
-        )
+        return self.pace.knobs(progress=progress, updates=self.updates, lr_scale=self.lr_scale)
+
+    def acting(self, progress: float | None = None) -> AbstractContextManager[None]:
+        """While the block lasts, the policy is the one to collect the next rollout with: at its temperature."""
+        return at_temperature(self.policy, self.knobs(progress).temperature)
 
     def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
         """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be.
@@ -127,11 +124,14 @@ class Learner:
         whole = samples == valid.size
         versions = rollout.policy_version if whole else rollout.policy_version[valid]
         lag = self.policy_version - int(versions.min())
-        sample_size = self._effective_sample_size(self.prepare(rollout, valid)) if lag > 0 else 1.0
-        if self.native is not None:
-            done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs)
-        else:
-            done, described, seconds = self._by_torch(rollout, valid, knobs)
+        with self.acting(progress):
+            sample_size = self._effective_sample_size(self.prepare(rollout, valid)) if lag > 0 else 1.0
+            if self.native is not None:
+                done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs)
+            else:
+                done, described, seconds = self._by_torch(rollout, valid, knobs)
+        if not done.rolled_back:
+            self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
         self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
         return UpdateReport(
@@ -155,13 +155,14 @@ class Learner:
     ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
         """The update as it is defined."""
         begin = time.perf_counter()
-        batch = self.prepare(rollout, valid)
-        put_back = self._copy()
+        raw = self.prepare(rollout, valid)
         prepared = time.perf_counter()
-        done = self._learn(pieces(batch, self.policy, self.config), knobs)
-        self._settle(put_back, done)
+        with self.values.learning(raw) as batch:
+            put_back = self._copy()
+            done = self._learn(pieces(batch, self.policy, self.config), knobs)
+            self._settle(put_back, done)
         seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
-        return done, _describe(batch, rollout, valid), seconds
+        return done, describe(raw, rollout, valid), seconds
 
     def _by_kernel(
         self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs
@@ -169,16 +170,15 @@ class Learner:
         """The same, all epochs in one call of the kernel, on the same memory."""
         begin = time.perf_counter()
         self._refuse_bad(rollout, valid)
-        batch = native.prepare(rollout, valid)
+        raw = native.prepare(rollout, valid)
         prepared = time.perf_counter()
-        native.keep()
-        said = native.learn(
-            batch, self.generator, lr=knobs.lr, clip=knobs.clip, ent_coef=knobs.ent_coef, bad_in_a_row=self.bad_in_a_row
-        )
-        self.bad_in_a_row = said.bad_in_a_row
-        done = _Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
-        self._settle(native.restore, done)
-        return done, batch.described, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
+        with self.values.learning(raw) as batch:
+            native.keep()
+            said = native.learn(batch, self.generator, knobs, bad_in_a_row=self.bad_in_a_row)
+            self.bad_in_a_row = said.bad_in_a_row
+            done = _Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
+            self._settle(native.restore, done)
+        return done, raw.described, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
 
     def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
         """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
@@ -254,6 +254,7 @@ class Learner:
             vf_coef=config.vf_coef,
             ent_coef=knobs.ent_coef,
             kl_coef=config.kl_coef,
+            dual_clip=config.dual_clip,
         )
         return losses, std
 
@@ -326,9 +327,8 @@ class Learner:
             "samples": samples,
             "path": self.path,
             "path_reason": self.path_reason,
-            "lr": knobs.lr,
-            "clip": knobs.clip,
-            "ent_coef": knobs.ent_coef,
+            "value_scale": self.values.std,
+            **asdict(knobs),
         }
 
     def state(self) -> dict[str, Any]:
@@ -341,6 +341,8 @@ class Learner:
                 "lr_scale": self.lr_scale,
                 "bad_in_a_row": self.bad_in_a_row,
                 "rollbacks_in_a_row": self.rollbacks_in_a_row,
+                "kl_scale": self.pace.kl_scale,
+                "values": self.values.state(),
                 "generator": self.generator.get_state(),
             },
         }
@@ -352,30 +354,11 @@ class Learner:
         self.updates, self.total_updates = mine["updates"], mine["total_updates"]
         self.lr_scale, self.bad_in_a_row = mine["lr_scale"], mine["bad_in_a_row"]
         self.rollbacks_in_a_row = mine["rollbacks_in_a_row"]
+        self.pace.kl_scale = mine.get("kl_scale", 1.0)
+        self.values.set_state(mine.get("values", {}))
         self.generator.set_state(torch.as_tensor(mine["generator"]))
 
 
 def _ratio_error(log_ratio: Tensor, valid: Tensor | None) -> float:
     counted = log_ratio if valid is None else log_ratio[valid]
     return float(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())
-
-
-def _describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, Any]:
-    """What the rollout itself was like, before the first gradient step."""
-    advantage = batch.target - batch.value  # `advantage` may have been standardised in place of the raw one
-    mean, std = masked_moments(advantage, batch.valid)
-    target_mean, target_std = masked_moments(batch.target, batch.valid)
-    kept = rollout.reward[valid]
-    reward = torch.from_numpy(kept.astype(np.float32)).to(batch.value.device)
-    flat = advantage.flatten() if batch.valid is None else advantage[batch.valid]
-    return {
-        "explained_variance": float(explained_variance(batch.value, batch.target, batch.valid)),
-        "advantage_mean": float(mean),
-        "advantage_std": float(std),
-        "reward_advantage_corr": float(correlation(reward, flat)),
-        "reward_mean": float(kept.mean()),
-        "reward_std": float(kept.std()),
-        "value_mean": float(masked_mean(batch.value, batch.valid)),
-        "target_mean": float(target_mean),
-        "target_std": float(target_std),
-    }

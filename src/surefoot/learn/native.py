@@ -16,6 +16,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.pace import Knobs
 from surefoot.learn.tally import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel import KernelNet, why_not
@@ -31,6 +32,8 @@ def choose_path(policy: Policy, optimizer: Optimizer, config: PPOConfig) -> tupl
     if config.path == "torch":
         return None, "path is set to torch"
     reason = why_not(policy)
+    if reason is None and config.temperature != 1.0:
+        reason = "the kernel knows no temperature but 1"
     if reason is not None:
         if config.path == "native":
             raise ConfigError(f"path is 'native' but {reason}; set path to 'auto' or 'torch'")
@@ -130,16 +133,7 @@ class NativeUpdate:
         """Put back what `keep` remembered."""
         self.net.kernel.net_restore(self.net.net)
 
-    def learn(
-        self,
-        batch: NativeBatch,
-        generator: torch.Generator,
-        *,
-        lr: float,
-        clip: float,
-        ent_coef: float,
-        bad_in_a_row: int,
-    ) -> Said:
+    def learn(self, batch: NativeBatch, generator: torch.Generator, knobs: Knobs, *, bad_in_a_row: int) -> Said:
         """All epochs; `keep` comes before it, as it also looks up where everything is."""
         config, samples = self.config, len(batch.value)
         advantage = batch.advantage
@@ -171,17 +165,18 @@ class NativeUpdate:
             sizes,
             config.epochs,
             (
-                clip,
+                knobs.clip,
                 -1.0 if config.value_clip is None else config.value_clip,
                 config.vf_coef,
-                ent_coef,
+                knobs.ent_coef,
                 config.kl_coef,
                 config.max_grad_norm,
                 limit,
-                lr,
+                knobs.lr,
                 config.weight_decay,
                 config.adam_eps,
                 config.momentum,
+                -1.0 if config.dual_clip is None else config.dual_clip,
             ),
             int(config.normalize_advantage == "minibatch"),
             _OPTIMIZER[config.optimizer],

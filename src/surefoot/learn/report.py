@@ -40,7 +40,7 @@ class UpdateReport:
 
     policy_loss: float = 0.0
     value_loss: float = 0.0
-    """Half the mean squared error (the larger of the two where the value is clipped)."""
+    """Half the mean squared error (the larger of the two where the value is clipped), over value_scale squared."""
     entropy: float = 0.0
     entropy_std: float = 0.0
     loss: float = 0.0
@@ -77,12 +77,15 @@ class UpdateReport:
     value_mean: float = 0.0
     target_mean: float = 0.0
     target_std: float = 0.0
+    value_scale: float = 1.0
+    """The deviation by which the critic's targets were divided; 1 without normalize_value."""
     action_std: float | None = None
     """Mean standard deviation of a Gaussian policy; None for others."""
 
     lr: float = 0.0
     clip: float = 0.0
     ent_coef: float = 0.0
+    temperature: float = 1.0
     minibatches: int = 0
     """Gradient steps taken."""
     epochs: tuple[EpochReport, ...] = ()

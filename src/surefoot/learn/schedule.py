@@ -28,6 +28,17 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
+class Cosine:
+    """From `start` to `end` over the whole run along half a cosine: flat at both ends, steepest in the middle."""
+
+    start: float
+    end: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_finite("Cosine", start=self.start, end=self.end)
+
+
+@dataclass(frozen=True, slots=True)
 class StepDecay:
     """`start`, times `factor` after every `every` updates: start · factor^⌊updates / every⌋ (torch's StepLR)."""
 
@@ -59,7 +70,7 @@ class Piecewise:
             _require_finite("Piecewise", **{f"value at {progress:g}": value})
 
 
-Schedule = Linear | StepDecay | Piecewise
+Schedule = Linear | Cosine | StepDecay | Piecewise
 
 
 def value_at(knob: float | Schedule, *, progress: float, updates: int) -> float:
@@ -68,6 +79,9 @@ def value_at(knob: float | Schedule, *, progress: float, updates: int) -> float:
     match knob:
         case Linear(start, end):
             return (1.0 - progress) * start + progress * end
+        case Cosine(start, end):
+            left = 0.5 + 0.5 * math.cos(math.pi * progress)
+            return left * start + (1.0 - left) * end
         case StepDecay(start, every, factor):
             return start * factor ** (updates // every)
         case Piecewise(points):
@@ -90,7 +104,7 @@ def _between(points: tuple[tuple[float, float], ...], progress: float) -> float:
 def extremes(knob: float | Schedule) -> tuple[float, float]:
     """The lowest and the highest value the knob can ever have."""
     match knob:
-        case Linear(start, end):
+        case Linear(start, end) | Cosine(start, end):
             return min(start, end), max(start, end)
         case StepDecay(start):
             return min(start, 0.0), max(start, 0.0)
@@ -104,11 +118,12 @@ def extremes(knob: float | Schedule) -> tuple[float, float]:
 def parse_schedule(value: Any) -> float | Schedule:
     """A number or a schedule from anything people write for one.
 
-    Numbers (as text too), schedules, the zoo's "lin_3e-4" (down to 0) and "lin_3e-4_1e-5", the JSON of
-    `schedule_to_json`, and SB3's callables of `progress_remaining`, which goes from 1 to 0. A callable cannot be
-    saved, so it is read at 1001 evenly spaced points and becomes a `Piecewise`: jumps in it turn into short ramps.
+    Numbers (as text too), schedules, the zoo's "lin_3e-4" (down to 0) and "lin_3e-4_1e-5", "cos_3e-4" likewise, points
+    of straight lines as "0:3e-4,0.5:3e-4,1:0", the JSON of `schedule_to_json`, and SB3's callables of
+    `progress_remaining`, which goes from 1 to 0. A callable cannot be saved, so it is read at 1001 evenly spaced points
+    and becomes a `Piecewise`: jumps in it turn into short ramps.
     """
-    if isinstance(value, Linear | StepDecay | Piecewise):
+    if isinstance(value, Linear | Cosine | StepDecay | Piecewise):
         return value
     if isinstance(value, str):
         return _from_text(value.strip())
@@ -128,6 +143,8 @@ def schedule_to_json(knob: float | Schedule) -> float | dict[str, Any]:
     match knob:
         case Linear(start, end):
             return {"kind": "linear", "start": start, "end": end}
+        case Cosine(start, end):
+            return {"kind": "cosine", "start": start, "end": end}
         case StepDecay(start, every, factor):
             return {"kind": "step", "start": start, "every": every, "factor": factor}
         case Piecewise(points):
@@ -138,11 +155,16 @@ def schedule_to_json(knob: float | Schedule) -> float | dict[str, Any]:
 
 def _from_text(text: str) -> float | Schedule:
     try:
-        if text.startswith("lin_"):
-            return Linear(*(float(part) for part in text.removeprefix("lin_").split("_")))
+        if text.startswith(("lin_", "cos_")):
+            return (Linear if text.startswith("lin_") else Cosine)(*(float(part) for part in text[4:].split("_")))
         if text.startswith("{"):
             return parse_schedule(json.loads(text))
+        if ":" in text:
+            pairs = (point.split(":") for point in text.split(","))
+            return Piecewise(tuple((float(progress), float(value)) for progress, value in pairs))
         return float(text)
+    except ConfigError:
+        raise
     except (TypeError, ValueError) as why:
         raise ConfigError(_unreadable(text)) from why
 
@@ -152,12 +174,14 @@ def _from_json(spec: Mapping[str, Any]) -> Schedule:
         match spec.get("kind"):
             case "linear":
                 return Linear(number(spec["start"]), number(spec.get("end", 0.0)))
+            case "cosine":
+                return Cosine(number(spec["start"]), number(spec.get("end", 0.0)))
             case "step":
                 return StepDecay(number(spec["start"]), whole_number(spec["every"]), number(spec["factor"]))
             case "piecewise":
                 return Piecewise(tuple((number(progress), number(value)) for progress, value in spec["points"]))
             case kind:
-                raise ConfigError(f"a schedule of kind {kind!r} is unknown; known are linear, step and piecewise")
+                raise ConfigError(f"a schedule of kind {kind!r} is unknown; known are linear, cosine, step, piecewise")
     except ConfigError:
         raise
     except (KeyError, TypeError, ValueError) as why:
@@ -185,6 +209,7 @@ def _require_finite(owner: str, **values: float) -> None:
 
 def _unreadable(value: Any) -> str:
     return (
-        f"cannot read {value!r} as a number or a schedule; write 3e-4, lin_3e-4, lin_3e-4_1e-5, "
-        '{"kind": "step", "start": 3e-4, "every": 100, "factor": 0.9} or a callable of progress_remaining'
+        f"cannot read {value!r} as a number or a schedule; write 3e-4, lin_3e-4, lin_3e-4_1e-5, cos_3e-4, "
+        '0:3e-4,1:0 (progress:value), {"kind": "step", "start": 3e-4, "every": 100, "factor": 0.9} '
+        "or a callable of progress_remaining"
     )

@@ -50,8 +50,10 @@ class DiscreteHead(nn.Module):
     def __init__(self, space: Discrete) -> None:
         super().__init__()
         self.outputs, self.start = space.n, space.start
+        self.temperature = 1.0
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Categorical:
+        raw = raw if self.temperature == 1.0 else raw / self.temperature
         return Categorical(raw if mask is None else mask_logits(raw, mask))
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
@@ -73,8 +75,10 @@ class MultiDiscreteHead(nn.Module):
     def __init__(self, space: MultiDiscrete) -> None:
         super().__init__()
         self.nvec, self.outputs = space.nvec, sum(space.nvec)
+        self.temperature = 1.0
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> MultiCategorical:
+        raw = raw if self.temperature == 1.0 else raw / self.temperature
         return MultiCategorical(raw if mask is None else mask_logits(raw, mask), self.nvec)
 
     def env_action(self, action: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot import native
+from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.heads import DiscreteHead, GaussianHead, HybridHead, MultiDiscreteHead, TanhHead
 from surefoot.nets.networks import Trunks
@@ -124,6 +125,8 @@ class KernelNet:
 
     def refresh(self) -> None:
         """Take the weights of now for acting."""
+        if getattr(self.policy.head, "temperature", 1.0) != 1.0:
+            raise PolicyError("the kernel acts at temperature 1 only; make the Collector with path='torch'")
         self.point()
         self.kernel.net_pack(self.net)
 

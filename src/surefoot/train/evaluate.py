@@ -61,9 +61,7 @@ def play(
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
     streams = world.num_envs
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
-    choose = (_by_kernel(policy, seed) if deterministic and path != "torch" else None) or _by_torch(
-        policy, streams, seed, deterministic, torch.device(device)
-    )
+    choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device), path=path)
     view, start = world.reset(seed), np.ones(streams, dtype=bool)
     returns, lengths = np.zeros(streams), np.zeros(streams, dtype=np.int64)
     played = Played([], [], [])
@@ -93,6 +91,14 @@ def play(
 
 _Choose = Callable[[View, np.ndarray], np.ndarray]
 """From what is seen and where episodes begin to what the world takes."""
+
+
+def chooser(
+    policy: Policy, streams: int, *, seed: int, deterministic: bool, device: torch.device, path: str = "auto"
+) -> _Choose:
+    """What acts: the kernel for likeliest actions where it knows the policy, unless `path` is "torch", else torch."""
+    by_kernel = _by_kernel(policy, seed) if deterministic and path != "torch" else None
+    return by_kernel or _by_torch(policy, streams, seed, deterministic, device)
 
 
 def _by_kernel(policy: Policy, seed: int) -> _Choose | None:

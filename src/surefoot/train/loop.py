@@ -13,7 +13,9 @@ from surefoot.train.collect import Collector
 def live(collector: Collector, learner: Learner) -> Iterator[Rollout]:
     """Fresh rollouts for ever, each made by the learner's policy of that moment."""
     while True:
-        yield collector.collect(learner.policy_version)
+        with learner.acting():
+            rollout = collector.collect(learner.policy_version)
+        yield rollout
 
 
 def train(rollouts: Iterable[Rollout], learner: Learner) -> Iterator[UpdateReport]:

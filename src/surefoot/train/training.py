@@ -65,7 +65,7 @@ class Training:
             config=spec.collect,
             seed=spec.seed,
             device=self.device,
-            path=spec.ppo.path,
+            path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
         )
 
     @property
@@ -82,7 +82,8 @@ class Training:
         """Collect one rollout and learn from it."""
         # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
-        rollout = self.collector.collect(self.learner.policy_version)
+        with self.learner.acting(progress):
+            rollout = self.collector.collect(self.learner.policy_version)
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost

@@ -39,6 +39,24 @@ def test_the_surrogate_is_the_pessimistic_one(ratio, advantage, expected):
     assert clipped_surrogate(t(math.log(ratio)), t(advantage), clip=0.2).item() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "expected", "slope"),
+    [
+        (2.0, -1.0, 2.0, 2.0),  # below the second bound nothing changes; d(-A r)/d log r = -A r
+        (5.0, -1.0, 3.0, 0.0),  # beyond it the loss stands still
+        (5.0, -2.0, 6.0, 0.0),
+        (5.0, 1.0, -1.2, 0.0),  # a gain is held at 1 + ε as ever
+        (0.5, -1.0, 0.8, 0.0),
+    ],
+)
+def test_the_second_clip_bounds_the_loss_of_bad_actions_only(ratio, advantage, expected, slope):
+    x = torch.tensor([math.log(ratio)], requires_grad=True)
+    loss = clipped_surrogate(x, t(advantage), clip=0.2, dual_clip=3.0).sum()
+    loss.backward()
+    assert loss.item() == pytest.approx(expected)
+    assert x.grad.item() == pytest.approx(slope)
+
+
 @pytest.mark.parametrize("log_ratio", [-1e4, -200.0, -89.0, 89.0, 200.0, 1e4])
 @pytest.mark.parametrize("advantage", [-1.0, 0.0, 1.0])
 def test_a_huge_log_ratio_leaves_loss_and_gradient_finite(log_ratio, advantage):

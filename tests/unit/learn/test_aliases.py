@@ -54,7 +54,7 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"num_learning_epochs": 5, "num_mini_batches": 4, "clip_param": 0.2, "value_loss_coef": 1.0, "desired_kl": 0.01}
         | {"entropy_coef": 0.005, "use_clipped_value_loss": True, "num_steps_per_env": 24, "lam": 0.95}
         | {"normalize_advantage_per_mini_batch": False},
-        {"epochs": 5, "minibatches": 4, "clip": 0.2, "vf_coef": 1.0, "target_kl": 0.01, "ent_coef": 0.005}
+        {"epochs": 5, "minibatches": 4, "clip": 0.2, "vf_coef": 1.0, "adaptive_kl": 0.01, "ent_coef": 0.005}
         | {"value_clip": 0.2, "steps": 24, "lam": 0.95, "normalize_advantage": "batch"},
     ),
     "hololoom": (

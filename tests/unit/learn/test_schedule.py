@@ -8,6 +8,7 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule import (
+    Cosine,
     Linear,
     Piecewise,
     StepDecay,
@@ -30,6 +31,19 @@ def test_a_line_falls_to_zero_over_the_run(progress: float, value: float):
 def test_a_line_ends_exactly_where_it_says():
     assert value_at(Linear(0.3, 0.1), progress=1.0, updates=0) == 0.1
     assert value_at(Linear(0.3, 0.1), progress=0.0, updates=0) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("progress", "value"), [(0.0, 3e-4), (1 / 3, 2.275e-4), (0.5, 1.55e-4), (2 / 3, 8.25e-5), (1.0, 1e-5)]
+)
+def test_a_cosine_is_flat_at_both_ends_and_halfway_in_the_middle(progress: float, value: float):
+    assert value_at(Cosine(3e-4, 1e-5), progress=progress, updates=0) == pytest.approx(value)
+
+
+def test_a_cosine_ends_exactly_where_it_says():
+    assert value_at(Cosine(0.3, 0.1), progress=1.0, updates=0) == 0.1
+    assert value_at(Cosine(0.3, 0.1), progress=0.0, updates=0) == 0.3
+    assert value_at(Cosine(1.0), progress=2.0, updates=0) == 0.0
 
 
 def test_progress_outside_the_run_is_held_at_its_ends():
@@ -59,6 +73,11 @@ def test_pieces_are_straight_between_points_and_flat_outside(progress: float, va
         ("lin_3e-4", Linear(3e-4, 0.0)),
         ("lin_0.001", Linear(1e-3)),
         ("lin_3e-4_1e-5", Linear(3e-4, 1e-5)),
+        ("cos_3e-4", Cosine(3e-4, 0.0)),
+        ("cos_3e-4_1e-5", Cosine(3e-4, 1e-5)),
+        ("0:3e-4,0.5:1e-4,1:0", Piecewise(((0.0, 3e-4), (0.5, 1e-4), (1.0, 0.0)))),
+        (" 0.25:2, 1:1 ", Piecewise(((0.25, 2.0), (1.0, 1.0)))),
+        ({"kind": "cosine", "start": 0.2}, Cosine(0.2)),
         ({"kind": "linear", "start": 0.2}, Linear(0.2)),
         ({"kind": "step", "start": 0.1, "every": 10.0, "factor": 0.5}, StepDecay(0.1, 10, 0.5)),
         ('{"kind": "piecewise", "points": [[0, 1], [1, 2]]}', Piecewise(((0.0, 1.0), (1.0, 2.0)))),
@@ -78,7 +97,9 @@ def test_a_callable_is_asked_for_progress_remaining_which_goes_from_one_to_zero(
     assert value_at(schedule, progress=1.0, updates=0) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("knob", [0.25, Linear(1.0, 0.5), StepDecay(1.0, 3, 0.5), Piecewise(((0.0, 1.0), (0.5, 3.0)))])
+@pytest.mark.parametrize(
+    "knob", [0.25, Linear(1.0, 0.5), Cosine(1.0, 0.5), StepDecay(1.0, 3, 0.5), Piecewise(((0.0, 1.0), (0.5, 3.0)))]
+)
 def test_json_and_back_is_the_same_knob(knob: object):
     assert parse_schedule(schedule_to_json(knob)) == knob  # pyright: ignore[reportArgumentType]
 
@@ -88,6 +109,7 @@ def test_json_and_back_is_the_same_knob(knob: object):
     [
         (0.5, (0.5, 0.5)),
         (Linear(0.2, 0.6), (0.2, 0.6)),
+        (Cosine(0.6, 0.2), (0.2, 0.6)),
         (StepDecay(0.3, 2, 0.5), (0.0, 0.3)),
         (Piecewise(((0.0, 2.0), (0.5, -1.0), (1.0, 0.0))), (-1.0, 2.0)),
     ],
@@ -107,7 +129,13 @@ def test_extremes_are_the_bounds_of_all_values(knob: object, low_high: tuple[flo
         None,
         True,
         [1, 2],
+        "cos_",
+        "cos_1_2_3",
+        "0:1,fast:2",
+        "0:1:2",
+        "1:1,0:2",
         {"kind": "cosine"},
+        {"kind": "exponential", "start": 1.0},
         {"kind": "step", "start": 1.0},
         {"kind": "piecewise", "points": [1, 2]},
         {"kind": "linear", "start": "x"},

@@ -10,7 +10,7 @@ from surefoot.native import kernel
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 T, N, INPUTS, OPTIONS = 4, 3, 4, 2
 F, D, L = np.float32, np.float64, np.int64
-KNOBS = (0.2, -1.0, 0.5, 0.01, 0.0, 0.5, -1.0, 1e-3, 0.0, 1e-5, 0.0)
+KNOBS = (0.2, -1.0, 0.5, 0.01, 0.0, 0.5, -1.0, 1e-3, 0.0, 1e-5, 0.0, -1.0)
 MAY_BE_NONE = {("net_act", 4), ("net_learn", 8), ("net_learn", 9), ("tape_new", 3), ("tape_new", 4), ("tape_act", 5)}
 MAY_BE_NONE |= {("tape_note", 2), ("net_new", 9), ("net_new", 10), ("streams_begin", 1), ("streams_step", 6)}
 MAY_BE_NONE |= {

@@ -37,7 +37,7 @@ def learn(net, batch, sizes, *, epochs=1, optimizer="sgd", lr=1.0, standardize=0
     order = np.tile(np.arange(n), epochs) if order is None else order
     said = kernel.net_learn(
         net.handle, n, *batch.values(), order, np.array(sizes, np.int64), epochs,
-        (*(float(values.get(name, 0.0)) for name in names), 0.0, 1e-5, 0.0),
+        (*(float(values.get(name, 0.0)) for name in names), 0.0, 1e-5, 0.0, float(values.get("dual_clip", -1.0))),
         standardize, OPTIMIZERS.index(optimizer), 0, table, epoch_of,
     )  # fmt: skip
     return said, table, epoch_of
@@ -136,3 +136,20 @@ def test_three_bad_gradients_in_a_row_end_the_update_and_change_nothing(net_of):
     said, _, _ = learn(net, batch, [2] * 5, vf_coef=1.0)
     assert said[:5] == (0, 0, 3, 3, 1)
     assert all(np.array_equal(x, old) for x, old in zip(net.tensors, before, strict=True))
+
+
+def test_the_second_clip_stops_the_gradient_of_bad_actions_that_became_likely(net_of):
+    """Ratios of e² and advantages of -1: beyond a bound of 3 nothing pulls, below one of 9 all of it does."""
+    moved = {}
+    for bound in (3.0, 9.0, -1.0):
+        net = net_of(hidden=(4,))
+        net.remember()
+        batch = batch_of(net, 10)
+        batch["advantage"][:] = -1.0
+        batch["log_prob"] = batch["log_prob"] - 2
+        before = [x.copy() for x in net.tensors]
+        _, table, _ = learn(net, batch, [10], dual_clip=bound)
+        moved[bound] = (table[0, 0], max(np.abs(x - old).max() for x, old in zip(net.tensors, before, strict=True)))
+    assert moved[3.0] == (pytest.approx(3.0), 0.0)
+    assert moved[9.0][1] > 0.01
+    assert moved[9.0] == moved[-1.0]

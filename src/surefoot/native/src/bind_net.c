@@ -420,7 +420,8 @@ static int order_fits(const sf_update *u) {
 }
 
 /* net_learn(net, samples, features, action, log_prob, value, advantage, target, ref_log_prob, mask, order, sizes, epochs,
- *           (clip, value_clip, vf_coef, ent_coef, kl_coef, max_grad_norm, kl_limit, lr, weight_decay, eps, momentum),
+ *           (clip, value_clip, vf_coef, ent_coef, kl_coef, max_grad_norm, kl_limit, lr, weight_decay, eps, momentum,
+ *            dual_clip),
  *           standardize, optimizer, bad_in_a_row, table, epoch_of)
  * → (steps, stopped, bad_steps, bad_in_a_row, rolled_back, epochs_begun, first_ratio_error) */
 static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t count) {
@@ -434,8 +435,8 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
     if (!failed) u.standardize = (int)whole(args[14], 0, 1, "standardize", &failed);
     if (!failed) u.optimizer = (int)whole(args[15], 0, SF_RMSPROP, "optimizer", &failed);
     if (!failed) u.bad_in_a_row = (int)whole(args[16], 0, MOST, "bad_in_a_row", &failed);
-    double number[11];
-    if (failed || !reals(args[13], number, 11, "the knobs")) return NULL;
+    double number[12];
+    if (failed || !reals(args[13], number, 12, "the knobs")) return NULL;
     for (int t = 0; t < net->tensors; t++)
         if (!net->tensor[t].first || (u.optimizer != SF_SGD && (!net->tensor[t].second || !net->tensor[t].step))) {
             PyErr_SetString(PyExc_ValueError, "the optimiser's memory has no address");
@@ -476,6 +477,7 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
     u.weight_decay = number[8];
     u.eps = number[9];
     u.momentum = number[10];
+    u.dual_clip = (float)number[11];
     Py_BEGIN_ALLOW_THREADS
     net->ops->learn(net, &u);
     Py_END_ALLOW_THREADS

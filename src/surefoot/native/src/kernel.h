@@ -94,7 +94,7 @@ typedef struct {
     const int64_t *order; /* [epochs][samples] */
     const int64_t *size;  /* [minibatches] */
     int minibatches, epochs;
-    float clip, value_clip, vf_coef, ent_coef, kl_coef, max_grad_norm, kl_limit;
+    float clip, value_clip, vf_coef, ent_coef, kl_coef, max_grad_norm, kl_limit, dual_clip;
     int standardize, optimizer;
     double lr, weight_decay, eps, momentum;
     /* in and out */

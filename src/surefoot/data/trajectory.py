@@ -1,0 +1,75 @@
+"""Whole episodes as they were played, with no policy's opinion of them: what behaviour is cloned from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.data.spaces import ActionSpace, ObservationSpace
+from surefoot.errors import RecordingError, ShapeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """One episode of T steps. It has one observation more than steps: the last is where it ended."""
+
+    obs: dict[str, np.ndarray]
+    """{name: [T + 1, …]}"""
+    action: np.ndarray
+    """[T, …] as the world takes it: clipped, squashed, shifted."""
+    reward: np.ndarray
+    """[T], raw."""
+    terminated: bool
+    """Its future is worth nothing; where this and `truncated` are False, the recording stopped in the middle."""
+    truncated: bool
+    action_mask: np.ndarray | None = None
+    """[T, A] bool, True = allowed."""
+
+    def __post_init__(self) -> None:
+        steps = len(self.reward)
+        if self.reward.ndim != 1 or steps < 1:
+            raise ShapeError(f"reward is {list(self.reward.shape)}; an episode has [T] rewards, at least one")
+        rows = {"action": (self.action, steps), **{f"obs[{k!r}]": (x, steps + 1) for k, x in self.obs.items()}}
+        if self.action_mask is not None:
+            rows["action_mask"] = (self.action_mask, steps)
+        for name, (array, expected) in rows.items():
+            if len(array) != expected:
+                raise ShapeError(f"{name} has {len(array)} rows but an episode of {steps} steps needs {expected}")
+        if self.terminated and self.truncated:
+            raise ShapeError("an episode is terminated and truncated; it ended in one way: termination wins")
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.reward)
+
+    @property
+    def return_(self) -> float:
+        """The sum of its raw rewards."""
+        return float(self.reward.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Episodes of one env, and the spaces they are in."""
+
+    env: str
+    observation: ObservationSpace
+    action: ActionSpace
+    episodes: Sequence[Trajectory]
+
+    def __post_init__(self) -> None:
+        if not self.episodes:
+            raise RecordingError(f"the recording of {self.env} holds no episode; one is the least")
+
+    @property
+    def steps(self) -> int:
+        """Of all episodes together."""
+        return sum(episode.steps for episode in self.episodes)
+
+    @property
+    def mean_return(self) -> float:
+        """Mean over the episodes."""
+        return float(np.mean([episode.return_ for episode in self.episodes]))

@@ -1,0 +1,156 @@
+"""Episodes played by a policy and kept: in memory, and in one safetensors file that runs no code when it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from surefoot.data.spaces import Box, ObservationSpace, space_from_json, space_to_json
+from surefoot.data.trajectory import Recording, Trajectory
+from surefoot.envs.api import World
+from surefoot.errors import ConfigError, EnvError, RecordingError, SurefootError
+from surefoot.nets.policy import Policy
+from surefoot.train.evaluate import LONGEST_EPISODE, chooser
+
+FORMAT = "surefoot.recording.1"
+
+
+@torch.no_grad()
+def record(
+    policy: Policy,
+    world: World,
+    episodes: int,
+    *,
+    seed: int,
+    deterministic: bool = True,
+    device: str | torch.device = "cpu",
+) -> Recording:
+    """Play `episodes` whole episodes and keep every step of them. Each stream plays its share, fixed beforehand."""
+    if episodes < 1:
+        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+    streams = world.num_envs
+    quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
+    choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device))
+    view, start = world.reset(seed), np.ones(streams, dtype=bool)
+    running, done = [_Notes() for _ in range(streams)], list[Trajectory]()
+    while quota.any():
+        action = choose(view, start)
+        step = world.step(action)
+        ended = step.terminated | step.truncated
+        for i in np.flatnonzero(step.valid & (quota > 0)).tolist():
+            notes = running[i]
+            notes.obs.append({name: x[i].copy() for name, x in view.obs.items()})
+            notes.action.append(np.array(action[i]))
+            notes.reward.append(float(step.reward[i]))
+            if view.action_mask is not None:
+                notes.mask.append(view.action_mask[i].copy())
+            if ended[i]:
+                assert step.final_obs is not None
+                last = {name: x[i].copy() for name, x in step.final_obs.items()}
+                done.append(notes.close(last, terminated=bool(step.terminated[i])))
+                running[i], quota[i] = _Notes(), quota[i] - 1
+            elif len(notes.reward) >= LONGEST_EPISODE:
+                raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; limit its time")
+        view, start = step.view, ended | ~step.valid
+    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=done)
+
+
+class _Notes:
+    """One episode as it is played."""
+
+    def __init__(self) -> None:
+        self.obs: list[dict[str, np.ndarray]] = []
+        self.action: list[np.ndarray] = []
+        self.reward: list[float] = []
+        self.mask: list[np.ndarray] = []
+
+    def close(self, last: dict[str, np.ndarray], *, terminated: bool) -> Trajectory:
+        seen = [*self.obs, last]
+        return Trajectory(
+            obs={name: np.stack([obs[name] for obs in seen]) for name in last},
+            action=np.stack(self.action),
+            reward=np.array(self.reward),
+            terminated=terminated,
+            truncated=not terminated,
+            action_mask=np.stack(self.mask) if self.mask else None,
+        )
+
+
+def save_recording(recording: Recording, path: str | Path) -> Path:
+    """Write it into one file, all episodes behind each other."""
+    path, episodes = Path(path), recording.episodes
+    arrays = {f"obs.{name}": np.concatenate([e.obs[name] for e in episodes]) for name in episodes[0].obs}
+    arrays |= {name: np.concatenate([getattr(e, name) for e in episodes]) for name in ("action", "reward")}
+    arrays |= {name: np.array([getattr(e, name) for e in episodes]) for name in ("steps", "terminated", "truncated")}
+    masks = [e.action_mask for e in episodes if e.action_mask is not None]
+    if masks:
+        arrays["action_mask"] = np.concatenate(masks)
+    about = {
+        "env": recording.env,
+        "observation": {name: space_to_json(box) for name, box in recording.observation.items()},
+        "action": space_to_json(recording.action),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(
+            {name: np.ascontiguousarray(x) for name, x in arrays.items()},
+            path,
+            metadata={"format": FORMAT, "about": json.dumps(about)},
+        )
+    except OSError as why:
+        raise RecordingError(f"cannot write {path}: {why.strerror or why}") from why
+    return path
+
+
+def load_recording(path: str | Path) -> Recording:
+    """What `save_recording` wrote."""
+    try:
+        # safetensors' own stubs say nothing of a handle's methods.
+        with cast("Any", safe_open)(path, framework="numpy") as file:
+            about = file.metadata() or {}
+            if about.get("format") != FORMAT:
+                raise RecordingError(f"{path} is no recording: its format is {about.get('format')!r}, not {FORMAT!r}")
+            arrays: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        said = json.loads(about["about"])
+        return Recording(
+            env=str(said["env"]),
+            observation=_observation(said["observation"]),
+            action=space_from_json(said["action"]),
+            episodes=list(_cut(arrays)),
+        )
+    except (OSError, SafetensorError) as why:
+        raise RecordingError(f"{path} cannot be read as a recording: {why}") from why
+    except (KeyError, TypeError, ValueError, AttributeError) as why:
+        if isinstance(why, SurefootError):
+            raise RecordingError(f"{path} is damaged: {why}") from why
+        raise RecordingError(f"{path} does not say what a recording must ({why!r})") from why
+
+
+def _observation(said: dict[str, Any]) -> ObservationSpace:
+    boxes = {name: space_from_json(spec) for name, spec in said.items()}
+    return {name: box for name, box in boxes.items() if isinstance(box, Box)}
+
+
+def _cut(arrays: dict[str, np.ndarray]) -> Iterator[Trajectory]:
+    steps = [int(n) for n in arrays["steps"]]
+    if min(steps) < 1 or sum(steps) != len(arrays["reward"]):
+        raise ValueError(f"{sum(steps)} steps are announced and {len(arrays['reward'])} are there")
+    at = 0
+    for i, n in enumerate(steps):
+        mask = arrays.get("action_mask")
+        yield Trajectory(
+            obs={k.removeprefix("obs."): x[at + i : at + i + n + 1] for k, x in arrays.items() if k.startswith("obs.")},
+            action=arrays["action"][at : at + n],
+            reward=arrays["reward"][at : at + n],
+            terminated=bool(arrays["terminated"][i]),
+            truncated=bool(arrays["truncated"][i]),
+            action_mask=None if mask is None else mask[at : at + n],
+        )
+        at += n
