@@ -16,6 +16,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.train.collect import Collector
+from surefoot.train.curiosity import Curiosity
 from surefoot.train.device import choose_device
 from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
@@ -62,6 +63,20 @@ class Training:
             device=self.device,
             path=spec.ppo.path,
         )
+        self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
+        """Adds a bonus to each rollout, where that is asked for."""
+
+    def _curiosity(self) -> Curiosity:
+        spec, world = self.spec, self.world
+        return Curiosity(
+            spec.collect,
+            world.observation,
+            world.action,
+            streams=world.num_envs,
+            gamma=spec.ppo.gamma,
+            seed=spec.seed,
+            device=self.device,
+        )
 
     @property
     def env_steps(self) -> int:
@@ -78,7 +93,13 @@ class Training:
         # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         rollout = self.collector.collect(self.learner.policy_version)
-        return timed(self.learner.update(rollout, progress=progress), self.collector)
+        if self.curiosity is None:
+            return timed(self.learner.update(rollout, progress=progress), self.collector)
+        after, updates = self.collector.view.obs, self.learner.updates
+        rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
+        report = timed(self.learner.update(rollout, progress=progress), self.collector)
+        report.seconds["curiosity"] = self.curiosity.seconds
+        return report
 
     def __iter__(self) -> Training:
         return self
@@ -96,6 +117,7 @@ class Training:
             **self.learner.state(),
             "collector": self.collector.state(),
             "policy": self.policy.describe(),
+            **({} if self.curiosity is None else {"curiosity": self.curiosity.state()}),
         }
 
     def set_state(self, parts: dict[str, Any]) -> None:
@@ -103,6 +125,9 @@ class Training:
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
         self.collector.set_state(parts["collector"])
+        # A model that was trained without gets its curiosity here, as new as on the first day.
+        if self.curiosity is not None and "curiosity" in parts:
+            self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
         """Free the world."""
