@@ -33,7 +33,7 @@ SEEDS = 5
 SOLVED = 0.9
 POINTS = 25
 """Of a learning curve."""
-COMMON: dict[str, Any] = {"steps": 128, "envs": 64, "minibatch_size": 2048, "epochs": 4, "device": "cpu"}
+COMMON: dict[str, Any] = {"steps": 64, "envs": 64, "minibatch_size": 1024, "epochs": 4, "device": "cpu"}
 """The same for every side; what is left out has PPOConfig's defaults."""
 
 
@@ -131,7 +131,9 @@ def measure(
 def report(sides: list[Side], runs: dict[str, dict[str, Any]]) -> int:
     """Print the table; 1 if a side did not do what was expected of it."""
     wrong = 0
-    print("| | seeds | solved at the end | success at the end: mean (each seed) | seeds that ever found G | CPU s a run |")
+    print(
+        "| | seeds | solved at the end | success at the end: mean (each seed) | seeds that ever found G | CPU s a run |"
+    )
     print("|---|---|---|---|---|---|")
     for side in sides:
         found = list(runs.get(side.name, {}).values())

@@ -123,7 +123,9 @@ class Maze:
             raise ConfigError(f"a maze is three or more rows of '#', '.', one 'S' and one 'G'; got {self.layout}")
         floor = np.array([[sign != "#" for sign in row] for row in rows])
         if floor[[0, -1]].any() or floor[:, [0, -1]].any():
-            raise ConfigError("the maze is open at its edge; every cell of its first and last row and column must be '#'")
+            raise ConfigError(
+                "the maze is open at its edge; every cell of its first and last row and column must be '#'"
+            )
         return floor.ravel()
 
     def _only(self, sign: str) -> int:
@@ -151,35 +153,33 @@ class Maze:
 class LongMaze(Maze):
     """A row of square rooms with one door between two neighbours, in turns at the bottom and at the top.
 
-    S is in the first room and G in the last; the sub-goal that helps is the next room.
+    S is in the first room, G is the way out of the last; the sub-goal that helps is the next room.
     """
 
     def __init__(self, rooms: int = 8, size: int = 5, *, limit: int = 300) -> None:
         if rooms < 2 or size < 2:
-            raise ConfigError(f"rooms is {rooms} and size is {size}; there must be 2 rooms or more, 2 cells wide or more")
+            raise ConfigError(
+                f"rooms is {rooms} and size is {size}; there must be 2 rooms or more, 2 cells wide or more"
+            )
         self.rooms, self.size = rooms, size
         super().__init__(_row_of_rooms(rooms, size), limit=limit)
 
     def room(self, obs: np.ndarray) -> np.ndarray:
-        """[n] int64: the room that n observations show, counted from 0; a door belongs to the room on its right."""
+        """[n] int64: the room that n observations show, from 0 to `rooms` at G; a door belongs to the room behind it."""
         return self.where(obs)[:, 1] // (self.size + 1)
 
 
 def _row_of_rooms(rooms: int, size: int) -> str:
-    width = rooms * (size + 1) + 1
-    sheet = np.full((size + 2, width), "#")
+    sheet = np.full((size + 2, rooms * (size + 1) + 2), "#")
     for room in range(rooms):
         left = room * (size + 1) + 1
         sheet[1:-1, left : left + size] = "."
-        if room:
-            sheet[size if room % 2 else 1, left - 1] = "."
+        sheet[1 if room % 2 else size, left + size] = "." if room < rooms - 1 else "G"
     sheet[1, 1] = "S"
-    sheet[1 if rooms % 2 == 0 else size, width - 2] = "G"
     return "\n".join("".join(row) for row in sheet)
 
 
 MAZES: dict[str, Callable[[int], World]] = {
-    name: maker(name, task)
-    for name, task in {"surefoot/Maze-v0": Maze, "surefoot/LongMaze-v0": LongMaze}.items()
+    name: maker(name, task) for name, task in {"surefoot/Maze-v0": Maze, "surefoot/LongMaze-v0": LongMaze}.items()
 }
 """Constructors that take the number of streams, by id."""

@@ -121,4 +121,6 @@ def _choices(action: ActionSpace) -> list[int]:
         case Box():
             return []
         case _:  # pyright: ignore[reportUnnecessaryComparison]  # a kind that is added later
-            raise ConfigError(f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none")
+            raise ConfigError(
+                f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none"
+            )
