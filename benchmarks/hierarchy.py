@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from explore import COMMON, CURIOUS, HERE, SEEDS, Side, chosen, measure, plain_sides, report, thinned, train
 
+from explore import COMMON, CURIOUS, HERE, SEEDS, Side, chosen, measure, plain_sides, report, thinned, train
 from surefoot.envs.api import Arrays
 from surefoot.envs.goals import GoalSpec, landmarks
 from surefoot.envs.make import make_world

@@ -36,7 +36,7 @@ class GoalSpec:
 
     def reached(self, place: np.ndarray, target: np.ndarray) -> np.ndarray:
         """[n] bool."""
-        return (np.abs(place - target) <= self.near).all(axis=1)
+        return np.abs(place - target).max(axis=1) <= self.near
 
     def distance(self, place: np.ndarray, target: np.ndarray) -> np.ndarray:
         """[n] float64: along the coordinates, scaled. Walls are not known here."""
@@ -54,7 +54,7 @@ def landmarks(points: np.ndarray, place: Callable[[Arrays], np.ndarray], *, near
         raise ConfigError(f"points is {list(table.shape)}; landmarks need [K, size] with two or more, all different")
 
     def allowed(here: np.ndarray) -> np.ndarray:
-        return (np.abs(here[:, None] - table) > near).any(axis=2)
+        return np.abs(here[:, None] - table).max(axis=2) > near
 
     return GoalSpec(
         space=Discrete(len(table)),

@@ -97,7 +97,8 @@ class Curiosity:
         flat = {name: np.concatenate([x, after[name][None]]) for name, x in rollout.obs.items()}
         flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in flat.items()}
         reached = np.concatenate([np.zeros((1, streams), bool), counts]).ravel()
-        self.flatten.absorb({name: x[reached] for name, x in flat.items()})
+        if reached.any():
+            self.flatten.absorb({name: x[reached] for name, x in flat.items()})
         with torch.no_grad():
             rows = self.flatten({name: torch.from_numpy(x).to(self.device) for name, x in flat.items()})
         return rows.view(steps + 1, streams, -1)
