@@ -81,7 +81,9 @@ def test_a_step_is_paid_for_what_it_led_to_and_the_last_for_what_is_seen_now():
 def test_the_scale_is_the_deviation_of_the_discounted_sum():
     owner = curious(1, gamma=0.5, ext_coef=0.0)
     ByNumber(owner)
-    paid = owner.pay(a_rollout(np.array([[[9.0]], [[2.0]], [[4.0]]], np.float32)), {"obs": np.array([[1.0]], np.float32)})
+    paid = owner.pay(
+        a_rollout(np.array([[[9.0]], [[2.0]], [[4.0]]], np.float32)), {"obs": np.array([[1.0]], np.float32)}
+    )
     sums = np.array([2.0, 4.0 + 1.0, 1.0 + 2.5])
     assert paid.reward[:, 0] == pytest.approx(np.array([2.0, 4.0, 1.0]) / sums.std())
 
@@ -91,7 +93,9 @@ def test_the_two_coefficients_weigh_reward_and_bonus():
     found = []
     for owner in (plain, heavy):
         ByNumber(owner)
-        found.append(owner.pay(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)}))
+        found.append(
+            owner.pay(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)})
+        )
     assert found[0].reward[:, 0] == pytest.approx([3.0, 5.0])
     assert found[1].reward[:, 0] == pytest.approx([5.2, 5.4])
 
