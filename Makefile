@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-shapes bench-paths bench-kills clean
+	bench-shapes bench-paths bench-kills bench-explore clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -72,6 +72,10 @@ bench-shapes: setup  ## one update over widths, depths, observations, minibatche
 
 bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of 3 envs, both ways
 	$(BIN)/python benchmarks/paths.py $(ARGS)
+
+bench-explore: setup  ## the mazes: plain PPO, RND, ICM, and a manager with a worker; 5 seeds each, about 12 minutes
+	$(BIN)/python benchmarks/explore.py
+	$(BIN)/python benchmarks/hierarchy.py
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

@@ -99,7 +99,7 @@ def test_the_time_limit_cuts_the_walk_short() -> None:
 def test_an_observation_says_row_and_column() -> None:
     task = Maze(TINY)
     view = Streams("tiny", task, 1).reset(0)
-    assert view.obs["obs"].tolist() == [[0, 1, 0, 0, 0] + [0, 1, 0, 0, 0]]
+    assert view.obs["obs"].tolist() == [[0, 1, 0, 0, 0, 0, 1, 0, 0, 0]]
     assert task.where(view.obs["obs"]).tolist() == [[1, 1]]
 
 
