@@ -36,22 +36,22 @@ SIDES = [
 
 
 def rooms() -> GoalSpec:
-    """The rooms of LongMaze and the way out."""
+    """The rooms of LongMaze and the way out; one can be sent to a neighbour."""
     task = LongMaze()
 
     def place(obs: Arrays) -> np.ndarray:
         return task.room(obs["obs"])[:, None]
 
-    return landmarks(np.arange(task.rooms + 1)[:, None], place)
+    return landmarks(np.arange(task.rooms + 1)[:, None], place, reach=1)
 
 
 def spec(total: int, seed: int) -> HierarchySpec:
     """The one setting that is measured."""
     return HierarchySpec(
         total_steps=total,
-        every=20,
-        worker=PPOConfig(**COMMON, lr=1e-3, ent_coef=0.03, seed=seed),
-        manager=PPOConfig(lr=1e-3, ent_coef=0.01, minibatch_size=256, epochs=4, device="cpu"),
+        every=30,
+        worker=PPOConfig(**COMMON, lr=1e-3, ent_coef=0.08, seed=seed),
+        manager=PPOConfig(lr=1e-3, ent_coef=0.05, minibatch_size=256, epochs=4, device="cpu"),
     )
 
 

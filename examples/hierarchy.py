@@ -19,12 +19,12 @@ STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "200_000"))
 def main() -> None:
     torch.set_num_threads(1)
     maze = LongMaze()
-    rooms = landmarks(np.arange(maze.rooms + 1)[:, None], lambda obs: maze.room(obs["obs"])[:, None])
+    rooms = landmarks(np.arange(maze.rooms + 1)[:, None], lambda obs: maze.room(obs["obs"])[:, None], reach=1)
     spec = HierarchySpec(
         total_steps=STEPS,
-        every=20,
-        worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.03, seed=1),
-        manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.01),
+        every=30,
+        worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.08, seed=1),
+        manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.05),
     )
     both = Hierarchy(lambda streams: make_world("surefoot/LongMaze-v0", streams), rooms, spec)
     for update, report in enumerate(both, 1):
@@ -32,7 +32,9 @@ def main() -> None:
             won = both.episodes.recent()[0] or 0.0
             print(f"{both.env_steps:7,} steps  sub-goals reached {report.reached:4.0%}  episodes won {won:4.0%}")
     played = both.evaluate(20)
-    print(f"{played.mean:.0%} won in {np.mean(played.lengths):.0f} steps on average; {maze.shortest} is the shortest way")
+    print(
+        f"{played.mean:.0%} won in {np.mean(played.lengths):.0f} steps on average; {maze.shortest} is the shortest way"
+    )
 
 
 if __name__ == "__main__":

@@ -47,17 +47,17 @@ def won(curiosity: str, total_steps: int) -> float:
 
 @pytest.mark.parametrize(("curiosity", "expected"), [("none", 0.0), ("rnd", 1.0)])
 def test_rnd_finds_the_end_of_a_snake_that_plain_ppo_does_not(curiosity: str, expected: float):
-    assert won(curiosity, 150_000) == pytest.approx(expected, abs=0.1)
+    assert won(curiosity, 120_000) == pytest.approx(expected, abs=0.1)
 
 
-def test_a_manager_and_a_worker_get_through_four_rooms():
-    maze = LongMaze(4, 4, limit=120)
-    rooms = landmarks(np.arange(5)[:, None], lambda obs: maze.room(obs["obs"])[:, None])
+def test_a_manager_and_a_worker_get_through_three_rooms():
+    maze = LongMaze(3, 4, limit=100)
+    rooms = landmarks(np.arange(4)[:, None], lambda obs: maze.room(obs["obs"])[:, None], reach=1)
     spec = HierarchySpec(
-        total_steps=150_000,
-        every=16,
-        worker=PPOConfig(**COMMON, ent_coef=0.03, seed=1),
-        manager=PPOConfig(lr=1e-3, ent_coef=0.01, minibatch_size=128, epochs=4, device="cpu"),
+        total_steps=100_000,
+        every=20,
+        worker=PPOConfig(**COMMON, ent_coef=0.08, seed=1),
+        manager=PPOConfig(lr=1e-3, ent_coef=0.05, minibatch_size=128, epochs=4, device="cpu"),
     )
     both = Hierarchy(lambda streams: Streams("rooms", maze, streams), rooms, spec)
     list(both)

@@ -46,6 +46,8 @@ LIGHT = [
     "surefoot.envs.check",
     "surefoot.envs.classic",
     "surefoot.envs.native",
+    "surefoot.envs.maze",
+    "surefoot.envs.goals",
     "surefoot.envs.toy",
     "surefoot.envs.register",
     "surefoot.nets.config",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -47,22 +48,33 @@ class GoalSpec:
         return ((target - place) / self.scale).astype(np.float32)
 
 
-def landmarks(points: np.ndarray, place: Callable[[Arrays], np.ndarray], *, near: float = 0.0) -> GoalSpec:
-    """Sub-goals from a list of places, [K, size]; the one where the stream already is may not be chosen."""
+def landmarks(
+    points: np.ndarray, place: Callable[[Arrays], np.ndarray], *, near: float = 0.0, reach: float = math.inf
+) -> GoalSpec:
+    """Sub-goals from a list of places, [K, size].
+
+    Only those may be chosen that are further than `near` and not further than `reach` in any coordinate: to be sent where
+    one is, or where one cannot get in time, teaches nothing. Where that leaves none, all may be.
+    """
     table = np.asarray(points, np.float64)
     if table.ndim != 2 or len(table) < 2 or len(np.unique(table, axis=0)) < len(table):
         raise ConfigError(f"points is {list(table.shape)}; landmarks need [K, size] with two or more, all different")
+    if not 0 <= near < reach:
+        raise ConfigError(f"near is {near} and reach is {reach}; it must be 0 ≤ near < reach")
 
     def allowed(here: np.ndarray) -> np.ndarray:
-        return np.abs(here[:, None] - table).max(axis=2) > near
+        away = np.abs(here[:, None] - table).max(axis=2)
+        may = (away > near) & (away <= reach)
+        return may | ~may.any(axis=1, keepdims=True)
 
+    span = float(np.ptp(table, axis=0).max())
     return GoalSpec(
         space=Discrete(len(table)),
         size=table.shape[1],
         place=place,
         target=lambda here, choice: table[choice],
         near=near,
-        scale=float(np.ptp(table, axis=0).max()),
+        scale=min(span, reach),
         allowed=allowed,
     )
 

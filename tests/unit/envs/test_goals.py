@@ -181,3 +181,17 @@ def test_a_world_that_resets_late_is_refused():
 
 def test_landmarks_are_a_choice():
     assert CELLS.space == Discrete(3)
+
+
+def test_what_is_out_of_reach_cannot_be_asked_for_unless_nothing_else_is_left():
+    goal = landmarks(np.array([[0], [2], [4]]), cell, reach=2)
+    assert goal.allowed is not None
+    assert goal.allowed(np.array([[0.0], [2.0], [4.0], [9.0]])).tolist() == [
+        [False, True, False],
+        [True, False, True],
+        [False, True, False],
+        [True, True, True],
+    ]
+    assert goal.scale == 2.0
+    with pytest.raises(ConfigError, match="near is 3"):
+        landmarks(np.array([[0], [2]]), cell, near=3, reach=2)
