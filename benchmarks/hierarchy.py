@@ -26,7 +26,7 @@ from surefoot.envs.maze import LongMaze
 from surefoot.learn.config import PPOConfig
 from surefoot.train.hierarchy import Hierarchy, HierarchySpec
 
-ENV, TOTAL = "surefoot/LongMaze-v0", 500_000
+ENV, TOTAL = "surefoot/LongMaze-v0", 300_000
 MANAGER = "manager and worker"
 SIDES = [
     *plain_sides(),
@@ -51,7 +51,9 @@ def spec(total: int, seed: int) -> HierarchySpec:
         total_steps=total,
         every=30,
         worker=PPOConfig(**COMMON, lr=1e-3, ent_coef=0.08, seed=seed),
-        manager=PPOConfig(lr=1e-3, ent_coef=0.05, minibatch_size=256, epochs=4, device="cpu"),
+        manager=PPOConfig(
+            lr=1e-3, ent_coef=0.01, minibatch_size=256, epochs=4, normalize_advantage="off", device="cpu"
+        ),
     )
 
 

@@ -24,7 +24,7 @@ def main() -> None:
         total_steps=STEPS,
         every=30,
         worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.08, seed=1),
-        manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.05),
+        manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.01, normalize_advantage="off"),
     )
     both = Hierarchy(lambda streams: make_world("surefoot/LongMaze-v0", streams), rooms, spec)
     for update, report in enumerate(both, 1):

@@ -11,6 +11,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import explore  # noqa: E402
 import heatmap  # noqa: E402
 import paths  # noqa: E402
 import speed  # noqa: E402
@@ -144,3 +145,22 @@ def test_every_cell_divides_into_its_minibatches_and_none_is_endless():
         assert cell["envs"] * cell["steps"] % cell["minibatch"] == 0
         assert heatmap.flops(cell) <= max(heatmap.WORK, 1.2e11)
     assert heatmap.cell() == {"width": 64, "depth": 2, "obs": 4, "minibatch": 256, "envs": 8, "epochs": 4, "steps": 128}
+
+
+def test_the_mazes_verdict_is_that_every_seed_did_what_was_expected(capsys):
+    def runs(*ends: float) -> dict[str, dict[str, object]]:
+        return {str(s): {"success": end, "first_reward": None, "cpu_seconds": 1.0} for s, end in enumerate(ends)}
+
+    never, always = explore.Side("never", False, {}), explore.Side("always", True, {})
+    assert explore.report([never, always], {"never": runs(0.0, 0.8), "always": runs(0.9, 1.0)}) == 0
+    assert explore.report([never], {"never": runs(0.0, 0.95)}) == 1
+    assert explore.report([always], {"always": runs(1.0, 0.89)}) == 1
+    assert "| always | 2 | 1/2 | 0.95 (1.00, 0.89) | 0 | 1.0 |" in capsys.readouterr().out
+
+
+def test_a_thinned_curve_keeps_its_end():
+    points = [(i, float(i)) for i in range(103)]
+    thin = explore.thinned(points)
+    assert len(thin) <= explore.POINTS
+    assert thin[-1] == (102, 102.0)
+    assert thin == sorted(thin)
