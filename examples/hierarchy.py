@@ -19,12 +19,13 @@ STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "200_000"))
 def main() -> None:
     torch.set_num_threads(1)
     maze = LongMaze()
-    rooms = landmarks(np.arange(maze.rooms + 1)[:, None], lambda obs: maze.room(obs["obs"])[:, None], reach=1)
+    rooms = landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=0.5, among=maze.nearby)
     spec = HierarchySpec(
         total_steps=STEPS,
-        every=30,
-        worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.08, seed=1),
+        every=20,
+        worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.05, seed=1),
         manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.01, normalize_advantage="off"),
+        progress=1.0,
     )
     both = Hierarchy(lambda streams: make_world("surefoot/LongMaze-v0", streams), rooms, spec)
     for update, report in enumerate(both, 1):

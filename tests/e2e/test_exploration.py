@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from surefoot.envs.goals import landmarks
@@ -50,13 +49,13 @@ def test_rnd_finds_the_end_of_a_snake_that_plain_ppo_does_not(curiosity: str, ex
     assert won(curiosity, 120_000) == pytest.approx(expected, abs=0.1)
 
 
-def test_a_manager_and_a_worker_get_through_three_rooms():
-    maze = LongMaze(3, 4, limit=100)
-    rooms = landmarks(np.arange(4)[:, None], lambda obs: maze.room(obs["obs"])[:, None], reach=1)
+def test_a_manager_and_a_worker_get_through_four_rooms():
+    maze = LongMaze(2, 2, 4, limit=200)
+    rooms = landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=0.5, among=maze.nearby)
     spec = HierarchySpec(
-        total_steps=100_000,
+        total_steps=120_000,
         every=20,
-        worker=PPOConfig(**COMMON, ent_coef=0.08, seed=1),
+        worker=PPOConfig(**{**COMMON, "steps": 64, "minibatch_size": 512}, ent_coef=0.05, seed=1),
         manager=PPOConfig(
             lr=1e-3, ent_coef=0.01, normalize_advantage="off", minibatch_size=128, epochs=4, device="cpu"
         ),

@@ -49,12 +49,18 @@ class GoalSpec:
 
 
 def landmarks(
-    points: np.ndarray, place: Callable[[Arrays], np.ndarray], *, near: float = 0.0, reach: float = math.inf
+    points: np.ndarray,
+    place: Callable[[Arrays], np.ndarray],
+    *,
+    near: float = 0.0,
+    reach: float = math.inf,
+    among: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> GoalSpec:
     """Sub-goals from a list of places, [K, size].
 
-    Only those may be chosen that are further than `near` and not further than `reach` in any coordinate: to be sent where
-    one is, or where one cannot get in time, teaches nothing. Where that leaves none, all may be.
+    Only those may be chosen that are further than `near` and not further than `reach` in any coordinate, and that `among`
+    (from places [n, size] to [n, K] bool) knows: to be sent where one is, or where one cannot get in time, teaches
+    nothing. Where that leaves none, all may be.
     """
     table = np.asarray(points, np.float64)
     if table.ndim != 2 or len(table) < 2 or len(np.unique(table, axis=0)) < len(table):
@@ -65,6 +71,8 @@ def landmarks(
     def allowed(here: np.ndarray) -> np.ndarray:
         away = np.abs(here[:, None] - table).max(axis=2)
         may = (away > near) & (away <= reach)
+        if among is not None:
+            may &= among(here)
         return may | ~may.any(axis=1, keepdims=True)
 
     span = float(np.ptp(table, axis=0).max())

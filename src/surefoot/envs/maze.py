@@ -151,32 +151,57 @@ class Maze:
 
 
 class LongMaze(Maze):
-    """A row of square rooms with one door between two neighbours, in turns at the bottom and at the top.
+    """Square rooms on a grid, to be walked in turns: one row to the right, the next back to the left, each by one door.
 
-    S is in the first room, G is the way out of the last; the sub-goal that helps is the next room.
+    S is in the first room, G is the way out of the last; the sub-goal that helps is the next room. The way turns, so that
+    a policy that happens to lean to one side does not get through by leaning.
     """
 
-    def __init__(self, rooms: int = 8, size: int = 5, *, limit: int = 300) -> None:
-        if rooms < 2 or size < 2:
+    def __init__(self, rows: int = 3, columns: int = 3, size: int = 4, *, limit: int = 400) -> None:
+        if rows < 1 or columns < 1 or size < 2:
             raise ConfigError(
-                f"rooms is {rooms} and size is {size}; there must be 2 rooms or more, 2 cells wide or more"
+                f"rows is {rows}, columns {columns} and size {size}; there must be 1 or more of each, 2 cells wide or more"
             )
-        self.rooms, self.size = rooms, size
-        super().__init__(_row_of_rooms(rooms, size), limit=limit)
+        self.rooms = rows * columns
+        layout, self._room = _rooms(rows, columns, size)
+        super().__init__(layout, limit=limit)
+        corners = np.array(_way(rows, columns)) * (size + 1)
+        self.landmarks = np.vstack([corners + (size + 1) / 2, np.divmod(self.goal, self.width)])
+        """[rooms + 1, 2]: row and column of the middle of each room, and of G."""
 
     def room(self, obs: np.ndarray) -> np.ndarray:
         """[n] int64: the room that n observations show, from 0 to `rooms` at G; a door belongs to the room behind it."""
-        return self.where(obs)[:, 1] // (self.size + 1)
+        row, column = self.where(obs).T
+        return self._room[row, column]
+
+    def nearby(self, place: np.ndarray) -> np.ndarray:
+        """[n, rooms + 1] bool: from n places (row, column), the landmarks of that room and of those before and behind."""
+        row, column = place.astype(np.int64).T
+        return np.abs(self._room[row, column][:, None] - np.arange(self.rooms + 1)) <= 1
 
 
-def _row_of_rooms(rooms: int, size: int) -> str:
-    sheet = np.full((size + 2, rooms * (size + 1) + 2), "#")
-    for room in range(rooms):
-        left = room * (size + 1) + 1
-        sheet[1:-1, left : left + size] = "."
-        sheet[1 if room % 2 else size, left + size] = "." if room < rooms - 1 else "G"
+def _rooms(rows: int, columns: int, size: int) -> tuple[str, np.ndarray]:
+    """The layout, and the number of the room of each cell [height, width]."""
+    sheet = np.full((rows * (size + 1) + 2, columns * (size + 1) + 1), "#")
+    number = np.zeros(sheet.shape, np.int64)
+    way = _way(rows, columns)
+    for i, (r, c) in enumerate(way):
+        top, left = r * (size + 1) + 1, c * (size + 1) + 1
+        sheet[top : top + size, left : left + size] = "."
+        number[top : top + size, left : left + size] = i
+        if i + 1 < len(way) and way[i + 1][0] == r:
+            door = top if i % 2 else top + size - 1, left + size if r % 2 == 0 else left - 1
+        else:
+            door = top + size, left + size - 1 if r % 2 == 0 else left
+        sheet[door] = "." if i + 1 < len(way) else "G"
+        number[door] = i + 1
     sheet[1, 1] = "S"
-    return "\n".join("".join(row) for row in sheet)
+    return "\n".join("".join(row) for row in sheet), number
+
+
+def _way(rows: int, columns: int) -> list[tuple[int, int]]:
+    """Rooms as (row, column) in the order in which one gets to them."""
+    return [(r, c if r % 2 == 0 else columns - 1 - c) for r in range(rows) for c in range(columns)]
 
 
 MAZES: dict[str, Callable[[int], World]] = {

@@ -195,3 +195,9 @@ def test_what_is_out_of_reach_cannot_be_asked_for_unless_nothing_else_is_left():
     assert goal.scale == 2.0
     with pytest.raises(ConfigError, match="near is 3"):
         landmarks(np.array([[0], [2]]), cell, near=3, reach=2)
+
+
+def test_only_some_may_be_among_the_choices():
+    goal = landmarks(np.array([[0], [2], [4]]), cell, among=lambda here: np.array([[True, True, False]] * len(here)))
+    assert goal.allowed is not None
+    assert goal.allowed(np.array([[0.0], [4.0]])).tolist() == [[False, True, False], [True, True, False]]

@@ -23,7 +23,7 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
 from surefoot.train.hierarchy import Decisions, Hierarchy, HierarchySpec
 
-TASK = LongMaze(3, 2, limit=30)
+TASK = LongMaze(1, 3, 2, limit=30)
 ROOMS = landmarks(np.arange(4)[:, None], lambda obs: TASK.room(obs["obs"])[:, None])
 GAMMA, EVERY = 0.8, 3
 
