@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SAID = {
     "custom_env.py": "check_env has nothing to complain about",
     "custom_network.py": "over 20 episodes",
+    "hierarchy.py": "65 is the shortest way",
     "iterate.py": "over 20 deterministic episodes",
     "self_play.py": "against its first self",
     "train_and_watch.py": "pendulum.gif",

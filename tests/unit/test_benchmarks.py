@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import clone  # noqa: E402
+import explore  # noqa: E402
 import heatmap  # noqa: E402
 import paths  # noqa: E402
 import speed  # noqa: E402
@@ -182,3 +183,22 @@ def test_what_a_clone_saves_is_the_share_of_the_steps_from_scratch():
         *("X-v0", "5", "9.0", "3 (50)", "12.0 (12.0 … 12.0)"),
         *("250 (250 … 250; 1/1)", "1,000 (1,000 … 1,000; 1/1)", "75%"),
     ]
+
+
+def test_the_mazes_verdict_is_that_every_seed_did_what_was_expected(capsys):
+    def runs(*ends: float) -> dict[str, dict[str, object]]:
+        return {str(s): {"success": end, "first_reward": None, "cpu_seconds": 1.0} for s, end in enumerate(ends)}
+
+    never, always = explore.Side("never", False, {}), explore.Side("always", True, {})
+    assert explore.report([never, always], {"never": runs(0.0, 0.8), "always": runs(0.9, 1.0)}) == 0
+    assert explore.report([never], {"never": runs(0.0, 0.95)}) == 1
+    assert explore.report([always], {"always": runs(1.0, 0.89)}) == 1
+    assert "| always | 2 | 1/2 | 0.95 (1.00, 0.89) | 0 | 1.0 |" in capsys.readouterr().out
+
+
+def test_a_thinned_curve_keeps_its_end():
+    points = [(i, float(i)) for i in range(103)]
+    thin = explore.thinned(points)
+    assert len(thin) <= explore.POINTS
+    assert thin[-1] == (102, 102.0)
+    assert thin == sorted(thin)

@@ -51,6 +51,8 @@ LIGHT = [
     "surefoot.envs.native",
     "surefoot.envs.pettingzoo",
     "surefoot.envs.seats",
+    "surefoot.envs.maze",
+    "surefoot.envs.goals",
     "surefoot.envs.toy",
     "surefoot.envs.register",
     "surefoot.nets.config",

@@ -15,12 +15,13 @@ from surefoot.errors import EnvError
 
 
 def own_worlds() -> Mapping[str, Callable[[int], World]]:
-    """Constructors of our own worlds, classic and toy, by id; they take the number of streams."""
+    """Constructors of our own worlds, classic, toy and maze, by id; they take the number of streams."""
     from surefoot.envs.choir import CHOIRS
     from surefoot.envs.classic import CLASSIC
+    from surefoot.envs.maze import MAZES
     from surefoot.envs.toy import TOYS
 
-    return {**CLASSIC, **TOYS, **CHOIRS}
+    return {**CLASSIC, **TOYS, **CHOIRS, **MAZES}
 
 
 def register_envs() -> None:

@@ -13,6 +13,7 @@ import yaml
 from surefoot.data.kinds import (
     NOT_NEGATIVE,
     POSITIVE,
+    Interval,
     as_mapping,
     choice,
     flag,
@@ -20,6 +21,7 @@ from surefoot.data.kinds import (
     optional,
     or_word,
     real,
+    sizes,
     span,
     truth,
     whole,
@@ -38,7 +40,8 @@ from surefoot.envs.placement import Workers
 from surefoot.envs.supervise import Timeout
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
-from surefoot.learn.config import PPOConfig
+from surefoot.learn.config import PPOConfig, scheduled
+from surefoot.learn.schedule import Schedule
 from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, canonical_net
 
 
@@ -81,6 +84,33 @@ class CollectConfig:
         "What to do when a world answers with NaN or infinity: stop with an error, or drop that episode and go on.",
         choice("raise", "drop_episode"),
     )
+    curiosity: str = knob(
+        "none",
+        "A bonus for what is new, where rewards are too rare to be found by chance: rnd pays for places, icm for what "
+        "actions lead to unexpectedly.",
+        choice("none", "rnd", "icm"),
+    )
+    curiosity_coef: float | Schedule = knob(
+        1.0,
+        "What the bonus is multiplied by, after it was divided by the running deviation of its discounted sum. "
+        "A number, or a schedule: lin_1 falls to 0 over the run.",
+        scheduled(NOT_NEGATIVE),
+    )
+    ext_coef: float = knob(
+        1.0,
+        "What the world's own reward is multiplied by where there is a bonus beside it; 0 learns from the bonus alone.",
+        real(NOT_NEGATIVE),
+    )
+    curiosity_lr: float = knob(
+        1e-3, "Learning rate of the networks that judge what is new. Higher wears novelty out sooner.", real(POSITIVE)
+    )
+    curiosity_hidden: tuple[int, ...] = knob((64, 64), "Widths of their hidden layers.", sizes())
+    curiosity_share: float = knob(
+        0.25,
+        "Share of each rollout they learn from. Less keeps what is new interesting for longer, and takes less time.",
+        real(Interval(0, 1, open_low=True)),
+    )
+    curiosity_minibatches: int = knob(4, "Gradient steps they take a rollout.", whole(Interval(1)))
 
     def __post_init__(self) -> None:
         settle(self)
@@ -115,6 +145,13 @@ COLLECT_NAMES = Vocabulary(
         "reward_clip": ("clip_reward",),
         "reward_range": (),
         "nonfinite": (),
+        "curiosity": (),
+        "curiosity_coef": ("int_coef", "intrinsic_coef"),
+        "ext_coef": ("extrinsic_coef",),
+        "curiosity_lr": (),
+        "curiosity_hidden": (),
+        "curiosity_share": (),
+        "curiosity_minibatches": (),
     }
 )
 

@@ -18,6 +18,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.train.collect import Collector
+from surefoot.train.curiosity import Curiosity
 from surefoot.train.device import choose_device
 from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
@@ -67,6 +68,20 @@ class Training:
             device=self.device,
             path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
         )
+        self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
+        """Adds a bonus to each rollout, where that is asked for."""
+
+    def _curiosity(self) -> Curiosity:
+        spec, world = self.spec, self.world
+        return Curiosity(
+            spec.collect,
+            world.observation,
+            world.action,
+            streams=world.num_envs,
+            gamma=spec.ppo.gamma,
+            seed=spec.seed,
+            device=self.device,
+        )
 
     @property
     def env_steps(self) -> int:
@@ -87,7 +102,13 @@ class Training:
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
-        return timed(self.learner.update(rollout, progress=progress), self.collector)
+        if self.curiosity is None:
+            return timed(self.learner.update(rollout, progress=progress), self.collector)
+        after, updates = self.collector.view.obs, self.learner.updates
+        rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
+        report = timed(self.learner.update(rollout, progress=progress), self.collector)
+        report.seconds["curiosity"] = self.curiosity.seconds
+        return report
 
     def take_losses(self) -> list[str]:
         """A sentence for each worker process that was lost since last asked."""
@@ -110,6 +131,7 @@ class Training:
             **self.learner.state(),
             "collector": self.collector_state(),
             "policy": self.policy.describe(),
+            **({} if self.curiosity is None else {"curiosity": self.curiosity.state()}),
         }
 
     def collector_state(self) -> dict[str, Any]:
@@ -129,6 +151,9 @@ class Training:
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
         self.collector.set_state(parts["collector"])
+        # A model that was trained without gets its curiosity here, as new as on the first day.
+        if self.curiosity is not None and "curiosity" in parts:
+            self.curiosity.set_state(parts["curiosity"])
 
     def close(self) -> None:
         """Free the world."""

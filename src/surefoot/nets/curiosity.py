@@ -1,0 +1,126 @@
+"""Networks that are surprised: by a place they have not seen (RND), or by what an action led to (ICM)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from surefoot.data.seeds import seed_for
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.errors import ConfigError
+from surefoot.nets.torsos import layer, mlp
+
+FEATURES = 32
+"""Numbers that RND's two networks are compared by, and that ICM's encoder keeps of an observation."""
+FORWARD_SHARE = 0.2
+"""β of ICM's eq. 5: the forward model's share of the loss, the inverse model has the rest."""
+
+
+class Surprised(Protocol):
+    """What curiosity asks of its networks. Rows are normalised observations, [M, size]."""
+
+    def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """[M]: how unexpected each step was; never negative."""
+        ...
+
+    def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """What learning these steps would lower; a scalar."""
+        ...
+
+
+class RandomDistillation(nn.Module):
+    """RND (Burda et al. 2018): ‖predictor(s') - target(s')‖², where the target is random and never learns.
+
+    The predictor has learned the target's answer where it has been, and nowhere else. It does not look at the action, so
+    noise that an action sets off does not hold it for ever.
+    """
+
+    def __init__(self, size: int, hidden: Sequence[int], *, seed: int) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for("curiosity-weights", seed))
+            self.target = _network(size, hidden, FEATURES)
+            self.predictor = _network(size, hidden, FEATURES)
+        self.target.requires_grad_(False)
+
+    def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """Mean squared error over the target's outputs."""
+        return (self.predictor(after) - self.target(after)).square().mean(dim=-1)
+
+    def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """The same, over all steps."""
+        return self.surprise(rows, action, after).mean()
+
+
+class InverseForward(nn.Module):
+    """ICM (Pathak et al. 2017): the error of a model that predicts the features of s' from those of s and the action.
+
+    The encoder learns only from the inverse model, which guesses the action from s and s'; so it keeps what actions
+    change and drops the rest, and the forward model cannot make its own task easy by features that are all the same.
+    """
+
+    def __init__(self, size: int, hidden: Sequence[int], action: ActionSpace, *, seed: int) -> None:
+        super().__init__()
+        self.action, self.choices = action, _choices(action)
+        inputs = action.size if isinstance(action, Box) else sum(self.choices)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for("curiosity-weights", seed))
+            self.encoder = _network(size, hidden, FEATURES)
+            self.inverse = _network(2 * FEATURES, hidden[-1:], inputs)
+            self.forward_model = _network(FEATURES + inputs, hidden[-1:], FEATURES)
+
+    def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """Half the squared error of the predicted features (eq. 6, divided by their number)."""
+        return self._surprise(self.encoder(rows), action, self.encoder(after))
+
+    def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
+        """(1 - β) L_inverse + β L_forward (eq. 5)."""
+        before, then = self.encoder(rows), self.encoder(after)
+        guess = self.inverse(torch.cat([before, then], dim=-1))
+        forward = self._surprise(before.detach(), action, then.detach()).mean()
+        return (1.0 - FORWARD_SHARE) * self._misses(guess, action) + FORWARD_SHARE * forward
+
+    def _surprise(self, before: Tensor, action: Tensor, then: Tensor) -> Tensor:
+        expected = self.forward_model(torch.cat([before, self._as_row(action)], dim=-1))
+        return 0.5 * (expected - then).square().mean(dim=-1)
+
+    def _as_row(self, action: Tensor) -> Tensor:
+        """[M, inputs]: one-hots side by side, or the numbers themselves."""
+        if not self.choices:
+            return action.reshape(len(action), -1).float()
+        columns = action.reshape(len(action), -1).long().unbind(dim=-1)
+        return torch.cat([functional.one_hot(c, n) for c, n in zip(columns, self.choices, strict=True)], -1).float()
+
+    def _misses(self, guess: Tensor, action: Tensor) -> Tensor:
+        """Cross-entropy of the choices, or the squared error of real numbers."""
+        if not self.choices:
+            return functional.mse_loss(guess, action.reshape(len(action), -1).float())
+        columns = action.reshape(len(action), -1).long().unbind(dim=-1)
+        parts = guess.split(self.choices, dim=-1)
+        each = [functional.cross_entropy(part, column) for part, column in zip(parts, columns, strict=True)]
+        return torch.stack(each).sum()
+
+
+def _network(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
+    body = mlp(inputs, hidden, activation="relu", ortho_init=True)
+    width = hidden[-1] if hidden else inputs
+    return nn.Sequential(*body, layer(width, outputs, gain=math.sqrt(2.0), ortho_init=True))
+
+
+def _choices(action: ActionSpace) -> list[int]:
+    match action:
+        case Discrete():
+            return [action.n]
+        case MultiDiscrete():
+            return list(action.nvec)
+        case Box():
+            return []
+        case _:  # pyright: ignore[reportUnnecessaryComparison]  # a kind that is added later
+            raise ConfigError(
+                f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none"
+            )

@@ -1,0 +1,147 @@
+"""A rollout goes in, the same one comes out with a bonus for what was new in it; the networks that judge that learn.
+
+The bonus is episodic: it stops where an episode ends, as one critic values both rewards. (RND's paper gives the bonus a
+critic of its own that looks past the ends.)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.data.rollout import Rollout
+from surefoot.data.seeds import seed_for
+from surefoot.data.spaces import ActionSpace, ObservationSpace
+from surefoot.envs.api import Arrays
+from surefoot.errors import CheckpointIncompatible
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.schedule import value_at
+from surefoot.nets.curiosity import InverseForward, RandomDistillation
+from surefoot.nets.torsos import Flatten
+from surefoot.train.config import CollectConfig
+from surefoot.train.reward import RewardScaler
+
+OBS_CLIP = 5.0
+"""Normalised observations are held within ± this, as in RND's paper: more would let one odd number be the whole bonus."""
+
+
+class Curiosity:
+    """Holds the networks, their optimiser, the observation statistics and the bonus's scale; `pay` is all it does."""
+
+    def __init__(
+        self,
+        config: CollectConfig,
+        observation: ObservationSpace,
+        action: ActionSpace,
+        *,
+        streams: int,
+        gamma: float,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.config, self.device = config, torch.device(device)
+        self.flatten = Flatten(observation, normalize=True, clip=OBS_CLIP).to(self.device)
+        size, hidden = self.flatten.size, config.curiosity_hidden
+        net = (
+            RandomDistillation(size, hidden, seed=seed)
+            if config.curiosity == "rnd"
+            else InverseForward(size, hidden, action, seed=seed)
+        )
+        self.net = net.to(self.device)
+        self.optimizer = Optimizer(self.net.parameters(), PPOConfig(optimizer="adam"))
+        self.generator = torch.Generator().manual_seed(seed_for("curiosity-shuffle", seed))
+        """Chooses what the networks learn from, nothing else."""
+        self.scaler = RewardScaler(streams, gamma=gamma, clip=math.inf)
+        self.seconds = 0.0
+        """What the last rollout took."""
+
+    def pay(self, rollout: Rollout, after: Arrays, *, progress: float = 0.0, updates: int = 0) -> Rollout:
+        """The rollout with reward = ext_coef · reward + curiosity_coef · bonus; then learn what was new in it.
+
+        `after` ({name: [N, …]}) is what the streams see after its last step. A step that ended an episode has no bonus:
+        what it led to is not in the rollout, and the next row is another episode's.
+        """
+        begin = time.perf_counter()
+        config = self.config
+        counts = rollout.valid & ~rollout.ended
+        rows = self._rows(rollout, after, counts)
+        action = torch.from_numpy(rollout.action).to(self.device).flatten(0, 1)
+        now, then = rows[:-1].flatten(0, 1), rows[1:].flatten(0, 1)
+        with torch.no_grad():
+            raw = self.net.surprise(now, action, then).cpu().numpy().reshape(counts.shape)
+        raw = np.where(counts, raw, 0.0).astype(np.float64)
+        bonus = self.scaler.scale(raw, rollout.ended, rollout.valid)
+        chosen = torch.from_numpy(np.flatnonzero(counts))
+        loss = self._learn(now, action, then, chosen)
+        coef = value_at(config.curiosity_coef, progress=progress, updates=updates)
+        reward = config.ext_coef * rollout.reward + np.where(rollout.valid, coef * bonus, 0.0)
+        told = {
+            "bonus_mean": float(bonus[counts].mean()) if counts.any() else 0.0,
+            "bonus_max": float(bonus.max(initial=0.0)),
+            "curiosity_loss": loss,
+            "curiosity_coef": coef,
+        }
+        self.seconds = time.perf_counter() - begin
+        return replace(rollout, reward=reward.astype(np.float32), stats={**rollout.stats, **told})
+
+    def _rows(self, rollout: Rollout, after: Arrays, counts: np.ndarray) -> Tensor:
+        """[T + 1, N, size] normalised; what counts is taken into the statistics first, or the first rollout had none."""
+        steps, streams = counts.shape
+        flat = {name: np.concatenate([x, after[name][None]]) for name, x in rollout.obs.items()}
+        flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in flat.items()}
+        reached = np.concatenate([np.zeros((1, streams), bool), counts]).ravel()
+        if reached.any():
+            self.flatten.absorb({name: x[reached] for name, x in flat.items()})
+        with torch.no_grad():
+            rows = self.flatten({name: torch.from_numpy(x).to(self.device) for name, x in flat.items()})
+        return rows.view(steps + 1, streams, -1)
+
+    def _learn(self, now: Tensor, action: Tensor, then: Tensor, chosen: Tensor) -> float:
+        """A few gradient steps on a share of the steps `chosen`; the mean loss. More would wear novelty out too soon."""
+        config, losses = self.config, list[float]()
+        order = chosen[torch.randperm(len(chosen), generator=self.generator)]
+        order = order[: math.ceil(config.curiosity_share * len(order))].to(self.device)
+        for part in order.chunk(config.curiosity_minibatches):
+            if not len(part):
+                continue
+            self.optimizer.zero_grad()
+            loss = self.net.loss(now[part], action[part], then[part])
+            loss.backward()
+            if bool(torch.isfinite(loss)):
+                self.optimizer.step(config.curiosity_lr)
+                losses.append(float(loss.detach()))
+        return float(np.mean(losses)) if losses else 0.0
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves, and the target that does not."""
+        return {
+            "weights": {name: x.detach().clone() for name, x in self.net.state_dict().items()},
+            "normalizer": {name: x.clone() for name, x in self.flatten.state_dict().items()},
+            "optimizer": {name: x.clone() for name, x in self.optimizer.tensors().items()},
+            "generator": self.generator.get_state(),
+            "scaler": self.scaler.state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken; with another number of streams their running returns begin at 0."""
+        for module, part in ((self.net, "weights"), (self.flatten, "normalizer")):
+            given = {name: torch.as_tensor(x) for name, x in state[part].items()}
+            own = module.state_dict()
+            if set(own) != set(given) or any(own[name].shape != given[name].shape for name in own):
+                raise CheckpointIncompatible(
+                    f"the saved curiosity is not {self.config.curiosity} with curiosity_hidden="
+                    f"{self.config.curiosity_hidden} for these observations; use the settings it was saved with"
+                )
+            module.load_state_dict(given)
+        self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
+        self.generator.set_state(torch.as_tensor(state["generator"]))
+        same = len(state["scaler"]["running"]) == len(self.scaler.running)
+        kept = {} if same else {"running": self.scaler.running}
+        self.scaler.set_state({**state["scaler"], **kept})
