@@ -266,6 +266,8 @@ METRICS: dict[str, Metric] = {
     "lr": Metric("", "learning rate", None, Alias("train/learning_rate"), Alias("charts/learning_rate")),
     "clip": Metric("", "clip range of the ratio", None, Alias("train/clip_range")),
     "ent_coef": Metric("", "weight of the entropy bonus"),
+    "temperature": Metric("", "what logits were divided by while acting and learning"),
+    "value_scale": Metric("return", "deviation that the critic's targets were divided by; 1 where they are not"),
     "minibatches": Metric("steps", "gradient steps taken"),
     "nonfinite_steps": Metric("steps", "gradient steps left out as not finite", (0.0, 0.0)),
     "clamped_fraction": Metric("share", "log-ratios held at ±20", (0.0, 0.0)),

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
 from surefoot.data.trajectory import Trajectory
 from surefoot.errors import ConfigError, RecordingError
@@ -223,26 +222,12 @@ def test_masks_hold_while_cloning():
         cloned(a_policy(), [one, episode(np.zeros(3, np.int64))], validation=0.0)
 
 
-class Remembering(ActorCritic):
-    """Sees the sum of all observations of an episode so far; `evaluate` must therefore get whole streams from their start."""
-
-    sequential = True
-
-    def evaluate(self, batch: Batch) -> Evaluation:
-        assert batch.start is not None
-        assert batch.start[0].all()
-        assert not batch.start[1:].any()
-        assert batch.valid is not None
-        sums = {"obs": batch.obs["obs"].cumsum(dim=0)}
-        return super().evaluate(Batch(**{**{f: getattr(batch, f) for f in Batch.__dataclass_fields__}, "obs": sums}))
-
-
 def test_a_policy_with_a_memory_gets_whole_episodes_and_padding_counts_for_nothing():
     rng, episodes = np.random.default_rng(0), []
     for steps in rng.integers(3, 30, 24):
         obs = rng.normal(size=(steps + 1, 2)).astype(np.float32)
         episodes.append(episode((obs[:-1, 0].cumsum() > 0).astype(np.int64), obs))
-    policy = Remembering(OBS, Discrete(2), NetConfig(hidden=(16,)), seed=1)
+    policy = ActorCritic(OBS, Discrete(2), NetConfig(hidden=(16,), memory="gru", memory_size=16), seed=1)
     reports = cloned(policy, episodes, epochs=60, lr=1e-2, validation=0.0, gamma=0.0)
     assert reports[-1].log_prob > -0.25
     assert reports[-1].steps == sum(e.steps for e in episodes)
