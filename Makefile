@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-shapes bench-paths bench-clone bench-kills bench-explore bench-supervise bench-selfplay bench-mappo matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-explore bench-supervise bench-selfplay bench-mappo matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -67,11 +67,15 @@ bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see 
 bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR adds PureJaxRL, ARGS="--only W1" picks
 	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(ARGS)
 
-bench-shapes: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
+bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
 
 bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of 3 envs, both ways
 	$(BIN)/python benchmarks/paths.py $(ARGS)
+
+bench-shapes: setup matrix bench-explore bench-selfplay bench-mappo bench-supervise  ## what policies of every shape learn, and how fast; over an hour
+	$(BIN)/python benchmarks/shapes.py $(ARGS)
+	$(BIN)/python benchmarks/learning.py LunarLander-v3
 
 matrix: setup  ## every legal policy trained to its known answer
 	$(BIN)/python benchmarks/matrix.py --out benchmarks/results/matrix.json $(ARGS)

@@ -113,7 +113,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     # Twice and the better one: a neighbour on the machine can only make it slower.
     peak = max([*peaks, sides["torch"].ask("sgemm")["gflops"]])
     return {
-        "command": "make bench-shapes",
+        "command": "make bench-heatmap",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "date": time.strftime("%Y-%m-%d"),
         "rounds": args.rounds,

@@ -153,6 +153,15 @@ _TUNED = (
         total_steps=100_000,
     ),
     Preset(
+        name="cartpole-no-velocity",
+        summary="CartPole without its velocities: a GRU remembers; standardised observations and scaled rewards.",
+        ppo={"envs": 8, "steps": 32, "minibatch_size": 256, "epochs": 20, "lam": 0.8, "gamma": 0.98}
+        | {"lr": Linear(1e-3), "clip": Linear(0.2)},
+        net={"hidden": (64,), "memory": "gru", "memory_size": 64} | _NORMALIZED,
+        collect=_SCALED,
+        total_steps=200_000,
+    ),
+    Preset(
         name="cartpole-continuous",
         summary="Isaac's Cartpole: many envs, short rollouts, a small ELU net.",
         ppo={"envs": 64, "steps": 16, "minibatch_size": 256, "epochs": 8, "max_grad_norm": 1.0},
@@ -295,6 +304,7 @@ PRESETS: dict[str, Preset] = {entry.name: entry for entry in (*_ORIGINS, *_TUNED
 
 FAMILIES: tuple[tuple[str, str], ...] = (
     ("surefoot/CartPoleContinuous*", "cartpole-continuous"),
+    ("surefoot/CartPoleNoVel*", "cartpole-no-velocity"),
     ("CartPole*", "cartpole"),
     ("Acrobot*", "acrobot"),
     ("Pendulum*", "pendulum"),
