@@ -74,7 +74,7 @@ bench-paths: setup  ## the kernel learns what the torch path learns: 10 seeds of
 	$(BIN)/python benchmarks/paths.py $(ARGS)
 
 bench-shapes: setup matrix bench-explore bench-selfplay bench-mappo bench-supervise  ## what policies of every shape learn, and how fast; over an hour
-	$(BIN)/python benchmarks/shapes.py $(ARGS)
+	$(BIN)/python benchmarks/policies.py $(ARGS)
 	$(BIN)/python benchmarks/learning.py LunarLander-v3
 
 matrix: setup  ## every legal policy trained to its known answer

@@ -121,9 +121,109 @@ def survival() -> str:
     )
 
 
+def shapes() -> str:
+    """A row for each thing shown; what was not measured has none."""
+    rows = ["| | measured | command |", "|---|---|---|"]
+    found = (_matrix(), *_memory(), *_mazes(), _games(), _critics(), _workers())
+    rows += [f"| {' | '.join(told)} |" for told in found if told is not None]
+    return "\n".join(rows)
+
+
+Row = tuple[str, str, str]
+
+
+def _matrix() -> Row | None:
+    cells: Any = read("matrix.json")
+    if cells is None:
+        return None
+    good, worst = sum(cell["good"] for cell in cells), max(cell["ratio_error"] for cell in cells)
+    return (
+        "every legal mix of observation, mask, action, memory and agents, trained to its known answer",
+        f"**{good} of {len(cells)}** solved; first ratio error at most {worst:.0e}; resumed to the last bit in each",
+        "`make matrix`",
+    )
+
+
+def _memory() -> list[Row]:
+    results: Any = read("policies.json") or {}
+    command, rows = "`benchmarks/policies.py`", list[Row]()
+    learned, speeds = results.get("learn", {}), results.get("speed", {})
+    for name, what in (("gru", "GRU"), ("lstm", "LSTM")):
+        if name in learned:
+            runs = [run["final"] for run in learned[name]["runs"].values()]
+            told = f"**{learned[name]['mean']:.1f}** of 500 over {len(runs)} seeds, worst {min(runs):.1f} (bar 475)"
+            rows.append((f"CartPole without velocities, {what}, 200,000 steps", told, command))
+    if "masks" in learned:
+        steps = sorted(run["steps"] for run in learned["masks"]["runs"].values())
+        told = (
+            f"solved after {steps[0]:,} … {steps[-1]:,} steps on {len(steps)} seeds; no forbidden choice was ever made"
+        )
+        rows.append(("twelve numbers in order, half of the choices forbidden", told, command))
+    if "pictures" in learned:
+        runs = list(learned["pictures"]["runs"].values())
+        ends = ", ".join(f"{run['final']:.2f} at {run['steps']:,}" for run in runs)
+        rows.append(("Catch from 84×84×4 bytes by the Nature CNN (1 is all caught)", f"{ends} steps", command))
+    for found in speeds.values():
+        low, high = min(found["ratios"]), max(found["ratios"])
+        told = f"**{found['ratio']:.1f} ×** {found['peer']} ({low:.1f} … {high:.1f}; bar {found['bar']:g})"
+        rows.append((f"speed: {found['about']}", told, command))
+    return rows
+
+
+def _mazes() -> list[Row]:
+    rows: list[Row] = []
+    for name, ours, what in (("explore", "rnd", "RND"), ("hierarchy", "manager", "a manager with a worker")):
+        results = read(f"{name}.json")
+        if results is None:
+            continue
+        runs = results["runs"]
+        plain = [run["success"] for side, found in runs.items() if side.startswith("ppo") for run in found.values()]
+        mine = [run["success"] for side, found in runs.items() if side.startswith(ours) for run in found.values()]
+        told = (
+            f"**{sum(s >= 0.9 for s in mine)} of {len(mine)}** with {what}; "
+            f"{sum(s >= 0.9 for s in plain)} of {len(plain)} by plain PPO (3 rates × 3 entropies × 5 seeds)"
+        )
+        about = f"{results['env']} ({results['steps']:,} steps, one reward at the end): runs that solve it"
+        rows.append((about, told, f"`benchmarks/{name}.py`"))
+    return rows
+
+
+def _games() -> Row | None:
+    results = read("selfplay.json")
+    if results is None:
+        return None
+    lows = [row["low"] for row in results["rows"]]
+    return (
+        f"Connect Four by self-play, {results['steps']:,} steps: the last policy against {len(lows)} ancestors",
+        f"lower bound of its score at least **{min(lows):.2f}** ({results['games']:,} games each, both sides)",
+        "`make bench-selfplay`",
+    )
+
+
+def _critics() -> Row | None:
+    results = read("mappo.json")
+    if results is None:
+        return None
+    row, seeds = results["rows"][0], len(results["runs"]["mappo"])
+    told = f"**{row['mappo']:.3f}** against {row['ippo']:.3f} without it, {seeds} seeds, p = {row['p']:.3f}"
+    return "right answers during training with a central critic (MAPPO)", told, "`make bench-mappo`"
+
+
+def _workers() -> Row | None:
+    results = read("supervise.json")
+    if results is None:
+        return None
+    return (
+        f"workers killed {results['kills']} times and stopped {results['stops']} times while training",
+        f"longest pause **{results['longest_pause']:.1f} s**, {results['used_twice']} steps used twice",
+        "`make bench-supervise`",
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
+    "shapes-table": shapes,
     "resume-table": survival,
 }
 

@@ -1,4 +1,4 @@
-"""Gymnasium envs that everyone in `benchmarks/shapes.py` plays: hidden velocities, forbidden choices, pictures."""
+"""Gymnasium envs that everyone in `benchmarks/policies.py` plays: hidden velocities, forbidden choices, pictures."""
 
 from __future__ import annotations
 

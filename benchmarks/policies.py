@@ -1,9 +1,9 @@
 """Memory, masks and pictures: what is learned, and how fast, beside sb3-contrib and Stable-Baselines3.
 
-python benchmarks/shapes.py learn             curves: hidden velocities (5 seeds, GRU and LSTM), masks, pictures
-python benchmarks/shapes.py speed             env steps per second of CPU time, interleaved with the peers
-python benchmarks/shapes.py --peer PYTHON     an interpreter with stable-baselines3 and sb3-contrib
-What is not run again is kept in results/shapes.json.
+python benchmarks/policies.py learn             curves: hidden velocities (5 seeds, GRU and LSTM), masks, pictures
+python benchmarks/policies.py speed             env steps per second of CPU time, interleaved with the peers
+python benchmarks/policies.py --peer PYTHON     an interpreter with stable-baselines3 and sb3-contrib
+What is not run again is kept in results/policies.json.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from peers import PEERS
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE / "workloads"
-RESULTS = HERE / "results" / "shapes.json"
+RESULTS = HERE / "results" / "policies.json"
 sys.path.insert(0, str(WORKLOADS))
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
