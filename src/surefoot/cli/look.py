@@ -210,7 +210,7 @@ def _row(run: RunDir) -> dict[str, Any]:
                 case Evaluation():
                     row["score"] = record.return_mean
                 case Finding():
-                    row["finding"] = record.message
+                    row["finding"] = record.title if record.status == "open" else None
                 case End():
                     row["state"] = record.reason
                     row["finding"] = record.message or row["finding"]

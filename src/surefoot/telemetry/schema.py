@@ -18,7 +18,8 @@ FILE_NAME = "telemetry.ndjson"
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 EndReason = Literal["finished", "interrupted", "error", "diverged"]
-Level = Literal["info", "warning", "error", "fatal"]
+Severity = Literal["info", "warn", "error", "fatal"]
+Status = Literal["open", "resolved"]
 
 
 class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
@@ -119,6 +120,8 @@ class Update(_Line, tag="update", kw_only=True):
     """Covered updates that were undone because their numbers left the finite."""
     skipped_reason: str | None = None
     """Why the last covered update that learned nothing did not."""
+    labels: dict[str, str] = {}
+    """Words beside the numbers: `data_mode`, `anneal_stage`."""
 
 
 class Episode(_Line, tag="episode", kw_only=True):
@@ -160,11 +163,38 @@ class Event(_Line, tag="event", kw_only=True):
 
 
 class Finding(_Line, tag="finding", kw_only=True):
-    """Reserved: what an examination of the run found."""
+    """What an examination of the run found; said again with `status` "resolved" when it is over."""
 
     rule: str
-    level: Level
-    message: str
+    """Which rule fired: "R03"."""
+    severity: Severity
+    title: str
+    """The finding in one sentence."""
+    status: Status = "open"
+    since_update: Count = 0
+    """The update it began at; `since_env_steps` likewise."""
+    since_env_steps: Count = 0
+    evidence: dict[str, float | None] = {}
+    """The numbers that speak for it."""
+    causes: list[str] = []
+    """What may be behind it, the likeliest first."""
+    patch: dict[str, Any] = {}
+    """Settings that would mend it, as --set takes them."""
+    primary: bool = True
+    """False: a consequence of another finding."""
+
+
+class Minibatch(_Line, tag="minibatch", kw_only=True):
+    """One gradient step of an update. Optional, and sampled: `sample_rate` and `dropped` say how much is missing."""
+
+    epoch: Count
+    minibatch: Count
+    """Number of the gradient step within the update."""
+    m: dict[str, float | None]
+    sample_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0
+    """Share of minibatches that the writer means to keep."""
+    dropped: Count = 0
+    """Minibatches left out since the last such line."""
 
 
 class End(_Line, tag="end", kw_only=True):
@@ -174,7 +204,7 @@ class End(_Line, tag="end", kw_only=True):
     message: str = ""
 
 
-Record = Header | Update | Episode | Evaluation | Event | Finding | End
+Record = Header | Update | Minibatch | Episode | Evaluation | Event | Finding | End
 
 _decoder = msgspec.json.Decoder(Record)
 

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Header, Record, Update, decode
+from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Finding, Header, Record, Update, decode
 
 
 def test_every_number_of_an_update_report_is_described():
@@ -75,3 +75,31 @@ def test_silence_about_success_is_not_failure():
     summary = Episodes.of([1.0], [10], [None])
     assert summary is not None
     assert summary.success_rate is None
+
+
+def test_a_finding_says_what_when_why_and_what_to_do():
+    line = (
+        b'{"kind":"finding","v":"2.0.0","run":"r","seq":9,"t":6,"env_steps":80,"updates":10,"rule":"R03",'
+        b'"severity":"error","title":"the policy moves too far an update","status":"resolved","since_update":7,'
+        b'"since_env_steps":56,"evidence":{"approx_kl":0.3},"causes":["lr is too high"],"patch":{"lr":0.0003},'
+        b'"primary":false}'
+    )
+    finding = decode(line)
+    assert isinstance(finding, Finding)
+    assert (finding.severity, finding.status, finding.since_update, finding.since_env_steps) == (
+        "error",
+        "resolved",
+        7,
+        56,
+    )
+    assert (finding.evidence, finding.causes, finding.patch) == ({"approx_kl": 0.3}, ["lr is too high"], {"lr": 3e-4})
+    assert not finding.primary
+    assert msgspec.json.decode(msgspec.json.encode(finding)) == msgspec.json.decode(line)
+
+
+def test_a_severity_that_is_none_is_refused():
+    with pytest.raises(msgspec.ValidationError, match="severity"):
+        decode(
+            b'{"kind":"finding","v":"2.0.0","run":"r","seq":9,"t":6,"env_steps":80,"updates":10,"rule":"R03",'
+            b'"severity":"bad","title":"x"}'
+        )
