@@ -18,6 +18,10 @@ from typing import Any
 
 import tyro
 
+sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its path
+
+import record_schema
+
 from surefoot.cli.inspect import all_knobs
 from surefoot.cli.main import VERBS
 from surefoot.learn.presets import FAMILIES, PRESETS
@@ -164,6 +168,9 @@ def pages() -> dict[Path, str]:
         PAGES / "cli.md": cli_page(),
         PAGES / "settings.md": settings_page(),
         PAGES / "presets.md": presets_page(),
+        PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
+        PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
+        PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),
     }
 
 

@@ -67,8 +67,10 @@ def _find(live: Path, updates: int) -> tuple[_Place | None, int]:
 
 
 def _is_after(here: parts.Position, updates: int, steps: int) -> bool:
-    """An episode that ended on the way to the next update comes after, though no update has been counted since."""
-    return here.updates > updates or (here.kind == "episode" and here.updates == updates and here.env_steps > steps)
+    """What was written on the way to the next update comes after, though no update has been counted since."""
+    if here.updates != updates:
+        return here.updates > updates
+    return here.kind == "minibatch" or (here.kind == "episode" and here.env_steps > steps)
 
 
 def _cut(fd: int, live: Path, place: _Place) -> None:

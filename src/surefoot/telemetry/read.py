@@ -8,12 +8,13 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from surefoot.errors import RunNotFound, TelemetryError
-from surefoot.telemetry import parts, schema
+from surefoot.telemetry import parts, predecessors, schema
 from surefoot.telemetry.schema import End, Evaluation, Event, Header, Record, Update
 
 
@@ -40,14 +41,15 @@ class Reading:
 
 
 class _Claim(msgspec.Struct):
-    """The version a line claims to be of."""
+    """The version a line claims to be of; the predecessors do not have `v`."""
 
     v: str | None = None
 
 
 _READERS: dict[str, Callable[[bytes], Record]] = {"2": schema.decode}
-"""By major version; an older one's reader returns today's records."""
+"""By major version."""
 _claims = msgspec.json.Decoder(_Claim)
+_objects = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_records(path: Path | str) -> Iterator[Record]:
@@ -94,7 +96,7 @@ def _scan(files: list[Path]) -> Iterator[Record | Problem]:
 
 
 def _read_part(part: Path) -> Iterator[Record | Problem]:
-    number = 0
+    number, seconds = 0, 0.0
     try:
         with parts.open_part(part) as file:
             for line in file:
@@ -102,21 +104,43 @@ def _read_part(part: Path) -> Iterator[Record | Problem]:
                 if not line.endswith(b"\n"):
                     yield Problem(part.name, number, f"torn: {len(line)} bytes without a line end")
                 elif line.strip():
-                    yield _read_line(part.name, number, line)
+                    item = read_line(part.name, number, line, before=seconds)
+                    if isinstance(item, Update):
+                        seconds = item.t
+                    yield item
     except (OSError, EOFError, zlib.error) as error:
         yield Problem(part.name, number + 1, f"the file cannot be read further: {error}")
 
 
-def _read_line(part: str, number: int, line: bytes) -> Record | Problem:
+def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | Problem:
+    """The record of a line of any version, or what keeps it from being one.
+
+    `before` is the time of the line above: the predecessors say how long an epoch took, not when it was.
+    """
     try:
         claim = _claims.decode(line)
         if reader := _READERS.get((claim.v or "").partition(".")[0]):
             return reader(line)
+        if claim.v is None:
+            return _read_predecessor(part, number, _objects.decode(line), before)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Problem(part, number, f"not a record: {error}")
-    if claim.v is None:
-        return Problem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
+    except RecursionError:
+        return Problem(part, number, "not a record: it is nested too deep to be read")
     return Problem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
+
+
+def _read_predecessor(part: str, number: int, line: dict[str, Any], before: float) -> Record | Problem:
+    version = predecessors.version_of(line)
+    if version is None:
+        if "telemetry_version" in line:
+            said = repr(line["telemetry_version"])[:40]
+            known = ", ".join(predecessors.VERSIONS)
+            return Problem(part, number, f"telemetry_version {said} is unknown; there were {known}")
+        return Problem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
+    if wrong := predecessors.errors(line, version):
+        return Problem(part, number, f"not a {version} record: {wrong[0]}")
+    return predecessors.migrate(line, version, number=number, before=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,3 +304,6 @@ METRICS: dict[str, Metric] = {
     "policy_lag": Metric("updates", "between the policy that acted and the one that learns", (0.0, 4.0)),
 }
 """Every number of `UpdateReport.metrics()`. The bands are where the doctor's warnings begin."""
+
+SINCE: dict[str, str] = {}
+"""{"kind.field" or "m.number": version} of what came after 2.0."""

@@ -27,8 +27,12 @@ from surefoot.telemetry.schema import (
     Episodes,
     Evaluation,
     Event,
+    Finding,
     Header,
+    Minibatch,
     Record,
+    Severity,
+    Status,
     Update,
 )
 
@@ -53,6 +57,7 @@ class Recorder:
     Every line is one `write` to a file opened for appending, so a killed process leaves whole lines; the disk is
     synchronised every `sync_seconds` and by `sync`. Above `updates_per_second` one line stands for several updates:
     call `sync` before a checkpoint is written, then the record reaches at least as far as the checkpoint.
+    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked.
     Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
     """
 
@@ -66,6 +71,7 @@ class Recorder:
         sync_seconds: float = 5.0,
         updates_per_second: float = 10.0,
         episodes_per_second: int = 20,
+        minibatch_rate: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
@@ -74,6 +80,8 @@ class Recorder:
         self._sync_seconds = sync_seconds
         self._update_gap = 1.0 / updates_per_second
         self._episodes_per_second = episodes_per_second
+        self._minibatch_rate = minibatch_rate
+        self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
         self._clock = clock
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: Header | None = None
@@ -143,6 +151,7 @@ class Recorder:
         stopped_early: bool = False,
         rolled_back: bool = False,
         skipped_reason: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next."""
         self.env_steps, self.updates = env_steps, updates
@@ -159,6 +168,7 @@ class Recorder:
             stopped_early=int(stopped_early),
             rolled_back=int(rolled_back),
             skipped_reason=skipped_reason,
+            labels=dict(labels or {}),
         )
         self._dropped = 0
         self._waiting.append(record)
@@ -185,6 +195,27 @@ class Recorder:
                 **common, nonfinite=bad, return_=value, length=length, env=env, terminated=terminated, success=success
             )
         )
+
+    def minibatch(self, *, epoch: int, minibatch: int, m: Mapping[str, float | None]) -> None:
+        """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
+        self._minibatches += 1
+        if self._minibatches * self._minibatch_rate < self._minibatches_kept + 1:
+            self._minibatches_dropped += 1
+            return
+        bad: dict[str, str] = {}
+        self._minibatches_kept += 1
+        self._write(
+            Minibatch(
+                **self._common(self._clock()),
+                nonfinite=bad,
+                epoch=epoch,
+                minibatch=minibatch,
+                m=finite(m, "m", bad),
+                sample_rate=self._minibatch_rate,
+                dropped=self._minibatches_dropped,
+            )
+        )
+        self._minibatches_dropped = 0
 
     def eval(
         self,
@@ -227,6 +258,41 @@ class Recorder:
         facts = plain_json(data or {}, "data", bad)
         self._flush()
         self._write(Event(**self._common(self._clock()), nonfinite=bad, name=name, message=message, data=facts))
+
+    def finding(
+        self,
+        *,
+        rule: str,
+        severity: Severity,
+        title: str,
+        status: Status = "open",
+        since_update: int = 0,
+        since_env_steps: int = 0,
+        evidence: Mapping[str, float | None] | None = None,
+        causes: Sequence[str] = (),
+        patch: Mapping[str, Any] | None = None,
+        primary: bool = True,
+    ) -> None:
+        """Something is wrong with the run, or no longer; on the disk at once."""
+        bad: dict[str, str] = {}
+        self._flush()
+        self._write(
+            Finding(
+                **self._common(self._clock()),
+                nonfinite=bad,
+                rule=rule,
+                severity=severity,
+                title=title,
+                status=status,
+                since_update=since_update,
+                since_env_steps=since_env_steps,
+                evidence=finite(evidence or {}, "evidence", bad),
+                causes=list(causes),
+                patch=plain_json(patch or {}, "patch", bad),
+                primary=primary,
+            )
+        )
+        self.sync()
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over."""

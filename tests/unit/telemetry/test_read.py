@@ -38,7 +38,7 @@ def test_an_unknown_version_is_named(tmp_path: Path):
     (tmp_path / "telemetry.ndjson").write_text(event(1, "3.1.0") + '{"telemetry_version":1.1}\n' + event(2, "2.9.0"))
     reading = read_all(tmp_path)
     assert "'3.1.0' is unknown" in reading.problems[0].message
-    assert "no version" in reading.problems[1].message
+    assert "not a 1.1 record: epoch, updates" in reading.problems[1].message
     assert [r.seq for r in reading.records] == [2]
 
 

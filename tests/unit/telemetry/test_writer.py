@@ -15,8 +15,8 @@ from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import lines
 from surefoot.telemetry.parts import is_being_written
 from surefoot.telemetry.read import read_all
-from surefoot.telemetry.schema import End, Episode, Evaluation, Event, Header, Record, Update
-from surefoot.telemetry.writer import Recorder
+from surefoot.telemetry.schema import End, Episode, Evaluation, Event, Finding, Header, Minibatch, Record, Update
+from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
 
@@ -290,3 +290,53 @@ def test_a_killed_writer_leaves_whole_lines(tmp_path: Path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     written = records(tmp_path)
     assert [r.seq for r in written] == list(range(1, len(written) + 1))
+
+
+def test_no_minibatch_is_written_unless_asked(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    for i in range(5):
+        recorder.minibatch(epoch=0, minibatch=i, m={"loss": 1.0})
+    assert records(tmp_path) == []
+
+
+def test_sampled_minibatches_say_how_many_are_missing(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder(minibatch_rate=0.25)
+    for i in range(12):
+        recorder.minibatch(epoch=i // 6, minibatch=i, m={"loss": math.nan if i == 3 else float(i)})
+    kept = records(tmp_path)
+    assert all(isinstance(r, Minibatch) for r in kept)
+    assert [(r.minibatch, r.dropped, r.sample_rate) for r in kept] == [(3, 3, 0.25), (7, 3, 0.25), (11, 3, 0.25)]
+    assert kept[0].nonfinite == {"m.loss": "nan"}
+
+
+def test_minibatches_of_an_update_that_is_made_again_are_cut(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(minibatch_rate=1.0)
+    for number in (1, 2):
+        recorder.minibatch(epoch=0, minibatch=0, m={})
+        clock.now += 1
+        recorder.update(env_steps=number * 8, updates=number, m={})
+    recorder.close()
+    truncate_after(tmp_path, 1)
+    assert [(type(r).__name__, r.updates) for r in records(tmp_path)] == [("Minibatch", 0), ("Update", 1), ("Event", 1)]
+
+
+def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch):
+    synced: list[int] = []
+    monkeypatch.setattr(lines, "_sync", synced.append)
+    recorder = open_recorder()
+    recorder.update(env_steps=8, updates=1, m={})
+    recorder.finding(
+        rule="R09", severity="error", title="the critic explodes", evidence={"value_loss": math.inf}, patch={"lr": 1e-4}
+    )
+    assert len(synced) == 1
+    finding = records(tmp_path)[-1]
+    assert isinstance(finding, Finding)
+    assert (finding.status, finding.primary, finding.evidence) == ("open", True, {"value_loss": None})
+    assert finding.nonfinite == {"evidence.value_loss": "inf"}
+
+
+def test_words_stand_beside_the_numbers(tmp_path: Path, open_recorder: Open):
+    open_recorder().update(env_steps=8, updates=1, m={"loss": 1.0}, labels={"data_mode": "rollout"})
+    (update,) = records(tmp_path)
+    assert isinstance(update, Update)
+    assert update.labels == {"data_mode": "rollout"}
