@@ -94,7 +94,10 @@ def cli_page() -> str:
         "(`$SUREFOOT_RUNS`, `--runs DIR`).\n\n"
         f"Exit codes: {codes}.\n\n"
     )
-    verbs = table(("verb", "what it does"), [(f"[`{name}`](#surefoot-{name})", v.help) for name, v in VERBS.items()])
+    verbs = table(
+        ("verb", "what it does"),
+        [(f"[`{name}`](#surefoot-{name.replace(' ', '-')})", v.help) for name, v in VERBS.items()],
+    )
     return WRITTEN_BY + intro + verbs + "\n" + "\n".join(verb_section(name) for name in VERBS)
 
 

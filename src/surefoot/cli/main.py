@@ -30,6 +30,13 @@ VERBS = {
     "record": Verb("surefoot.cli.offline", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"),
     "clone": Verb("surefoot.cli.offline", "CloneArgs", "Train a policy to choose as in recorded episodes"),
     "report": Verb("surefoot.cli.look", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
+    "telemetry validate": Verb(
+        "surefoot.cli.telemetry", "ValidateArgs", "Check records line by line, the predecessors' logs too"
+    ),
+    "telemetry summary": Verb(
+        "surefoot.cli.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
+    ),
+    "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
@@ -63,19 +70,25 @@ def main(argv: list[str] | None = None) -> int:
     """The console script; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "help"):
-        print(HELP.format(verbs="\n".join(f"  {name:<9} {verb.help}" for name, verb in VERBS.items())))
+        print(HELP.format(verbs="\n".join(f"  {name:<18} {verb.help}" for name, verb in VERBS.items())))
         return OK if argv else USAGE
     if argv[0] in ("-V", "--version"):
         return _version()
-    if argv[0] not in VERBS:
-        return _unknown(argv[0])
+    name, rest = argv[0], argv[1:]
+    if family := {verb for verb in VERBS if verb.startswith(f"{name} ")}:
+        if not rest or rest[0] in ("-h", "--help", "help"):
+            print(_family_help(name))
+            return OK if rest else USAGE
+        name, rest = f"{name} {rest[0]}", rest[1:]
+    if name not in VERBS:
+        return _unknown(name, family or {verb for verb in VERBS if " " not in verb})
     try:
-        return _run(argv[0], argv[1:])
+        return _run(name, rest)
     except SurefootError as error:
-        print(f"surefoot {argv[0]}: {error}", file=sys.stderr)
+        print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
     except KeyboardInterrupt:
-        print(f"surefoot {argv[0]}: interrupted", file=sys.stderr)
+        print(f"surefoot {name}: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # `surefoot runs | head`: whoever read us has seen enough.
@@ -112,11 +125,19 @@ def _run(name: str, argv: list[str]) -> int:
     return args.run()
 
 
-def _unknown(word: str) -> int:
+def _family_help(word: str) -> str:
+    verbs = [f"  {name:<20} {verb.help}" for name, verb in VERBS.items() if name.startswith(f"{word} ")]
+    head = f"usage: surefoot {word} VERB [arguments]     surefoot {word} VERB --help teaches each"
+    return "\n".join([head, "", *verbs])
+
+
+def _unknown(word: str, verbs: set[str]) -> int:
     import difflib
 
-    close = difflib.get_close_matches(word, VERBS, n=1)
-    advice = f"did you mean `surefoot {close[0]}`?" if close else "`surefoot --help` lists the verbs"
+    last = {verb.split()[-1]: verb for verb in sorted(verbs)}
+    close = [last[near] for near in difflib.get_close_matches(word.split()[-1], last, n=1)]
+    family = next((f" {verb.split()[0]}" for verb in verbs if " " in verb), "")
+    advice = f"did you mean `surefoot {close[0]}`?" if close else f"`surefoot{family} --help` lists the verbs"
     print(f"surefoot: there is no verb {word!r}; {advice}", file=sys.stderr)
     return USAGE
 

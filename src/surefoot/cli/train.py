@@ -15,6 +15,7 @@ from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
+    from surefoot.telemetry.writer import Mirror
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
@@ -71,6 +72,8 @@ class TrainArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
+    """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
     threads: int = 1
     """Threads for torch. More than one rarely helps small networks, and changes the last digits."""
     dry_run: bool = False
@@ -101,7 +104,7 @@ class TrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
-        mirrors = [_tensorboard(directory.path)] if self.tensorboard else []
+        mirrors = _mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
         return drive(run, self.display)
 
@@ -167,6 +170,8 @@ class ResumeArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
+    """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -189,7 +194,7 @@ class ResumeArgs:
             total_steps=self.steps,
             training=training,
             command=["surefoot", *sys.argv[1:]],
-            mirrors=[_tensorboard(directory.path)] if self.tensorboard else [],
+            mirrors=_mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
         )
         if run.training.finished:
             run.close("finished")
@@ -361,7 +366,13 @@ def _literal(text: str) -> Any:
     return yaml.safe_load(text)
 
 
-def _tensorboard(path: Path) -> Any:
+def _mirrors(path: Path, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
     from surefoot.telemetry.export import TensorBoardMirror
+    from surefoot.telemetry.flat import FlatMirror
 
-    return TensorBoardMirror(path / "tensorboard")
+    mirrors: list[Mirror] = []
+    if ppo_log is not None:
+        mirrors.append(FlatMirror(ppo_log))
+    if tensorboard:
+        mirrors.append(TensorBoardMirror(path / "tensorboard"))
+    return mirrors

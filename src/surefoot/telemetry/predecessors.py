@@ -100,9 +100,16 @@ _REQUIRED: dict[Version, tuple[str, ...]] = {
     "1.1": BASE + CONFLICT + NEW_IN_1_1,
     "1.2": BASE + CONFLICT + NEW_IN_1_1,
 }
+_REQUIRED_SETS = {version: frozenset(keys) for version, keys in _REQUIRED.items()}
 _OPTIONAL = frozenset(LATE + BASELINE + SOCIAL + ("baseline_log_prob_mean",))
 _WORDS = frozenset(("data_mode", *ANNEAL_WORDS, "schema_version"))
-_KNOWN_1_2 = frozenset(_REQUIRED["1.2"]) | _OPTIONAL | _WORDS | {*ANNEAL_NUMBERS, *ANNEAL_FLAGS} | {"duration_sec"}
+_KNOWN_1_2 = (
+    frozenset(_REQUIRED["1.2"])
+    | _OPTIONAL
+    | _WORDS
+    | {*ANNEAL_NUMBERS, *ANNEAL_FLAGS}
+    | {"duration_sec", "telemetry_version"}
+)
 _MOST = float(2**53)
 
 
@@ -119,11 +126,11 @@ def version_of(line: Mapping[str, Any]) -> Version | None:
 def errors(line: Flat, version: Version) -> list[str]:
     """What keeps a line from being of that version, each with what would be right."""
     found: list[str] = []
-    missing = [key for key in _REQUIRED[version] if key not in line]
-    if missing:
+    if not _REQUIRED_SETS[version] <= line.keys():
+        missing = [key for key in _REQUIRED[version] if key not in line]
         found.append(f"{', '.join(missing)} missing; {version} demands a finite number for each")
-    for key in line:
-        if key in _WORDS or key == "telemetry_version":
+    for key, x in line.items():
+        if (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version":  # the usual case first
             continue
         if problem := _number_problem(key, line, version):
             found.append(problem)
@@ -133,8 +140,8 @@ def errors(line: Flat, version: Version) -> list[str]:
             found.append(f"{', '.join(early)} came with 1.1; leave them out or say telemetry_version 1.1")
     else:
         found += _mode_problem(line, version)
-    if version == "1.2":
-        unknown = [key for key in line if key not in _KNOWN_1_2 and key != "telemetry_version" and not _conflict(key)]
+    if version == "1.2" and not line.keys() <= _KNOWN_1_2:
+        unknown = [key for key in line if key not in _KNOWN_1_2 and not _conflict(key)]
         if unknown:
             found.append(f"{', '.join(unknown)} unknown; 1.2 has only its own keys and conflict.*")
     return found
@@ -146,7 +153,7 @@ def oddities(line: Flat, version: Version) -> list[str]:
     if "telemetry_version" not in line:
         found.append('no telemetry_version; read as 1.0, "telemetry_version": 1.0 would say so')
     if version != "1.2":
-        unknown = [key for key in line if key not in _KNOWN_1_2 and key != "telemetry_version" and not _conflict(key)]
+        unknown = [key for key in line if key not in _KNOWN_1_2 and not _conflict(key)]
         if unknown:
             found.append(f"{', '.join(unknown)} unknown to {version}")
     for key, (low, high) in RANGES.items():

@@ -6,7 +6,7 @@ import math
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from surefoot.errors import RunNotFound, TelemetryError
 from surefoot.telemetry import parts, predecessors, schema
-from surefoot.telemetry.schema import End, Evaluation, Event, Header, Record, Update
+from surefoot.telemetry.schema import End, Evaluation, Event, Finding, Header, Record, Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +182,10 @@ class Curves:
     events: list[Event]
     events_elapsed: list[float]
     problems: list[Problem]
+    findings: list[Finding] = field(default_factory=list[Finding])
+    """Each as last told: open, or resolved."""
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    """The words of the last update that has any."""
 
 
 def load_curves(path: Path | str) -> Curves:
@@ -192,6 +196,8 @@ def load_curves(path: Path | str) -> Curves:
     events: list[Event] = []
     events_elapsed: list[float] = []
     problems: list[Problem] = []
+    findings: dict[tuple[str, int], Finding] = {}
+    labels: dict[str, str] = {}
     for item in scan(path):
         if isinstance(item, Problem):
             problems.append(item)
@@ -203,12 +209,15 @@ def load_curves(path: Path | str) -> Curves:
                 header = item
             case Update():
                 updates.add(item, now, _update_row(item))
+                labels = item.labels or labels
             case Evaluation():
                 evals.add(item, now, {name: getattr(item, name) for name in _EVAL_COLUMNS})
             case Event():
                 events.append(item)
                 events_elapsed.append(now)
                 end = None if item.name == "resumed" else end
+            case Finding():
+                findings[item.rule, item.since_update] = item
             case End():
                 end = item
             case _:
@@ -222,6 +231,8 @@ def load_curves(path: Path | str) -> Curves:
         events=events,
         events_elapsed=events_elapsed,
         problems=problems,
+        findings=list(findings.values()),
+        labels=labels,
     )
 
 

@@ -1,0 +1,179 @@
+"""`surefoot telemetry …`: what a run wrote down, checked and told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from surefoot.cli.usage import Usage
+
+if TYPE_CHECKING:
+    from surefoot.telemetry.drift import Drift
+    from surefoot.telemetry.validate import Verdict
+
+Record = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+
+
+def record_of(name: str, runs: Path | None) -> Path:
+    """Where the record of RUN is: a file, a directory with a record in it, or a run's name."""
+    from surefoot.telemetry.parts import live_file
+    from surefoot.train.rundir import find_run, runs_root
+
+    given = Path(name)
+    if given.is_file() or (given.is_dir() and live_file(given).exists()):
+        return given
+    return find_run(given, runs_root(runs)).path
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateArgs:
+    """Check records line by line; every mistake is told as FILE:LINE, with what would be right.
+
+    Reads version 2.x and the predecessors' telemetry_version 1.0, 1.1 and 1.2, each by the rules it was published
+    with, plain or gzip, or from a pipe:
+
+        surefoot telemetry validate runs/walk/telemetry.ndjson
+        zcat old.ndjson.gz | surefoot telemetry validate -
+        surefoot telemetry validate new.jsonl --baseline old.jsonl --drift 6
+
+    Drift is the distance from the baseline's median in units of 1.4826 MAD, which for normal numbers is a standard
+    deviation; never a percentage, which a number near zero makes meaningless.
+    Exit codes: 0 valid, 1 a line is wrong or the drift too large, 2 there is no such file.
+    """
+
+    files: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="FILE")] = ()
+    """Records, logs, run directories or names; - is the standard input."""
+    strict: bool = False
+    """Also look for unknown fields and misspelt numbers, and let warnings count as errors."""
+    baseline: Path | None = None
+    """Tell the drift against this record or log, or against one JSON object with keys such as baseline_reward_mean."""
+    drift: float | None = None
+    """How far a number may lie from the baseline, in its robust units."""
+    show: int = 20
+    """Mistakes to print for each file."""
+    as_json: Json = False
+    """Print JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.telemetry.drift import drift, levels
+        from surefoot.telemetry.read import load_curves
+
+        if not self.files:
+            raise Usage("no FILE given; `surefoot telemetry validate -` reads the standard input")
+        if self.drift is not None and self.baseline is None:
+            raise Usage("--drift needs --baseline FILE, the record to compare with")
+        verdicts = [verdict for name in self.files for verdict in self._verdicts(name)]
+        drifts: dict[str, list[Drift]] = {}
+        if self.baseline is not None:
+            level = levels(self.baseline)
+            for name in self.files:
+                if name != "-":
+                    drifts[name] = drift(load_curves(record_of(name, self.runs)).updates, level)
+        far = {
+            n: [d.name for d in ds if self.drift is not None and abs(d.worst) > self.drift] for n, ds in drifts.items()
+        }
+        bad = any(v.errors or (self.strict and v.warnings) for v in verdicts) or any(far.values())
+        if self.as_json:
+            self._print_json(verdicts, drifts, far, valid=not bad)
+        else:
+            self._print(verdicts, drifts, far)
+        return 1 if bad else 0
+
+    def _verdicts(self, name: str) -> list[Verdict]:
+        from surefoot.telemetry.validate import validate, validate_lines
+
+        if name == "-":
+            return [validate_lines("<stdin>", sys.stdin.buffer, strict=self.strict)]
+        return validate(record_of(name, self.runs), strict=self.strict)
+
+    def _print(self, verdicts: list[Verdict], drifts: dict[str, list[Drift]], far: dict[str, list[str]]) -> None:
+        for verdict in verdicts:
+            for mistake in verdict.mistakes[: self.show]:
+                print(mistake)
+            told = f"{verdict.records} record(s) validated"
+            if verdict.versions:
+                told += f" (version {', '.join(f'{v}: {n}' for v, n in verdict.versions.items())})"
+            more = verdict.errors + verdict.warnings - self.show
+            told += f"; {verdict.errors} errors" if verdict.errors else ""
+            told += f"; {verdict.warnings} warnings" if verdict.warnings else ""
+            print(
+                f"{verdict.file}: {told}" + (f"; {more} not shown, --show {self.show + more} does" if more > 0 else "")
+            )
+        for name, found in drifts.items():
+            print(f"{name}: drift against {self.baseline}, in robust units (1.4826 MAD)")
+            for d in found[:12]:
+                mark = "  TOO FAR" if d.name in far[name] else ""
+                print(
+                    f"  {d.name:<32} median {d.level.median:>11.4g} ± {d.level.scale:<9.3g} latest {d.latest:>+9.2f}  "
+                    f"worst {d.worst:>+9.2f} (value {d.worst_value:.4g}, update {d.worst_update}){mark}"
+                )
+            if not found:
+                print("  no number is in both")
+
+    def _print_json(
+        self, verdicts: list[Verdict], drifts: dict[str, list[Drift]], far: dict[str, list[str]], *, valid: bool
+    ) -> None:
+        files = [asdict(verdict) for verdict in verdicts]
+        drift = {
+            name: {
+                d.name: {
+                    "latest": d.latest,
+                    "worst": d.worst,
+                    "worst_update": d.worst_update,
+                    "far": d.name in far[name],
+                }
+                for d in found
+            }
+            for name, found in drifts.items()
+        }
+        print(json.dumps({"valid": valid, "files": files, "drift": drift}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryArgs:
+    """Tell a run in a page: span, mode, latest values, extremes with their update, findings, drift against a baseline.
+
+        surefoot telemetry summary walk --last 100
+        surefoot telemetry summary new.jsonl --baseline old.jsonl --format markdown
+
+    Exit codes: 0 fine, 1 there are open findings of severity error or worse, 2 there is no such run.
+    """
+
+    run_name: Record
+    """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
+    format: Literal["text", "markdown", "json"] = "text"
+    """How to tell it."""
+    baseline: str | None = None
+    """Another RUN, or a JSON object of numbers, to tell the drift against."""
+    last: int | None = None
+    """Look at the last so many update lines only."""
+    as_json: Json = False
+    """The same as --format json."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.telemetry.summary import as_markdown, as_text, summarise
+
+        if self.last is not None and self.last < 1:
+            raise Usage(f"--last is {self.last}; it is at least 1")
+        baseline = record_of(self.baseline, self.runs) if self.baseline else None
+        summary = summarise(record_of(self.run_name, self.runs), baseline=baseline, last=self.last)
+        if self.as_json or self.format == "json":
+            print(json.dumps(summary.to_json()))
+        else:
+            print(as_markdown(summary) if self.format == "markdown" else as_text(summary))
+        return 1 if _serious(summary.findings) else 0
+
+
+def _serious(findings: Sequence[dict[str, Any]]) -> bool:
+    return any(f["status"] == "open" and f["severity"] in ("error", "fatal") for f in findings)

@@ -1,0 +1,270 @@
+"""A run in a page: span, mode, latest values, extremes with their step, findings, distance from a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.telemetry import predecessors
+from surefoot.telemetry.drift import Drift, drift, levels
+from surefoot.telemetry.facts import clock_time, gather
+from surefoot.telemetry.parts import is_being_written
+from surefoot.telemetry.read import Curves, Table, load_curves
+
+SHOWN = (
+    "episodes.return_mean",
+    "loss",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "approx_kl",
+    "kl_divergence",
+    "clip_fraction",
+    "grad_norm",
+    "explained_variance",
+    "reward_advantage_corr",
+    "lr",
+)
+CONFLICT = ("queue_conflict_events", "queue_conflict_intensity_sum", *predecessors.CONFLICT)
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The smallest and the largest a number was, each with its update."""
+
+    low: float
+    low_update: int
+    high: float
+    high_update: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What `surefoot telemetry summary` tells."""
+
+    run: str
+    env: str
+    state: str
+    rows: int
+    """Update lines looked at."""
+    updates: tuple[int, int]
+    env_steps: tuple[int, int]
+    seconds: float
+    labels: dict[str, str]
+    latest: dict[str, float]
+    extremes: dict[str, Extreme]
+    findings: list[dict[str, Any]]
+    unreadable: list[str]
+    drift: list[Drift]
+
+    def part(self, names: tuple[str, ...]) -> dict[str, float]:
+        """The latest values of those numbers that the run has."""
+        return {name: self.latest[name] for name in names if name in self.latest}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        anneal = {k.removeprefix("anneal_"): x for k, x in (self.latest | self.labels).items() if k[:7] == "anneal_"}
+        return {
+            "run": self.run,
+            "env": self.env,
+            "state": self.state,
+            "epochs": self.rows,
+            "updates": self.updates,
+            "env_steps": self.env_steps,
+            "seconds": round(self.seconds, 3),
+            "data_mode": self.labels.get("data_mode"),
+            "cycle_id": self.latest.get("cycle_id"),
+            "log_stream_offset": self.latest.get("log_stream_offset"),
+            "latest": self.latest,
+            "extremes": {
+                name: {"min": x.low, "min_update": x.low_update, "max": x.high, "max_update": x.high_update}
+                for name, x in self.extremes.items()
+            },
+            "conflict": self.part(CONFLICT),
+            "social": self.part(predecessors.SOCIAL),
+            "anneal": anneal,
+            "findings": self.findings,
+            "unreadable": self.unreadable,
+            "baseline_drift": {
+                d.name: {
+                    "baseline": d.level.median,
+                    "scale": d.level.scale,
+                    "delta": d.latest * d.level.scale,
+                    "robust_z": d.latest,
+                    "worst_robust_z": d.worst,
+                    "worst_update": d.worst_update,
+                    "per_epoch": [None if np.isnan(x) else round(float(x), 4) for x in d.rows],
+                }
+                for d in self.drift
+            },
+        }
+
+
+def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int | None = None) -> Summary:
+    """The summary of a run directory, record or log; `last` looks at the last that many update lines only."""
+    curves = load_curves(path)
+    table = _tail(curves.updates, last)
+    facts = gather(curves, running=is_being_written(Path(path)))
+    some = len(table) > 0
+    return Summary(
+        run=facts.run or Path(path).name,
+        env=facts.env,
+        state=facts.state_text if curves.header else "a log of an older version",
+        rows=len(table),
+        updates=(int(table.updates[0]), int(table.updates[-1])) if some else (0, 0),
+        env_steps=(int(table.env_steps[0]), int(table.env_steps[-1])) if some else (0, 0),
+        seconds=float(table.elapsed[-1] - (table.elapsed[0] if last else 0.0)) if some else 0.0,
+        labels=curves.labels,
+        latest=_latest(table),
+        extremes=_extremes(table),
+        findings=_findings(curves),
+        unreadable=[str(problem) for problem in curves.problems],
+        drift=drift(table, levels(baseline)) if baseline is not None else [],
+    )
+
+
+def _tail(table: Table, last: int | None) -> Table:
+    if not last:
+        return table
+    return Table(
+        env_steps=table.env_steps[-last:],
+        updates=table.updates[-last:],
+        t=table.t[-last:],
+        elapsed=table.elapsed[-last:],
+        columns={name: column[-last:] for name, column in table.columns.items()},
+    )
+
+
+def _is_range(name: str) -> bool:
+    return name.endswith((".min", ".max")) or name.startswith("nonfinite.")
+
+
+def _latest(table: Table) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, column in table.columns.items():
+        known = column[np.isfinite(column)]
+        if len(known) and not _is_range(name):
+            found[name] = float(known[-1])
+    return found
+
+
+def _extremes(table: Table) -> dict[str, Extreme]:
+    found: dict[str, Extreme] = {}
+    for name, column in table.columns.items():
+        if _is_range(name) or not np.isfinite(column).any():
+            continue
+        low, high = np.fmin(column, table[f"{name}.min"]), np.fmax(column, table[f"{name}.max"])
+        i, j = int(np.nanargmin(low)), int(np.nanargmax(high))
+        found[name] = Extreme(float(low[i]), int(table.updates[i]), float(high[j]), int(table.updates[j]))
+    return found
+
+
+def _findings(curves: Curves) -> list[dict[str, Any]]:
+    order = {"fatal": 0, "error": 1, "warn": 2, "info": 3}
+    told = sorted(curves.findings, key=lambda f: (f.status != "open", not f.primary, order[f.severity]))
+    return [
+        {
+            "rule": f.rule,
+            "severity": f.severity,
+            "status": f.status,
+            "title": f.title,
+            "since_update": f.since_update,
+            "since_env_steps": f.since_env_steps,
+            "causes": f.causes,
+            "patch": f.patch,
+            "primary": f.primary,
+        }
+        for f in told
+    ]
+
+
+def as_text(summary: Summary) -> str:
+    """For a terminal."""
+    mode, cycle = summary.labels.get("data_mode"), summary.latest.get("cycle_id")
+    extra = [f"mode={mode}"] if mode else []
+    extra += [f"cycle_id={cycle:g}"] if cycle is not None else []
+    lines = [
+        f"{summary.run} · {summary.env} · {summary.state}",
+        f"Epochs analysed: {summary.rows}" + (f" ({', '.join(extra)})" if extra else ""),
+        f"Span: updates {summary.updates[0]}–{summary.updates[1]}, env steps {summary.env_steps[0]:,}–"
+        f"{summary.env_steps[1]:,}, {clock_time(summary.seconds)}",
+    ]
+    for title, names in (
+        ("Latest metrics", SHOWN),
+        ("Queue conflicts", CONFLICT),
+        ("Social interactions", predecessors.SOCIAL[:6]),
+        ("Hygiene & rest", predecessors.SOCIAL[6:]),
+        ("Anneal status", predecessors.ANNEAL_NUMBERS + predecessors.ANNEAL_FLAGS),
+    ):
+        if part := summary.part(names):
+            lines.append(f"{title}: " + ", ".join(f"{name} {x:.4g}" for name, x in part.items()))
+    if summary.extremes:
+        lines.append("Extremes:")
+    shown = _shown_extremes(summary)
+    for name, x in shown:
+        if x.low != x.high:
+            lines.append(f"  {name:<30} {x.low:>11.4g} at {x.low_update:<8} {x.high:>11.4g} at {x.high_update}")
+    if same := [f"{name} {x.low:.4g}" for name, x in shown if x.low == x.high]:
+        lines.append(f"  always the same: {', '.join(same)}")
+    if summary.findings:
+        lines.append("Findings:")
+        lines += [f"  {_finding_text(f)}" for f in summary.findings]
+    if summary.unreadable:
+        lines.append(f"{len(summary.unreadable)} unreadable lines, the first: {summary.unreadable[0]}")
+    if summary.drift:
+        lines.append("Baseline drift, in units of the baseline's own spread (1.4826 MAD):")
+    for d in [d for d in summary.drift if abs(d.worst) >= 1.0]:
+        lines.append(f"  {d.name:<30} latest {_z(d.latest):>8}   worst {_z(d.worst):>8} at update {d.worst_update}")
+    if near := sum(abs(d.worst) < 1.0 for d in summary.drift):
+        lines.append(f"  {near} others never a unit away")
+    return "\n".join(lines)
+
+
+def as_markdown(summary: Summary) -> str:
+    """For a report."""
+    lines = [
+        "### PPO Telemetry Summary",
+        "",
+        f"- run: {summary.run} ({summary.env}), {summary.state}",
+        f"- epochs: {summary.rows}, updates {summary.updates[0]}–{summary.updates[1]}, "
+        f"env steps {summary.env_steps[0]:,}–{summary.env_steps[1]:,}",
+    ]
+    lines += [f"- {name}: {word}" for name, word in summary.labels.items()]
+    lines += ["", "| Metric | Latest | Min | at | Max | at |", "| --- | --- | --- | --- | --- | --- |"]
+    for name, x in _shown_extremes(summary):
+        latest = f"{summary.latest[name]:.4g}"
+        lines.append(f"| {name} | {latest} | {x.low:.4g} | {x.low_update} | {x.high:.4g} | {x.high_update} |")
+    if summary.findings:
+        lines += ["", "#### Findings", "", *[f"- {_finding_text(f)}" for f in summary.findings]]
+    if summary.drift:
+        lines += [
+            "",
+            "#### Baseline Drift",
+            "",
+            "| Metric | Baseline | Latest | Worst | at |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+    for d in summary.drift:
+        lines.append(f"| {d.name} | {d.level.median:.4g} | {_z(d.latest)} | {_z(d.worst)} | {d.worst_update} |")
+    return "\n".join(lines)
+
+
+def _shown_extremes(summary: Summary) -> list[tuple[str, Extreme]]:
+    names = dict.fromkeys((*SHOWN, *CONFLICT, *predecessors.SOCIAL))
+    return [(name, summary.extremes[name]) for name in names if name in summary.extremes]
+
+
+def _finding_text(finding: dict[str, Any]) -> str:
+    patch = " ".join(f"--set {knob}={value}" for knob, value in finding["patch"].items())
+    since = f" since update {finding['since_update']}" if finding["since_update"] else ""
+    state = "" if finding["status"] == "open" else f" ({finding['status']})"
+    return f"{finding['rule']} {finding['severity']}: {finding['title']}{since}{state}" + (
+        f" → {patch}" if patch else ""
+    )
+
+
+def _z(x: float) -> str:
+    return f"{x:+.1f}" if abs(x) < 1000 else f"{'+' if x > 0 else '-'}>1000"

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from surefoot.errors import TelemetryError
+from surefoot.telemetry.drift import Level, drift, is_metric, levels
+from surefoot.telemetry.read import Table, load_curves
+
+
+def table(**columns: list[float]) -> Table:
+    rows = len(next(iter(columns.values())))
+    clock = np.arange(1, rows + 1)
+    return Table(
+        env_steps=clock * 8,
+        updates=clock,
+        t=clock.astype(float),
+        elapsed=clock.astype(float),
+        columns={name: np.array(column, dtype=float) for name, column in columns.items()},
+    )
+
+
+def log(path: Path, values: list[float]) -> Path:
+    sample = (Path(__file__).parents[2] / "samples/telemetry/v1.0/minimal.ndjson").read_text()
+    old = sample[sample.index('"loss_total"') :].split(",")[0]
+    path.write_text("".join(sample.replace(old, f'"loss_total": {x}') for x in values))
+    return path
+
+
+def test_the_unit_is_the_spread_of_the_baseline_itself(tmp_path: Path):
+    # Median 3, absolute deviations 2 1 0 1 2, so MAD 1.
+    level = levels(log(tmp_path / "base.jsonl", [1, 2, 3, 4, 5]))["loss"]
+    assert level == Level(3.0, pytest.approx(1.4826))
+
+
+def test_one_wild_epoch_does_not_widen_the_unit(tmp_path: Path):
+    calm = levels(log(tmp_path / "a.jsonl", [1, 2, 3, 4, 5]))["loss"]
+    wild = levels(log(tmp_path / "b.jsonl", [1, 2, 3, 4, 1e9]))["loss"]
+    assert wild == calm
+
+
+def test_the_worst_and_the_latest_are_told():
+    (found,) = drift(table(loss=[3.0, 9.0, float("nan"), 4.0]), {"loss": Level(3.0, 2.0)})
+    assert (found.worst, found.worst_update, found.worst_value, found.latest) == (3.0, 2, 9.0, 0.5)
+    np.testing.assert_array_equal(found.rows, [0.0, 3.0, np.nan, 0.5])
+
+
+def test_a_number_near_zero_makes_no_thousand_percent(tmp_path: Path):
+    base = log(tmp_path / "base.jsonl", [-1e-9, 0.0, 1e-9])
+    (found,) = [
+        d for d in drift(load_curves(log(tmp_path / "new.jsonl", [3e-8])).updates, levels(base)) if d.name == "loss"
+    ]
+    assert abs(found.worst) < 0.1
+
+
+def test_a_baseline_that_never_varies_still_has_a_unit(tmp_path: Path):
+    assert levels(log(tmp_path / "base.jsonl", [50.0, 50.0]))["loss"] == Level(50.0, pytest.approx(0.05))
+    assert levels(log(tmp_path / "zero.jsonl", [0.0, 0.0]))["loss"] == Level(0.0, pytest.approx(1e-6))
+
+
+def test_clocks_and_ids_do_not_drift():
+    assert not any(is_metric(name) for name in ("epoch", "cycle_id", "log_stream_offset", "seconds.env", "loss.max"))
+    assert is_metric("approx_kl")
+
+
+def test_the_predecessors_baseline_is_one_object(tmp_path: Path):
+    file = tmp_path / "baseline.json"
+    file.write_text('{"baseline_reward_mean": -0.2, "baseline_sample_count": 2, "note": "golden"}')
+    found = drift(table(baseline_reward_mean=[-0.2, -0.3]), levels(file))
+    assert [d.name for d in found] == ["baseline_reward_mean"]
+    assert found[0].worst == pytest.approx(-0.1 / 2e-4)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"note": "x"}'])
+def test_a_baseline_without_numbers_is_refused(tmp_path: Path, text: str):
+    file = tmp_path / "baseline.json"
+    file.write_text(text)
+    with pytest.raises(TelemetryError, match="baseline"):
+        levels(file)
