@@ -36,6 +36,7 @@ VERBS = {
     "telemetry summary": Verb(
         "surefoot.cli.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
     ),
+    "telemetry watch": Verb("surefoot.cli.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "bench": Verb(
