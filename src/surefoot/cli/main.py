@@ -37,6 +37,9 @@ VERBS = {
         "surefoot.cli.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
     ),
     "telemetry watch": Verb("surefoot.cli.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
+    "telemetry export": Verb(
+        "surefoot.cli.export", "ExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
+    ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "bench": Verb(

@@ -1,4 +1,4 @@
-"""The record in other people's formats: TensorBoard, SB3's progress.csv, Monitor files."""
+"""The record in other people's formats: TensorBoard, SB3's progress.csv, Monitor files, Parquet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.read import read_records
+from surefoot.telemetry.parquet import write_parquet
+from surefoot.telemetry.read import load_curves, read_records
 from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Header, Record, Update
 
 _EPISODE_TAGS = {
@@ -135,6 +136,13 @@ def to_csv(run: Path | str, out: Path | str) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return Path(out)
+
+
+def to_parquet(run: Path | str, out: Path | str) -> Path:
+    """Write every number of every update as a column, our names; NaN where a line does not have it."""
+    table = load_curves(run).updates
+    clocks = {"env_steps": table.env_steps, "updates": table.updates, "t": table.t, "elapsed": table.elapsed}
+    return write_parquet(out, clocks | table.columns)
 
 
 def to_monitor_csv(run: Path | str, out: Path | str) -> Path:
