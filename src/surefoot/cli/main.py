@@ -37,6 +37,7 @@ VERBS = {
         "surefoot.cli.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
     ),
     "telemetry watch": Verb("surefoot.cli.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
+    "telemetry compare": Verb("surefoot.cli.compare", "CompareArgs", "Put seeds together: IQM, interval, what was set"),
     "telemetry export": Verb(
         "surefoot.cli.export", "ExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
     ),
