@@ -17,7 +17,7 @@ from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import parts
 from surefoot.telemetry.cut import truncate_after
 from surefoot.telemetry.lines import LineFile
-from surefoot.telemetry.merge import merge
+from surefoot.telemetry.merge import merge, merge_plain
 from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json
 from surefoot.telemetry.schema import (
     VERSION,
@@ -155,15 +155,13 @@ class Recorder:
     ) -> None:
         """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next."""
         self.env_steps, self.updates = env_steps, updates
-        bad: dict[str, str] = {}
         now = self._clock()
-        record = Update(
+        record = Update(  # as it came: what is not finite is looked for when the line is written
             **self._common(now),
-            nonfinite=bad,
-            m=finite(m, "m", bad),
-            epochs=[] if self._waiting else finite_rows(epochs, "epochs", bad),  # a shared line has none
-            seconds=finite(seconds, "seconds", bad) if seconds else {},
-            episodes=finite_episodes(episodes, bad) if episodes else None,
+            m=dict(m),
+            epochs=[] if self._waiting else [dict(epoch) for epoch in epochs],  # a shared line has none
+            seconds=dict(seconds) if seconds else {},
+            episodes=episodes,
             episodes_dropped=self._dropped,
             stopped_early=int(stopped_early),
             rolled_back=int(rolled_back),
@@ -339,8 +337,9 @@ class Recorder:
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
         if self._waiting:
-            record = merge(self._waiting)
-            self._waiting = []
+            waiting, self._waiting = self._waiting, []
+            record = merge_plain(waiting) if len(waiting) > 1 and _episodes_finite(waiting) else None
+            record = record or merge([_finite(update) for update in waiting])
             self._written_at = record.t
             self._write(record)
 
@@ -360,6 +359,21 @@ class Recorder:
         self._seq += 1
         for mirror in self._mirrors:
             mirror.write(record)
+
+
+def _finite(update: Update) -> Update:
+    """The update with null for what JSON cannot hold, and its name."""
+    bad: dict[str, str] = {}
+    update.m = finite(update.m, "m", bad)
+    update.epochs = finite_rows(update.epochs, "epochs", bad)
+    update.seconds = finite(update.seconds, "seconds", bad)
+    update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
+    update.nonfinite = bad
+    return update
+
+
+def _episodes_finite(updates: Sequence[Update]) -> bool:
+    return all(u.episodes is None or finite_episodes(u.episodes, {}) is u.episodes for u in updates)
 
 
 def _stats(returns: Sequence[float]) -> dict[str, float | None]:

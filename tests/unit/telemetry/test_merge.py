@@ -1,6 +1,9 @@
+import math
 from typing import Any
 
-from surefoot.telemetry.merge import merge
+import pytest
+
+from surefoot.telemetry.merge import merge, merge_plain
 from surefoot.telemetry.schema import Episodes, Update
 
 
@@ -61,3 +64,32 @@ def test_nothing_that_went_wrong_is_lost():
     assert both.nonfinite == {"m.loss": "nan"}
     assert both.skipped_reason == "no valid steps"
     assert both.m == {"loss": 1.0}
+
+
+def test_many_numbers_at_a_time_are_the_same_as_one_by_one():
+    rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} for i in range(9)]
+    many = [
+        Update(
+            v="2.0.0",
+            run="r",
+            seq=0,
+            t=float(i),
+            env_steps=i,
+            updates=i,
+            m=dict(row),
+            seconds={"env": 0.1 * i},
+            episodes=Episodes.of([float(i)], [3]),
+            episodes_dropped=i,
+        )
+        for i, row in enumerate(rows)
+    ]
+    plain = merge_plain(many)
+    assert plain == merge(many)
+    assert plain is not None
+    assert type(plain.m["b"]) is int
+
+
+@pytest.mark.parametrize("other", [{"a": None}, {"a": math.nan}, {"a": math.inf}, {"b": 1.0}, {}])
+def test_what_is_not_plain_is_left_to_the_careful_way(other: dict[str, float | None]):
+    common = {"v": "2.0.0", "run": "r", "seq": 0, "t": 0.0, "env_steps": 0, "updates": 0}
+    assert merge_plain([Update(**common, m=other), Update(**common, m={"a": 1.0})]) is None
