@@ -123,6 +123,11 @@ def hook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
                 self.send_response(204)
             self.end_headers()
 
+        def do_GET(self) -> None:  # what a followed redirect becomes
+            got.append({"followed": self.path})
+            self.send_response(204)
+            self.end_headers()
+
         def log_message(self, *_: Any) -> None: ...
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
