@@ -178,6 +178,10 @@ class ActorCritic(nn.Module):
             parts = ", ".join(map(repr, self.observation))
             raise ConfigError(f"critic_only names {sorted(missing)[0]!r}; the observation has {parts}")
         seen = {name: box for name, box in self.observation.items() if name not in hidden}
+        if hidden and not seen:
+            raise ConfigError(
+                f"critic_only is {config.critic_only}, which is all there is; leave the policy a part to see"
+            )
         own = make_torso(seen, config)
         self.torsos.append(own)
         if not hidden:

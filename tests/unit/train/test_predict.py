@@ -164,3 +164,15 @@ def test_a_model_with_memory_predicts_the_same_after_a_save(tmp_path: Path) -> N
         for i, each in enumerate((model, loaded)):
             _, states[i] = each.predict(row, state=states[i], deterministic=True)
         assert torch.equal(states[0]["memory"], states[1]["memory"])
+
+
+@pytest.mark.parametrize("state", [(np.zeros(3), np.zeros(3)), {"x": np.zeros(1)}, {}])
+def test_a_state_of_another_kind_is_told_apart(state):
+    model = PPO("MlpGruPolicy", "surefoot/CartPoleNoVel-v0", n_steps=8, n_envs=1, batch_size=8)
+    with pytest.raises(ShapeError, match="state is not this policy's, which keeps 'memory', 'critic_memory'"):
+        model.predict(np.zeros(2, np.float32), state=state)
+
+
+def test_a_policy_is_left_something_to_see():
+    with pytest.raises(ConfigError, match="leave the policy a part to see"):
+        PPO("MlpPolicy", "CartPole-v1", critic_only=("obs",))
