@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from surefoot.data.spaces import Box, Discrete, Hybrid
 from surefoot.envs.recall import Recall, Shape
-from surefoot.errors import ConfigError, ShapeError
+from surefoot.errors import ConfigError, ShapeError, SpaceError
 from surefoot.train.facade import PPO, evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces
 
@@ -174,5 +174,5 @@ def test_a_state_of_another_kind_is_told_apart(state):
 
 
 def test_a_policy_is_left_something_to_see():
-    with pytest.raises(ConfigError, match="leave the policy a part to see"):
+    with pytest.raises(SpaceError, match="no parts left for the policy"):
         PPO("MlpPolicy", "CartPole-v1", critic_only=("obs",))
