@@ -132,7 +132,7 @@ def test_nothing_that_a_lost_worker_wrote_is_used(world_of: Any) -> None:
     os.kill(world.worker_pids[0], signal.SIGKILL)
     os.waitid(os.P_PID, world.worker_pids[0], os.WEXITED | os.WNOWAIT)
     board = world._board
-    board.reward[2:], board.success[2:] = np.nan, 1.0
+    board.reward[2:], board.reports[2:] = np.nan, 1.0
     board.terminated[2:] = board.ended[1] = board.told[1] = True
     for part in (*board.obs.values(), *board.final.values()):
         part[2:] = 77

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_json, space_to_json
-from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
+from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError, SpaceError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.distributions import require_choice
 from surefoot.nets.heads import HybridHead, StateDependentHead, make_head
@@ -178,6 +178,10 @@ class ActorCritic(nn.Module):
             parts = ", ".join(map(repr, self.observation))
             raise ConfigError(f"critic_only names {sorted(missing)[0]!r}; the observation has {parts}")
         seen = {name: box for name, box in self.observation.items() if name not in hidden}
+        if hidden and not seen:
+            raise SpaceError(
+                f"critic_only is {config.critic_only}, so there are no parts left for the policy; leave it one"
+            )
         own = make_torso(seen, config)
         self.torsos.append(own)
         if not hidden:

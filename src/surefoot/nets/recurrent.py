@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.nets.scan import can_scan, scan, step
-from surefoot.nets.torsos import layer
+from surefoot.nets.torsos import layer, narrow_linear
 
 GATES = {"gru": 3, "lstm": 4}
 
@@ -36,7 +36,7 @@ class Memory(nn.Module):
         by_kernel = can_scan(start, *all_of_it)
         if by_kernel and len(x) == 1 and not torch.is_grad_enabled():
             return step(start, *all_of_it)
-        inward = inner.forward(x)
+        inward = narrow_linear(x, inner.weight, inner.bias)
         if by_kernel and inward.dtype is torch.float32:  # under autocast it is not
             return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start

@@ -119,7 +119,7 @@ def choose(
     spaces: Spaces,
     looked: Looked,
     *,
-    memory: dict[str, Tensor] | None,
+    memory: Any,
     start: Any,
     generator: torch.Generator,
     deterministic: bool,
@@ -129,7 +129,11 @@ def choose(
     begins = np.zeros(streams, bool) if start is None else np.asarray(start, bool).reshape(-1)
     if len(begins) != streams:
         raise ShapeError(f"episode_start has {len(begins)} entries for {streams} observations; each needs one")
-    kept = streams if memory is None else len(next(iter(memory.values())))
+    empty = policy.initial_context(streams)
+    if memory is not None and (not isinstance(memory, dict) or set(memory) != set(empty)):
+        kept = ", ".join(map(repr, empty)) or "nothing"
+        raise ShapeError(f"state is not this policy's, which keeps {kept}; pass what predict gave, or None at first")
+    kept = len(next(iter(memory.values()))) if memory else streams
     if kept != streams:
         raise ShapeError(
             f"state is of {kept} streams but there are {streams} observations; pass what predict gave for them"
@@ -138,7 +142,7 @@ def choose(
         obs={name: torch.from_numpy(x).to(device) for name, x in looked.obs.items()},
         action_mask=None if looked.action_mask is None else torch.from_numpy(looked.action_mask).to(device),
         start=torch.from_numpy(begins).to(device),
-        context=policy.initial_context(streams) if memory is None else memory,
+        context=empty if memory is None else memory,
     )
     out = policy.act(seen, generator=generator, deterministic=deterministic)
     action = policy.env_action(out.action.cpu().numpy())

@@ -17,6 +17,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
+from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect import Collector
 from surefoot.train.curiosity import Curiosity
 from surefoot.train.device import choose_device
@@ -58,6 +59,7 @@ class Training:
         if not spec.net.allow_stateful_norm and isinstance(self.policy, torch.nn.Module):
             refuse_stateful_layers(self.policy)
         self.learner = Learner(self.policy, spec.ppo, total_updates=spec.total_updates, device=self.device)
+        keep_large_blocks(self.policy)
         self.collector = Collector(
             self.world,
             self.policy,

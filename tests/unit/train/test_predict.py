@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from surefoot.data.spaces import Box, Discrete, Hybrid
 from surefoot.envs.recall import Recall, Shape
-from surefoot.errors import ConfigError, ShapeError
+from surefoot.errors import ConfigError, ShapeError, SpaceError
 from surefoot.train.facade import PPO, evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces
 
@@ -164,3 +164,15 @@ def test_a_model_with_memory_predicts_the_same_after_a_save(tmp_path: Path) -> N
         for i, each in enumerate((model, loaded)):
             _, states[i] = each.predict(row, state=states[i], deterministic=True)
         assert torch.equal(states[0]["memory"], states[1]["memory"])
+
+
+@pytest.mark.parametrize("state", [(np.zeros(3), np.zeros(3)), {"x": np.zeros(1)}, {}])
+def test_a_state_of_another_kind_is_told_apart(state):
+    model = PPO("MlpGruPolicy", "surefoot/CartPoleNoVel-v0", n_steps=8, n_envs=1, batch_size=8)
+    with pytest.raises(ShapeError, match="state is not this policy's, which keeps 'memory', 'critic_memory'"):
+        model.predict(np.zeros(2, np.float32), state=state)
+
+
+def test_a_policy_is_left_something_to_see():
+    with pytest.raises(SpaceError, match="no parts left for the policy"):
+        PPO("MlpPolicy", "CartPole-v1", critic_only=("obs",))
