@@ -96,8 +96,10 @@ class DoctorArgs:
 
     def _probe(self) -> int:
         from surefoot.cli.worlds import maker, policy_maker
+        from surefoot.train.device import pin_threads
         from surefoot.train.probe import probe
 
+        pin_threads(1)
         build = None if self.policy is None else policy_maker(self.policy)
         make = None if self.env is None else maker(self.env)
         results = probe(build, make)

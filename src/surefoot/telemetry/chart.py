@@ -248,6 +248,11 @@ class Returns:
             return math.nan, math.nan
         return float(np.mean(self._each)), float(np.std(self._each))
 
+    @property
+    def varied(self) -> bool:
+        """Not all returns are one and the same number."""
+        return bool(self.means) and max(*self.means, *self._each) - min(*self.means, *self._each) > 1e-9
+
     def tolerance(self) -> float:
         """What a difference from the start must exceed to be one: a deviation, or a twentieth of the mean."""
         mean, std = self.start

@@ -139,7 +139,7 @@ def consequences(findings: Iterable[Finding], rules: Sequence[Rule]) -> dict[str
     """{rule of a finding that nothing explains: the findings that it explains, directly or by way of others}."""
     found = {f.rule: f for f in findings}
     follows = {rule.id: rule.follows for rule in rules}
-    parent = {name: _parent(found[name], found, follows.get(name, ())) for name in found}
+    parent = {name: _parent(found[name], found, follows) for name in found}
     tree: dict[str, list[Finding]] = {name: [] for name, above in parent.items() if above is None}
     for name in found:
         root, walked = name, {name}
@@ -151,13 +151,18 @@ def consequences(findings: Iterable[Finding], rules: Sequence[Rule]) -> dict[str
     return tree
 
 
-def _parent(finding: Finding, found: Mapping[str, Finding], follows: Sequence[str]) -> str | None:
-    """The first rule in `follows` whose finding can explain this one: not lighter by much, and not from long after."""
-    for name in follows:
+def _parent(finding: Finding, found: Mapping[str, Finding], follows: Mapping[str, Sequence[str]]) -> str | None:
+    """The first rule in `follows` whose finding can explain this one: more than advice, and not from long after.
+
+    Where two rules name each other, the earlier finding explains the later one.
+    """
+    for name in follows.get(finding.rule, ()):
         other = found.get(name)
         if other is None or (other.severity == "info" and finding.severity != "info"):
             continue
-        if other.since_update <= 2 * finding.since_update + 20:
+        mutual = finding.rule in follows.get(name, ())
+        latest = finding.since_update - 1 if mutual else 2 * finding.since_update + 20
+        if other.since_update <= latest:
             return name
     return None
 

@@ -66,6 +66,14 @@ def kl_high(chart: Chart, limits: Limits) -> Evidence:
     return {"approx_kl": kl, "limit": limit, "lr": _zero(chart.now("lr"))}
 
 
+def kl_leap(chart: Chart, limits: Limits) -> Evidence:
+    """A single update after which the old policy is unrecognisable."""
+    kl = chart.high("approx_kl")
+    if not kl > limits["limit"] or chart.thriving:
+        return None
+    return {"approx_kl": kl, "limit": limits["limit"], "lr": _zero(chart.now("lr"))}
+
+
 def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     """Updates that do not move the policy although the learning rate says they should."""
     window = chart.last("approx_kl", limits["window"])
@@ -107,7 +115,8 @@ def relative_entropy(chart: Chart) -> float:
 def entropy_low(chart: Chart, limits: Limits) -> Evidence:
     """The policy has made up its mind, and what it does is no better than chance was."""
     share = relative_entropy(chart)
-    if not share < limits["limit"] or chart.thriving:
+    # Where every episode pays the same, whatever is done, the return says nothing about the policy.
+    if not share < limits["limit"] or chart.thriving or not chart.returns.varied:
         return None
     return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": _zero(chart.now("ent_coef"))}
 
@@ -169,8 +178,10 @@ def flat_return(chart: Chart, limits: Limits) -> Evidence:
     """The slope of the returns may be 0, and they are no better than at the start."""
     if not chart.progress > limits["after"] or chart.returns.better or math.isnan(chart.returns.start[0]):
         return None
+    if not chart.returns.varied:
+        return None
     steps, means = chart.returns.recent(limits["share"])
-    if len(means) < 8:
+    if len(means) < 5:
         return None
     low, high = slope_interval(steps, means)
     if low <= 0.0 <= high or high < 0.0:
@@ -387,6 +398,7 @@ SIGNS: dict[str, Callable[[Chart, Limits], Evidence]] = {
         not_finite,
         ratio_error,
         kl_high,
+        kl_leap,
         kl_zero,
         clip_high,
         timid,
