@@ -218,7 +218,7 @@ FAULTS = [
     Fault("lr-x100", ("R03X", "R03"), before=lambda spec: _times_lr(spec, 100.0)),
     Fault("reward-x1e4", ("R24",), RAW, scale_reward(1e4)),
     Fault("ent-coef-high", ("R07",), {"ent_coef": 10.0}, envs=CHOICES),
-    Fault("ent-coef-low", ("R06",), {}, ent_coef(-10.0), envs=CHOICES),
+    Fault("ent-coef-low", ("R06",), {}, ent_coef(-3.0)),
     Fault("advantage-sign", ("R26", "R11"), TORCH, flipped_advantage),
     Fault("no-bootstrap", ("R21B",), {}, on_rollout(no_bootstrap)),
     Fault("limit-as-end", ("R21",), TORCH, limit_as_end, envs=("CartPole-v1", "Acrobot-v1", "Pendulum-v1")),

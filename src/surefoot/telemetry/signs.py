@@ -80,8 +80,8 @@ def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     if len(window) < limits["window"] or window.max() >= limits["limit"] or not chart.now("minibatches") > 0:
         return None
     lr, first = chart.now("lr"), chart.first("lr")
-    if not lr > 0.05 * first:
-        return None  # a schedule that has come to its end
+    if chart.thriving or not lr > 0.05 * first:
+        return None  # it has learned what there is, or a schedule has come to its end
     return {"approx_kl": float(window.max()), "lr": lr}
 
 
