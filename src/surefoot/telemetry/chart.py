@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,9 @@ class Chart:
 
     def last(self, name: str, n: int) -> np.ndarray:
         """[≤ n]: what there is of a number in the last n update records, NaN left out."""
-        rows = list(self._rows)[-n:]
+        rows = islice(reversed(self._rows), n)
         found = [x for row in rows if not math.isnan(x := row.get(name, math.nan))]
-        return np.array(found, np.float64)
+        return np.array(found[::-1], np.float64)
 
     def measured(self, name: str, n: int) -> list[float]:
         """The last n measurements of a number that only some updates have."""

@@ -159,8 +159,8 @@ class Training:
     def set_state(self, parts: dict[str, Any]) -> None:
         """Go on from a checkpoint's parts."""
         load_weights(self.policy, parts["weights"])
-        self.vitals.forget()
         self.learner.set_state(parts)
+        self.vitals.taken_up(self.learner.updates)
         self.collector.set_state(parts["collector"])
         # A model that was trained without gets its curiosity here, as new as on the first day.
         if self.curiosity is not None and "curiosity" in parts:

@@ -37,8 +37,12 @@ class Vitals:
         self._after: np.ndarray | None = None
 
     def forget(self) -> None:
-        """The weights were put where they are on purpose: no jump."""
+        """The next look has none right before it to compare with."""
         self._after = None
+
+    def taken_up(self, updates: int) -> None:
+        """A run goes on after so many updates: with the same numbers as if it had never stopped."""
+        self._after = self._flat() if updates and self._measured and self.due(updates - 1) else None
 
     def due(self, updates: int) -> bool:
         """Whether to look at the update after so many: the first ones, then two in a row now and then."""
