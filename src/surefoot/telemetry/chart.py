@@ -212,6 +212,7 @@ class Returns:
         self.records = 0
         self._episodes = 0.0
         self._each: list[float] = []
+        self._start = (0, math.nan, math.nan)
 
     def add_first(self, value: float) -> None:
         """One episode's return; only the first count, as the baseline."""
@@ -247,7 +248,9 @@ class Returns:
         """Mean and deviation of the first episodes; NaN with fewer than five."""
         if len(self._each) < 5:
             return math.nan, math.nan
-        return float(np.mean(self._each)), float(np.std(self._each))
+        if self._start[0] != len(self._each):  # asked for many times a record
+            self._start = (len(self._each), float(np.mean(self._each)), float(np.std(self._each)))
+        return self._start[1:]
 
     @property
     def varied(self) -> bool:
