@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-explore bench-supervise bench-selfplay bench-mappo matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -89,6 +89,9 @@ bench-explore: setup  ## the mazes: plain PPO, RND, ICM, and a manager with a wo
 
 bench-record: setup  ## what the record costs a run, how fast it is validated, how soon watch reacts
 	$(BIN)/python benchmarks/record.py $(ARGS)
+
+bench-doctor: setup  ## faults put into runs on purpose: which of them the doctor finds and names, and what it says of healthy runs
+	$(BIN)/python benchmarks/doctor.py $(ARGS)
 
 bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 	$(BIN)/python benchmarks/kills.py

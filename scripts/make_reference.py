@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference that follow from the code: cli, settings, presets. A test fails on a stale one.
+"""Writes the pages of docs that follow from the code: cli, settings, presets, troubleshoot. A test fails on a stale one.
 
 python scripts/make_reference.py            write them
 python scripts/make_reference.py --check    exit 1 if one would change
@@ -22,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its pa
 
 import record_schema
 
+from surefoot.cli.doctor import plan_text
 from surefoot.cli.inspect import all_knobs
 from surefoot.cli.main import VERBS
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear, schedule_to_json
+from surefoot.telemetry.rules import SYMPTOMS, shipped_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference"
@@ -165,6 +167,64 @@ def presets_page() -> str:
     return WRITTEN_BY + page
 
 
+TROUBLE = """# Find out what is wrong with a run
+
+```text
+surefoot doctor RUN              # a run going on or over: what is wrong, since when, why, what to set
+surefoot doctor lint ENV         # settings that do not go together, before a run
+surefoot doctor probe            # tiny worlds with known answers; --policy module:function, --env ENV for your own
+```
+
+The first finding is where to begin; what follows from it is folded below. `--json` is for scripts, `--strict` counts
+advice too. Exit code 0: nothing found; 1: a finding; 2: the record could not be read.
+
+A finding opens when its sign was there in k of the last n records, after a warm-up, and is resolved when it has been
+gone for some. The numbers are in `surefoot/telemetry/rules.yaml`; a file of your own beside it, `--rules FILE`, adds
+rules or replaces those of the same id:
+
+```yaml
+rules:
+  JAM:
+    title: The queue is jammed
+    sign: above                  # or below, or any function of surefoot.telemetry.signs
+    levels: {warn: {metric: queue_conflicts, limit: 5, needs: [3, 5]}}
+    causes: [too many agents]
+    patch: {ent_coef: 0.01}
+```
+
+`surefoot doctor RUN --rules FILE` tries it on a stored run.
+"""
+
+SAID = {
+    "not improving": "The return does not improve",
+    "unstable": "Training is unstable",
+    "high variance": "Results vary widely",
+    "slow": "Learning is slow",
+    "broken": "The record itself is odd",
+}
+
+
+def troubleshoot_page() -> str:
+    """Symptom, finding, patch, from the rule file."""
+    page = TROUBLE
+    rules = shipped_rules()
+    for symptom in SYMPTOMS:
+        rows = [
+            (
+                f"{rule.id}: {rule.title}",
+                ", ".join(level.severity for level in reversed(rule.levels)),
+                "; ".join(rule.causes),
+                plan_text(rule.patch),
+                ", ".join(rule.follows),
+            )
+            for rule in rules
+            if rule.symptom == symptom
+        ]
+        page += f"\n## {SAID[symptom]}\n\n"
+        page += table(("finding", "severity", "causes, likeliest first", "what to set", "may follow from"), rows)
+    return WRITTEN_BY + page
+
+
 def pages() -> dict[Path, str]:
     """{file: what it should hold}."""
     return {
@@ -174,6 +234,7 @@ def pages() -> dict[Path, str]:
         PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
         PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
         PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),
+        ROOT / "docs" / "how-to" / "troubleshoot.md": troubleshoot_page(),
     }
 
 

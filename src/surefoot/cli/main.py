@@ -43,6 +43,9 @@ VERBS = {
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
+    "doctor": Verb(
+        "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
+    ),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),
@@ -65,6 +68,7 @@ first steps
   surefoot train Pendulum-v1 --set lr=5e-4 --steps 100_000
   surefoot runs                           what there is
   surefoot eval RUN --episodes 100        how good it is
+  surefoot doctor RUN                     what is wrong with it
   surefoot play RUN                       what it does
 
 RUN is a run's directory or its name under ./runs ($SUREFOOT_RUNS, --runs DIR).

@@ -60,6 +60,16 @@ def _named(env: str) -> Any:
     return function
 
 
+def policy_maker(name: str) -> Callable[[World], Any]:
+    """The function `module:function` that builds a policy for a world; only the command line may name one."""
+    if ":" not in name:
+        raise UnknownEnv(f"{name!r} is no policy; give module:function, a function from a world to a policy")
+    function = _named(name)
+    if not callable(function):
+        raise UnknownEnv(f"{name!r} is no function; give module:function, a function from a world to a policy")
+    return cast(Callable[[World], Any], function)
+
+
 def single_env(env: str) -> Any:
     """One env as its author wrote it, for looking at: an id, what `module:function` returns, or a world in C."""
     if is_library(env):

@@ -23,6 +23,7 @@ from surefoot.train.curiosity import Curiosity
 from surefoot.train.device import choose_device
 from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
+from surefoot.train.vitals import Vitals
 
 
 class WorldMaker(Protocol):
@@ -70,6 +71,8 @@ class Training:
             device=self.device,
             path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
         )
+        self.vitals = Vitals(self.policy, self.world.action)
+        """Numbers for the doctor."""
         self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
         """Adds a bonus to each rollout, where that is asked for."""
 
@@ -104,12 +107,19 @@ class Training:
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
+        if self.vitals.due(self.learner.updates):
+            rollout.stats.update(self.vitals.seen(rollout))
+        else:
+            self.vitals.forget()
         if self.curiosity is None:
-            return timed(self.learner.update(rollout, progress=progress), self.collector)
+            report = timed(self.learner.update(rollout, progress=progress), self.collector)
+            report.stats.update(self.vitals.moved())
+            return report
         after, updates = self.collector.view.obs, self.learner.updates
         rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
         report = timed(self.learner.update(rollout, progress=progress), self.collector)
         report.seconds["curiosity"] = self.curiosity.seconds
+        report.stats.update(self.vitals.moved())
         return report
 
     def take_losses(self) -> list[str]:
@@ -152,6 +162,7 @@ class Training:
         """Go on from a checkpoint's parts."""
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
+        self.vitals.taken_up(self.learner.updates)
         self.collector.set_state(parts["collector"])
         # A model that was trained without gets its curiosity here, as new as on the first day.
         if self.curiosity is not None and "curiosity" in parts:

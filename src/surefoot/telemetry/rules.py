@@ -1,0 +1,134 @@
+"""The doctor's rules as a file: numbers and texts, each with the name of the sign it looks for. Nothing in it is code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from surefoot.errors import ConfigError
+from surefoot.telemetry.chart import Chart
+from surefoot.telemetry.findings import SEVERITIES, Severity, gravity
+from surefoot.telemetry.signs import SIGNS, Evidence, Limits
+
+Sign = Callable[[Chart, Limits], Evidence]
+"""What is looked for: evidence where it is there, None where it is not."""
+
+SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")
+VERSION = 1
+"""Of the rule file's form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """When a sign is how grave."""
+
+    severity: Severity
+    limits: Limits
+    """The numbers the sign compares with."""
+    needs: tuple[int, int] = (1, 1)
+    """(k, n): the sign was there in k of the last n records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One thing that can be wrong with a run."""
+
+    id: str
+    title: str
+    sign: Sign
+    levels: tuple[Level, ...]
+    symptom: str = "not improving"
+    warmup_updates: int = 10
+    warmup_share: float = 0.02
+    """Looked for after both: so many updates, and this share of the run."""
+    clears: int = 5
+    """Records without the sign after which the finding is resolved."""
+    once: bool = False
+    """What happened cannot be undone by what follows: the finding stays open."""
+    causes: tuple[str, ...] = ()
+    patch: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """{knob: value}, or {knob: {times: factor, least: …, most: …}} of what the run has."""
+    follows: tuple[str, ...] = ()
+    """Rules whose findings explain this one."""
+
+
+def shipped_rules() -> list[Rule]:
+    """The rules that come with surefoot, gravest explanations first."""
+    return _read(files("surefoot.telemetry").joinpath("rules.yaml").read_text(encoding="utf-8"), "rules.yaml")
+
+
+def read_rules(path: Path | str, base: Sequence[Rule] | None = None) -> list[Rule]:
+    """`base` (the shipped rules) and those of a YAML file; one with the id of another takes its place."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as why:
+        raise ConfigError(f"cannot read rules from {path}: {why}") from why
+    own = _read(text, str(path))
+    rules = {rule.id: rule for rule in (shipped_rules() if base is None else base)}
+    return list((rules | {rule.id: rule for rule in own}).values())
+
+
+def _read(text: str, where: str) -> list[Rule]:
+    try:
+        loaded: Any = yaml.safe_load(text)
+    except yaml.YAMLError as why:
+        raise ConfigError(f"{where} is not YAML: {' '.join(str(why).split())}") from why
+    if not isinstance(loaded, dict) or not isinstance(cast(dict[str, Any], loaded).get("rules"), dict):
+        raise ConfigError(f"{where} must be a mapping with `version: {VERSION}` and `rules: {{ID: …}}`")
+    content = cast(dict[str, Any], loaded)
+    if content.get("version", VERSION) != VERSION:
+        raise ConfigError(f"{where} has version {content['version']!r}; this doctor reads version {VERSION}")
+    return [_rule(str(name), entry, f"{where}: {name}") for name, entry in content["rules"].items()]
+
+
+_KNOWN = {"title", "sign", "levels", "symptom", "warmup", "clears", "once", "causes", "patch", "follows", "needs"}
+
+
+def _rule(name: str, entry: Any, where: str) -> Rule:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} is {entry!r}; it must be a mapping with a title, a sign and levels")
+    given = cast(dict[str, Any], entry)
+    if unknown := sorted(set(given) - _KNOWN):
+        raise ConfigError(f"{where} has {unknown[0]!r}, which no rule has; it may have {', '.join(sorted(_KNOWN))}")
+    if missing := [key for key in ("title", "sign", "levels") if key not in given]:
+        raise ConfigError(f"{where} has no {missing[0]}; a rule needs a title, a sign and levels")
+    if given["sign"] not in SIGNS:
+        raise ConfigError(f"{where}: there is no sign {given['sign']!r}; there are {', '.join(SIGNS)}")
+    symptom = given.get("symptom", "not improving")
+    if symptom not in SYMPTOMS:
+        raise ConfigError(f"{where}: symptom is {symptom!r}; it must be one of {', '.join(SYMPTOMS)}")
+    warmup: dict[str, Any] = given.get("warmup") or {}
+    return Rule(
+        id=name,
+        title=given["title"],
+        sign=SIGNS[given["sign"]],
+        levels=_levels(given["levels"], given.get("needs", (1, 1)), where),
+        symptom=symptom,
+        warmup_updates=int(warmup.get("updates", 10)),
+        warmup_share=float(warmup.get("share", 0.02)),
+        clears=int(given.get("clears", 5)),
+        once=bool(given.get("once", False)),
+        causes=tuple(given.get("causes", ())),
+        patch=given.get("patch") or {},
+        follows=tuple(given.get("follows", ())),
+    )
+
+
+def _levels(given: Any, needs: Any, where: str) -> tuple[Level, ...]:
+    if not isinstance(given, dict) or not given:
+        raise ConfigError(f"{where}: levels is {given!r}; it must be {{warn: {{limit: 1}}}}, by severity")
+    levels: list[Level] = []
+    for severity, limits in cast(dict[Any, Any], given).items():
+        if severity not in SEVERITIES:
+            raise ConfigError(f"{where}: {severity!r} is no severity; there are {', '.join(SEVERITIES)}")
+        numbers: dict[str, Any] = dict(limits or {})
+        k, n = (int(x) for x in numbers.pop("needs", needs))
+        if not 1 <= k <= n:
+            raise ConfigError(f"{where}: needs is [{k}, {n}]; it must be [k, n] with 1 ≤ k ≤ n")
+        levels.append(Level(severity=severity, limits=numbers, needs=(k, n)))
+    return tuple(sorted(levels, key=lambda level: -gravity(level.severity)))

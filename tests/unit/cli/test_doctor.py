@@ -1,0 +1,72 @@
+"""`surefoot doctor`: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surefoot.cli.main import main
+from surefoot.telemetry.writer import Recorder
+
+
+def write(where: Path, name: str, ratio_error: float) -> Path:
+    path = where / name
+    path.mkdir()
+    clock = iter(range(1_700_000_000, 1_800_000_000))
+    with Recorder(path, name, clock=lambda: float(next(clock))) as recorder:
+        recorder.header(env="X-v0", seed=0, config={"ppo": {"lr": 1e-3}}, total_steps=3000)
+        for update in range(1, 31):
+            m = {"policy_loss": 0.01 * update, "approx_kl": 0.01, "first_ratio_error": ratio_error, "lr": 1e-3}
+            m |= {"minibatches": 4.0, "policy_lag": 0.0, "approx_kl_max": 0.02 + 1e-4 * update, "value_loss": update}
+            recorder.update(env_steps=100 * update, updates=update, m=m | {"approx_kl": 0.01 + 1e-5 * update})
+    return path
+
+
+def test_a_healthy_run_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", str(write(tmp_path, "well", 0.0))]) == 0
+    assert "nothing wrong was found" in capsys.readouterr().out
+
+
+def test_a_sick_run_ends_with_1_and_says_where_to_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = write(tmp_path, "sick", 0.5)
+    assert main(["doctor", str(path / "telemetry.ndjson")]) == 1
+    out = capsys.readouterr().out
+    assert "ERROR R02 The policy that learns is not the one that acted ← begin here" in out
+    assert "update 3, 300 env steps" in out
+    assert "dropout" in out
+
+
+def test_scripts_get_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = write(tmp_path, "sick", 0.5)
+    assert main(["doctor", str(path), "--json"]) == 1
+    (told,) = json.loads(capsys.readouterr().out)["runs"].values()
+    assert set(told["findings"][0]) == {
+        *("rule", "severity", "status", "since_update", "since_env_steps"),
+        *("title", "evidence", "causes", "patch", "primary"),
+    }
+
+
+def test_a_rule_of_ones_own_is_tried_on_a_stored_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = write(tmp_path, "well", 0.0)
+    rules = tmp_path / "own.yaml"
+    levels = "{warn: {metric: value_loss, limit: 20}}"
+    rules.write_text(
+        f"rules: {{MINE: {{title: Too much, sign: above, levels: {levels}, patch: {{lr: {{times: 0.5}}}}}}}}"
+    )
+    assert main(["doctor", str(path), "--rules", str(rules)]) == 1
+    out = capsys.readouterr().out
+    assert "WARN MINE Too much" in out
+    assert "--set lr=0.0005" in out
+
+
+def test_no_such_run_is_refused_and_no_run_is_a_wrong_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", "nowhere", "--runs", str(tmp_path)]) == 2
+    assert main(["doctor"]) == 64
+    assert main(["doctor", "lint"]) == 64
+
+
+def test_settings_are_looked_at_before_a_run(capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor", "lint", "CartPole-v1", "--set", "minibatch_size=4"]) == 1
+    assert "L4" in capsys.readouterr().out

@@ -1,0 +1,109 @@
+"""What the doctor is told of weights, actions, observations and ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.data.rollout import Rollout
+from surefoot.data.spaces import Box, Discrete
+from surefoot.envs.make import make_world
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.train.spec import make_spec
+from surefoot.train.training import Training
+from surefoot.train.vitals import EVERY, Vitals
+
+
+def policy() -> ActorCritic:
+    return ActorCritic({"obs": Box((3,))}, Discrete(2), seed=0)
+
+
+def rollout(**changes: np.ndarray) -> Rollout:
+    shape = (4, 2)
+    parts = {
+        "action": np.array([[0, 0], [0, 0], [0, 1], [1, 1]]),
+        "log_prob": np.zeros(shape, np.float32),
+        "value": np.ones(shape, np.float32),
+        "next_value": np.ones(shape, np.float32),
+        "reward": np.ones(shape, np.float32),
+        "terminated": np.zeros(shape, bool),
+        "truncated": np.zeros(shape, bool),
+        "start": np.zeros(shape, bool),
+        "valid": np.ones(shape, bool),
+        "policy_version": np.zeros(shape, np.int64),
+    }
+    obs = np.zeros((*shape, 3), np.float32)
+    obs[..., 1] = 100.0
+    return Rollout(obs={"obs": obs}, **(parts | changes), stats={})
+
+
+def test_what_was_seen_and_done_is_told():
+    told = Vitals(policy(), Discrete(2)).seen(rollout())
+    assert told["obs_mean_max"] == 100.0
+    assert told["obs_std_max"] == 0.0
+    assert told["top_action_share"] == 5 / 8
+    assert told["entropy_max"] == pytest.approx(0.693147, abs=1e-6)
+
+
+def test_nothing_ahead_of_a_step_that_goes_on_is_told_and_an_end_is_none():
+    vitals = Vitals(policy(), Discrete(2))
+    next_value = np.ones((4, 2), np.float32)
+    next_value[-1] = 0.0
+    assert vitals.seen(rollout(next_value=next_value))["bootstrap_zero_share"] == 1.0
+    terminated = np.zeros((4, 2), bool)
+    terminated[-1] = True
+    assert vitals.seen(rollout(next_value=next_value, terminated=terminated))["bootstrap_zero_share"] == 0.0
+
+
+def test_the_step_of_the_weights_and_what_stood_still():
+    mine = policy()
+    vitals = Vitals(mine, Discrete(2))
+    vitals.seen(rollout())
+    moved = next(p for p in mine.parameters() if p.dim() == 2)
+    norm_before = float(moved.detach().norm())
+    with torch.no_grad():
+        moved.mul_(1.5)
+    told = vitals.moved()
+    whole = torch.cat([p.detach().flatten() for p in mine.parameters()])
+    assert told["weight_step"] == pytest.approx(0.5 * norm_before / float(whole.norm()), rel=1e-5)
+    assert told["frozen_share"] == pytest.approx(1 - moved.numel() / whole.numel())
+
+
+def test_weights_that_change_between_two_updates_jump():
+    mine = policy()
+    vitals = Vitals(mine, Discrete(2))
+    for _ in range(2):
+        vitals.seen(rollout())
+        vitals.moved()
+    assert vitals.seen(rollout())["weight_jump"] == 0.0
+    vitals.moved()
+    with torch.no_grad():
+        next(mine.parameters()).add_(1.0)
+    assert vitals.seen(rollout())["weight_jump"] > 0.0
+    vitals.moved()
+    vitals.forget()
+    assert "weight_jump" not in vitals.seen(rollout())
+
+
+def test_actions_at_their_bounds_are_counted():
+    box = Box((1,), -1.0, 1.0)
+    mine = ActorCritic({"obs": Box((3,))}, box, seed=0)
+    action = np.array([[0.0, 1.5], [-1.0, 0.2], [0.1, 0.1], [3.0, 0.0]], np.float32)[..., None]
+    assert Vitals(mine, box).seen(rollout(action=action))["action_at_bound_share"] == 3 / 8
+
+
+def test_a_training_tells_them_now_and_then_and_learns_the_same():
+    world = make_world("CartPole-v1", 1)
+    spec = make_spec("CartPole-v1", world.action, total_steps=256 * (EVERY + 2), eval_every=0)
+    training = Training(spec)
+    told = [report.stats for report in training]
+    assert [i for i, stats in enumerate(told) if "frozen_share" in stats] == [0, 1, 2, 16, 17, EVERY, EVERY + 1]
+    assert [stats["weight_jump"] for stats in told if "weight_jump" in stats] == [0.0] * 4
+    assert all(stats["frozen_share"] == 0.0 for stats in told if "frozen_share" in stats)
+    silent = Training(spec)
+    silent.vitals.due = lambda updates: False
+    for _ in silent:
+        pass
+    for mine, other in zip(training.policy.parameters(), silent.policy.parameters(), strict=True):
+        assert torch.equal(mine, other)
