@@ -14,8 +14,8 @@ GENERAL = ("clear", "specific", "complete", "robust", "ordered", "brief")
 """Of any prompt."""
 
 _VAGUE = frozenset(
-    ("thing", "things", "stuff", "something", "somehow", "some", "good", "nice", "better", "etc", "whatever", "maybe")
-    + ("probably", "very", "really", "just")
+    {"thing", "things", "stuff", "something", "somehow", "some", "good", "nice", "better", "etc", "whatever", "maybe"}
+    | {"probably", "very", "really", "just"}
 )
 
 _EVIDENCE: dict[str, tuple[str, ...]] = {
