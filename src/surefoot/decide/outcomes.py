@@ -90,7 +90,9 @@ class OutcomeModel:
     @property
     def hope(self) -> float:
         """h: the share of the hopeful guess by now."""
-        return self.outcomes / (self.outcomes + self.config.patience) if self.outcomes else float(not self.config.patience)
+        return (
+            self.outcomes / (self.outcomes + self.config.patience) if self.outcomes else float(not self.config.patience)
+        )
 
     def guesses(self, cosine: np.ndarray) -> np.ndarray:
         """[2, K]: calibrated and hopeful."""

@@ -51,7 +51,9 @@ class ChooserConfig:
         real(Interval(0, 0.5)),
     )
     fresh: int = knob(32, "Finished decisions that make an update due.", whole(Interval(1)))
-    reuse: int = knob(224, "Logged decisions that join each update; 0 learns from fresh ones only.", whole(NOT_NEGATIVE))
+    reuse: int = knob(
+        224, "Logged decisions that join each update; 0 learns from fresh ones only.", whole(NOT_NEGATIVE)
+    )
     log: int = knob(20_000, "Logged decisions that are kept for reuse.", whole(Interval(1)))
     weight_limit: float = knob(2.0, "Largest importance weight of a reused decision.", real(POSITIVE))
     value_share: float = knob(

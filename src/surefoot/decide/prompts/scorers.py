@@ -134,7 +134,9 @@ class RidgeScorer:
     ) -> np.ndarray:
         chosen, categories = [prompts[i] for i in rows], [kinds[i] for i in rows]
         x, missing = _features(chosen, categories), truth[rows] - self.prior.score(chosen, categories)
-        return np.linalg.solve(x.T @ x + self.strength * np.eye(x.shape[1]), x.T @ missing)
+        scale = np.where((spread := x.std(axis=0)) > 1e-9, spread, 1.0)  # what varies little must not weigh little
+        x = x / scale
+        return np.linalg.solve(x.T @ x + self.strength * np.eye(x.shape[1]), x.T @ missing) / scale
 
     def save(self, path: Path | str) -> None:
         """As JSON."""

@@ -25,13 +25,10 @@ from surefoot.errors import ConfigError, IllegalAction
 REMEMBERED = 20_000
 """Texts whose embedding and facts are kept at hand."""
 FACTS = (
-    *(f"is_{c.lower()}" for c in CATEGORIES),
-    "confidence",
+    *(f"is_{category.lower()}" for category in CATEGORIES),
     "time",
-    "tokens",
-    "sentences",
-    *GENERAL,
-    *(f"did_{m}" for m in MUTATIONS),
+    *("confidence", "tokens", "sentences", *GENERAL),
+    *(f"did_{mutation}" for mutation in MUTATIONS),
 )
 """What is told of a prompt besides its embedding."""
 
