@@ -113,12 +113,12 @@ class RidgeScorer:
             )
         if not (np.isfinite(truth).all() and (truth >= 0.0).all() and (truth <= 1.0).all()):
             raise ConfigError("scores must lie between 0 and 1; (score - 1) / 4 makes them of 1 to 5")
-        kinds = [classify(p).category for p in prompts] if categories is None else list(categories)
+        kinds: list[Category] = list(categories) if categories else [classify(p).category for p in prompts]
         order = np.random.default_rng(seed).permutation(len(truth))
         apart = order[: max(2, int(held_out * len(truth)))]
         rest = np.setdiff1d(order, apart)
         self.weights = self._solve(prompts, kinds, truth, rest)
-        guess = self.score([prompts[i] for i in apart], [kinds[i] for i in apart])
+        guess = self.score([prompts[int(i)] for i in apart], [kinds[int(i)] for i in apart])
         told = Fit(
             mae=float(np.abs(guess - truth[apart]).mean()),
             rank_correlation=rank_correlation(guess, truth[apart]),
@@ -132,7 +132,7 @@ class RidgeScorer:
     def _solve(
         self, prompts: Sequence[str], kinds: Sequence[Category], truth: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        chosen, categories = [prompts[i] for i in rows], [kinds[i] for i in rows]
+        chosen, categories = [prompts[int(i)] for i in rows], [kinds[int(i)] for i in rows]
         x, missing = _features(chosen, categories), truth[rows] - self.prior.score(chosen, categories)
         scale = np.where((spread := x.std(axis=0)) > 1e-9, spread, 1.0)  # what varies little must not weigh little
         x = x / scale
