@@ -132,7 +132,8 @@ class RidgeScorer:
     def _solve(
         self, prompts: Sequence[str], kinds: Sequence[Category], truth: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        chosen, categories = [prompts[int(i)] for i in rows], [kinds[int(i)] for i in rows]
+        chosen = [prompts[int(i)] for i in rows]
+        categories: list[Category] = [kinds[int(i)] for i in rows]
         x, missing = _features(chosen, categories), truth[rows] - self.prior.score(chosen, categories)
         scale = np.where((spread := x.std(axis=0)) > 1e-9, spread, 1.0)  # what varies little must not weigh little
         x = x / scale
