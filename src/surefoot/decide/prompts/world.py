@@ -85,6 +85,8 @@ class PromptWorld:
         n = self.num_envs
         self._which = np.zeros(n, np.int64)
         self.texts: list[str] = [""] * n
+        self.last_texts: list[str] = list(self.texts)
+        """What the last step left, before the streams that ended went on to other prompts."""
         self.categories: list[Category] = ["GENERAL_QA"] * n
         self.scores, self._clock = np.zeros(n), np.zeros(n, np.int64)
         self._did = np.zeros((n, len(MUTATIONS)), np.float32)
@@ -113,6 +115,7 @@ class PromptWorld:
         truncated = ~stops & (self._clock >= self.config.max_steps)
         ended = stops | truncated
         final = self._look().obs if ended.any() else None
+        self.last_texts = list(self.texts)
         stats = {"score": self.scores.copy(), "tokens": np.array([float(tokens(text)) for text in self.texts])}
         self._begin(ended)
         return Step(
@@ -124,6 +127,11 @@ class PromptWorld:
             final_obs=final,
             stats=stats,
         )
+
+    @property
+    def steps_taken(self) -> np.ndarray:
+        """[N]: mutations so far, of each prompt."""
+        return self._clock
 
     def reset_streams(self, streams: np.ndarray) -> View:
         """Draw new prompts there."""
