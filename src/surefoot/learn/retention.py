@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing, ConfigError
-from surefoot.learn.checkpoint import newest_first, read_verified, step_of
+from surefoot.learn.checkpoint import LATEST, newest_first, read_verified, step_of
 from surefoot.learn.files import (
     REAL_FS,
     REPLACED,
@@ -81,6 +81,15 @@ def prune(root: Path, keep_last: int, *, fs: Fs = REAL_FS) -> list[Path]:
         rescued = next((path for path in others if _is_whole(path)), None)
         others = [path for path in others if path != rescued]
     return [path for path in others if _remove(fs, path)]
+
+
+def go_back(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
+    """Points `latest` at this step: what came after it is loaded only if nothing before it is whole."""
+    target = _existing(root, step)
+    try:
+        set_link(fs, root / LATEST, target.name)
+    except OSError as error:
+        raise CheckpointError(f"{root / LATEST} could not be set: {error.strerror}") from error
 
 
 def sweep(root: Path, fs: Fs = REAL_FS) -> list[Path]:
