@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
-from surefoot.nets.policy import Policy
+from surefoot.nets.policy import Policy, Seen
+from surefoot.train.dormant import dormant_share
 
 ROWS = 256
 """Steps of a rollout that are looked at."""
@@ -31,7 +33,7 @@ class Vitals:
         self._sizes = np.array([p.numel() for p in self._parameters], np.int64)
         self._offsets = np.cumsum(self._sizes) - self._sizes
         self._measured = 0 < self._sizes.sum() <= LARGEST
-        self._choices, self._action = policy.choices(), action
+        self._policy, self._choices, self._action = policy, policy.choices(), action
         self._bounds = _bounds(action)
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
@@ -50,7 +52,7 @@ class Vitals:
 
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
-        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
+        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
         if self._measured:
             self._before = self._flat()
             if self._after is not None:
@@ -70,6 +72,15 @@ class Vitals:
             "weight_step": _norm(step) / max(norm, 1e-12),
             "frozen_share": 1.0 - float(self._sizes[moved].sum()) / float(self._sizes.sum()),
         }
+
+    def _units(self, rollout: Rollout) -> dict[str, float]:
+        if not self._measured or rollout.action_mask is not None:
+            return {}
+        device = self._parameters[0].device
+        obs = {name: torch.from_numpy(np.ascontiguousarray(_thinned(x))).to(device) for name, x in rollout.obs.items()}
+        rows = len(next(iter(obs.values())))
+        share = dormant_share(self._policy, Seen(obs=obs, context=self._policy.initial_context(rows)))
+        return {} if share is None else {"dormant_share": share}
 
     def _flat(self) -> np.ndarray:
         return np.concatenate([p.detach().cpu().numpy().ravel() for p in self._parameters])
