@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 
 import numpy as np
 import torch
@@ -53,6 +54,7 @@ class Vitals:
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
         found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
+        found |= resident()
         if self._measured:
             self._before = self._flat()
             if self._after is not None:
@@ -96,6 +98,16 @@ class Vitals:
             most = np.bincount(rows.astype(np.int64), minlength=1).max()
             return {"top_action_share": float(most) / len(rows), "entropy_max": uniform}
         return {"entropy_max": sum(math.log(n) for n in self._choices)} if self._choices else {}
+
+
+def resident() -> dict[str, float]:
+    """Megabytes of memory that the process holds, where the system says so."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return {}
+    return {"rss_mb": pages * mmap.PAGESIZE / 1e6}
 
 
 def _norm(x: np.ndarray) -> float:
