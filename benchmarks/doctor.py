@@ -1,7 +1,7 @@
 """Does the doctor find what is wrong? Faults put into runs on purpose, beside healthy runs that have none.
 
-Each fault of FAULTS is trained in three envs with three seeds and must be found (a finding of warning or worse that the
-fault explains) and named first (the primary finding is one of the fault's own). Healthy runs must have no finding of
+Each fault of FAULTS is trained in three envs with three seeds and must be found (a finding of warning or worse) and named
+first (the primary finding is one of the fault's own). Healthy runs must have no finding of
 error or worse. The rules were tuned on the part called "tuned" only; "held out" are faults, envs and seeds that were
 never looked at while the numbers of rules.yaml were chosen, and they are what counts.
 
@@ -19,7 +19,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -359,12 +359,26 @@ def summary(known: dict[str, dict[str, Any]], part: str) -> dict[str, Any]:
         "faulty_runs": len(sick),
         "recall": float(np.mean([alarmed(run) for run in sick.values()])) if sick else None,
         "right_primary": float(np.mean(right)) if right else None,
+        "wrong_cause_rate": _wrong(sick, right),
+        "precision": _precision(sick.values(), alarms),
         "median_time_to_detection": float(np.median(when)) if when else None,
         "healthy_runs": len(well),
         "false_alarms": alarms,
         "false_alarms_per_20": 20.0 * alarms / len(well) if well else None,
         "warnings_per_20": 20.0 * sum(alarmed(run) for run in well) / len(well) if well else None,
     }
+
+
+def _wrong(sick: dict[str, dict[str, Any]], right: list[bool]) -> float | None:
+    """Of the faults that were found, the share that another cause was named for."""
+    found = [hit for run, hit in zip(sick.values(), right, strict=True) if alarmed(run)]
+    return 1.0 - float(np.mean(found)) if found else None
+
+
+def _precision(sick: Iterable[dict[str, Any]], false_alarms: int) -> float | None:
+    """Of the runs with a finding of error or worse, the share that had a fault."""
+    true_alarms = sum(alarmed(run, 2) for run in sick)
+    return true_alarms / (true_alarms + false_alarms) if true_alarms + false_alarms else None
 
 
 def report(known: dict[str, dict[str, Any]]) -> int:
