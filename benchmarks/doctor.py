@@ -196,7 +196,7 @@ def ent_coef(value: float) -> Callable[[Training], None]:
         knobs = training.learner.knobs
 
         def wrong(progress: float | None = None) -> Any:
-            return replace(knobs(progress), ent_coef=value)
+            return knobs(progress)._replace(ent_coef=value)
 
         training.learner.knobs = wrong  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -232,6 +232,7 @@ FAULTS = [
     Fault("constant-reward", ("R10",), RAW, on_rollout(no_reward)),
     Fault("clipped-actions", ("R02",), {}, on_rollout(clipped_actions), envs=CONTINUOUS),
     Fault("lr-x30", ("R03X", "R03"), before=lambda spec: _times_lr(spec, 30.0), held_out=True),
+    Fault("lr-x1e-3", ("R04",), before=lambda spec: _times_lr(spec, 1e-3), held_out=True),
     Fault("reward-x1e6", ("R24",), RAW, scale_reward(1e6), held_out=True),
     Fault("reward-sign", ("R26", "R11"), {}, scale_reward(-1.0), held_out=True),
     Fault("shifted-observations", ("R02",), {}, on_rollout(shifted_observations), held_out=True),
@@ -381,19 +382,25 @@ def _precision(sick: Iterable[dict[str, Any]], false_alarms: int) -> float | Non
     return true_alarms / (true_alarms + false_alarms) if true_alarms + false_alarms else None
 
 
+def fault_rows(known: dict[str, dict[str, Any]]) -> list[tuple[str, int, int, int, list[str]]]:
+    """(fault, runs, found, named first, what was named instead) of every fault that was tried."""
+    rows: list[tuple[str, int, int, int, list[str]]] = []
+    for fault in FAULTS:
+        runs = [run for key, run in known.items() if key.startswith(fault.name + " ")]
+        others = sorted({str(run["primary"]) for run in runs if run["primary"] not in fault.right})
+        hits = sum(run["primary"] in fault.right for run in runs)
+        rows += [(fault.name, len(runs), sum(alarmed(run) for run in runs), hits, others)] if runs else []
+    return rows
+
+
 def report(known: dict[str, dict[str, Any]]) -> int:
     """Print the tables; 1 if what counts is not met on the held-out part."""
     print("| fault | runs | found | named first | named instead | median share of the run until found |")
     print("|---|---|---|---|---|---|")
-    for fault in FAULTS:
-        runs = [run for key, run in known.items() if key.startswith(fault.name + " ")]
-        if runs:
-            hits = [run["primary"] in fault.right for run in runs]
-            others = sorted({str(run["primary"]) for run, hit in zip(runs, hits, strict=True) if not hit})
-            when = [run["detected_at"] for run in runs if run["detected_at"] is not None]
-            told = f"{np.median(when):.0%}" if when else ""
-            found = sum(alarmed(run) for run in runs)
-            print(f"| {fault.name} | {len(runs)} | {found} | {sum(hits)} | {', '.join(others)} | {told} |")
+    for name, runs, found, hits, others in fault_rows(known):
+        when = [r["detected_at"] for k, r in known.items() if k.startswith(name + " ") and r["detected_at"] is not None]
+        told = f"{np.median(when):.0%}" if when else ""
+        print(f"| {name} | {runs} | {found} | {hits} | {', '.join(others)} | {told} |")
     print("\n| part | faulty runs | recall | right first | healthy runs | false alarms per 20 (error or worse) |")
     print("|---|---|---|---|---|---|")
     for part in ("tuned", "held out"):
