@@ -1,7 +1,7 @@
 """Does the doctor find what is wrong? Faults put into runs on purpose, beside healthy runs that have none.
 
 Each fault of FAULTS is trained in three envs with three seeds and must be found (a finding of warning or worse) and named
-first (the primary finding is one of the fault's own). Healthy runs must have no finding of
+first (the finding to begin with, the last that was named so where all is over at the end, is one of the fault's own). Healthy runs must have no finding of
 error or worse. The rules were tuned on the part called "tuned" only; "held out" are faults, envs and seeds that were
 never looked at while the numbers of rules.yaml were chosen, and they are what counts.
 
@@ -314,17 +314,18 @@ def interleave(path: Path) -> None:
 
 def examined(path: Path, case: Case) -> dict[str, Any]:
     """What was found, what came first, and when the first right finding opened."""
-    doctor, first, updates = Doctor(), None, 0
+    doctor, first, updates, named = Doctor(), None, 0, None
     right = case.fault.right if case.fault else ()
     for record in scan(path):
         told = doctor.see(record)
+        named = next((f.rule for f in doctor.findings() if f.primary), named) if told else named
         updates = record.updates if isinstance(record, Update) else updates
         hit = next((f for f in told if f.rule in right and gravity(f.severity) > 0), None)
         first = first or hit
     found = doctor.findings()
     return {
         "held_out": case.held_out,
-        "primary": next((f.rule for f in found if f.primary), None),
+        "primary": named,
         "findings": [_short(f) for f in found],
         "updates": updates,
         "detected_at": None if first is None else first.since_update / max(updates, 1),
