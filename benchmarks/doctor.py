@@ -1,9 +1,9 @@
 """Does the doctor find what is wrong? Faults put into runs on purpose, beside healthy runs that have none.
 
 Each fault of FAULTS is trained in three envs with three seeds and must be found (a finding of warning or worse) and named
-first (the finding to begin with, the last that was named so where all is over at the end, is one of the fault's own). Healthy runs must have no finding of
-error or worse. The rules were tuned on the part called "tuned" only; "held out" are faults, envs and seeds that were
-never looked at while the numbers of rules.yaml were chosen, and they are what counts.
+first: the finding to begin with, the last so named where all is over at the end, is one of the fault's own. Healthy runs
+must have no finding of error or worse. The rules were tuned on the part called "tuned" only; "held out" are faults, envs
+and seeds that were never looked at while the numbers of rules.yaml were chosen, and they are what counts.
 
 Runs are kept one by one in results/doctor.json, so that the benchmark can be stopped and go on; --fresh starts over.
 
