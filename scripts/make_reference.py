@@ -71,8 +71,6 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
     flags = ", ".join([flag, *((named.aliases or ()) if named else ())])
     if field.default is False:
         return f"`{flags}`", ""
-    if field.default is True:
-        return f"`{flags}, --no-{flag[2:]}`", "on"
     value = named.metavar if named and named.metavar else field.name.upper()
     if field.default is dataclasses.MISSING:
         return f"`{flags} {value}`", "required"

@@ -17,6 +17,7 @@ from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
+    from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
@@ -76,8 +77,10 @@ class TrainArgs:
     """Mirror the numbers to TensorBoard, in the run's directory."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = True
-    """Look on as it trains: findings are shown, and written into the record; `surefoot doctor RUN` tells them in full."""
+    doctor: bool = False
+    """Tell what the doctor finds at length as it comes, advice too. It looks on in any case, and writes into the record."""
+    no_doctor: bool = False
+    """Do not look on."""
     act: bool = False
     """Let the doctor act on a grave finding: go back to the checkpoint before it, and on with the settings it names."""
     threads: int = 1
@@ -115,7 +118,7 @@ class TrainArgs:
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
         mirrors = partial(_mirrors, directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
-        command, doctor = ["surefoot", *sys.argv[1:]], self.doctor or self.act
+        command, doctor = ["surefoot", *sys.argv[1:]], attending(self.doctor, self.no_doctor, act=self.act)
         run = create_run(directory, spec, training=training, command=command, mirrors=mirrors(), doctor=doctor)
         if self.act:
             run.save()  # a place to go back to, should the first updates go wrong
@@ -185,8 +188,10 @@ class ResumeArgs:
     """Mirror the numbers to TensorBoard, in the run's directory."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = True
-    """Look on as it trains, as in `surefoot train`."""
+    doctor: bool = False
+    """Tell what the doctor finds at length, as in `surefoot train`."""
+    no_doctor: bool = False
+    """Do not look on."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -210,7 +215,7 @@ class ResumeArgs:
             training=training,
             command=["surefoot", *sys.argv[1:]],
             mirrors=_mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
-            doctor=self.doctor,
+            doctor=attending(self.doctor, self.no_doctor),
         )
         if run.training.finished:
             run.close("finished")
@@ -220,6 +225,15 @@ class ResumeArgs:
             )
             return 0
         return drive(run, self.display)
+
+
+def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+    """The doctor who looks on, unless nobody wants one."""
+    from surefoot.telemetry.attend import Attending
+
+    if off and (at_length or act):
+        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
+    return None if off else Attending(at_length=at_length)
 
 
 def open_training(

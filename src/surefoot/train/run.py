@@ -109,9 +109,11 @@ class Run:
     def _examine(self) -> tuple[Finding, ...]:
         """What the doctor makes of the lines written so far, put into the record."""
         found = () if self.attending is None else tuple(self.attending.take())
+        at_length = self.attending is not None and self.attending.at_length
         for finding in found:
             self.recorder.finding(**finding.to_json())
-            self.notes += [sentence(finding)] if finding.severity != "info" else []
+            if at_length or finding.severity != "info":
+                self.notes.append(sentence(finding, causes=at_length))
         return found
 
     def _tell_losses(self) -> None:
@@ -240,16 +242,15 @@ def create_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: bool = False,
+    doctor: Attending | None = None,
 ) -> Run:
     """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
         write_header(directory, training, command)
-        attending = Attending() if doctor else None
-        watchers = (*mirrors, attending) if attending else mirrors
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, attending)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, doctor)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -266,7 +267,7 @@ def resume_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: bool = False,
+    doctor: Attending | None = None,
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
@@ -277,11 +278,10 @@ def resume_run(
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
         truncate_after(directory.telemetry, checkpoint.step)
-        attending = Attending() if doctor else None
-        if attending:
-            attending.catch_up(directory.telemetry)
-        watchers = (*mirrors, attending) if attending else mirrors
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, attending)
+        if doctor:
+            doctor.catch_up(directory.telemetry)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, doctor)
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
         if total_steps is not None:
