@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +17,7 @@ from surefoot.errors import ConfigError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
+    from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
@@ -74,6 +77,12 @@ class TrainArgs:
     """Mirror the numbers to TensorBoard, in the run's directory."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
+    doctor: bool = False
+    """Tell what the doctor finds at length as it comes, advice too. It looks on in any case, and writes into the record."""
+    no_doctor: bool = False
+    """Do not look on."""
+    act: bool = False
+    """Let the doctor act on a grave finding: go back to the checkpoint before it, and on with the settings it names."""
     threads: int = 1
     """Threads for torch. More than one rarely helps small networks, and changes the last digits."""
     dry_run: bool = False
@@ -85,6 +94,10 @@ class TrainArgs:
         if self.seeds < 1 or self.jobs < 1:
             raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
         make, spec = self.resolve()
+        if self.act:
+            from surefoot.train.treat import KEPT
+
+            spec = replace(spec, keep_checkpoints=max(KEPT, spec.keep_checkpoints))
         if self.dry_run:
             print_spec(spec)
             return 0
@@ -104,9 +117,12 @@ class TrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
-        mirrors = _mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
-        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
-        return drive(run, self.display)
+        mirrors = partial(_mirrors, directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
+        command, doctor = ["surefoot", *sys.argv[1:]], attending(self.doctor, self.no_doctor, act=self.act)
+        run = create_run(directory, spec, training=training, command=command, mirrors=mirrors(), doctor=doctor)
+        if self.act:
+            run.save()  # a place to go back to, should the first updates go wrong
+        return drive(run, self.display, mirrors=mirrors, act=self.act)
 
     def resolve(self) -> tuple[WorldMaker, RunSpec]:
         """The world asked for and the whole spec, before anything is written."""
@@ -172,6 +188,10 @@ class ResumeArgs:
     """Mirror the numbers to TensorBoard, in the run's directory."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
+    doctor: bool = False
+    """Tell what the doctor finds at length, as in `surefoot train`."""
+    no_doctor: bool = False
+    """Do not look on."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -195,6 +215,7 @@ class ResumeArgs:
             training=training,
             command=["surefoot", *sys.argv[1:]],
             mirrors=_mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
+            doctor=attending(self.doctor, self.no_doctor),
         )
         if run.training.finished:
             run.close("finished")
@@ -206,12 +227,19 @@ class ResumeArgs:
         return drive(run, self.display)
 
 
+def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+    """The doctor who looks on, unless nobody wants one."""
+    from surefoot.telemetry.attend import Attending
+
+    if off and (at_length or act):
+        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
+    return None if off else Attending(at_length=at_length)
+
+
 def open_training(
     path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
 ) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
-    from dataclasses import replace
-
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.train.rundir import RunDir
@@ -228,30 +256,32 @@ def open_training(
     return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
 
 
-def drive(run: Run, display: Display) -> int:
-    """Train a run to its end behind a screen, and leave its report."""
+def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
+    """Train a run to its end behind a screen, and leave its report. With `act`, the doctor may take it back and on."""
     from surefoot.cli.render import make_screen
     from surefoot.train.interrupt import GentleStop
+    from surefoot.train.treat import Patient
 
     screen = make_screen(display)
+    patient = Patient(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
     ending = "finished"
     try:
         with GentleStop() as stop:
             screen.open(header_of(run))
-            for moment in run.moments(lambda: stop.requested):
+            for moment in patient.moments(lambda: stop.requested):
                 screen.show(moment)
-            if stop.requested:
-                ending = "interrupted"
-        run.close("interrupted" if ending == "interrupted" else "finished")
+            if stop.requested or patient.given_up:
+                ending = "stopped by the doctor" if patient.given_up else "interrupted"
+        patient.run.close("finished" if ending == "finished" else "interrupted", patient.given_up or "")
     except BaseException as error:
         screen.close(f"stopped by {type(error).__name__}")
         from surefoot.errors import Diverged
 
-        run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
+        patient.run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
         raise
-    _leave_report(run)
+    _leave_report(patient.run)
     screen.close(ending)
-    return 0
+    return 1 if patient.given_up else 0
 
 
 def _leave_report(run: Run) -> None:

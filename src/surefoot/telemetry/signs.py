@@ -292,6 +292,28 @@ def record_broken(chart: Chart, limits: Limits) -> Evidence:
     return {"odd_lines": float(chart.odd_lines)} if chart.odd_lines >= limits["lines"] else None
 
 
+def record_pauses(chart: Chart, limits: Limits) -> Evidence:
+    """Nothing was written for much longer than usual, within one session."""
+    gaps = chart.last("gap", limits["window"])
+    if len(gaps) < limits["window"]:
+        return None
+    usual, last = float(np.median(gaps)), float(gaps[-1])
+    return {"seconds": last, "usual": usual} if last > max(limits["least"], limits["times"] * usual) else None
+
+
+def memory_grows(chart: Chart, limits: Limits) -> Evidence:
+    """The process holds far more memory than in the beginning."""
+    now, first = chart.now("rss_mb"), chart.first("rss_mb")
+    return {"rss_mb": now, "at_start": first} if now > limits["times"] * first + limits["least"] else None
+
+
+def one_step_episodes(chart: Chart, limits: Limits) -> Evidence:
+    """Every episode so far ended with its first step."""
+    if chart.longest != 1 or chart.ended_episodes < limits["episodes"]:
+        return None
+    return {"episodes": float(chart.ended_episodes), "length": 1.0}
+
+
 def slower(chart: Chart, limits: Limits) -> Evidence:
     """Fewer steps a second than the run is used to."""
     steps, times = chart.last("env_steps", limits["window"]), _busy(chart, limits["window"])
@@ -337,6 +359,12 @@ def obs_scale(chart: Chart, limits: Limits) -> Evidence:
         return None
     mean, std = chart.now("obs_mean_max"), chart.now("obs_std_max")
     return {"obs_mean_max": mean, "obs_std_max": std} if max(mean, std) > limits["limit"] else None
+
+
+def obs_constant(chart: Chart, limits: Limits) -> Evidence:
+    """What is seen hardly varies, in any of its numbers."""
+    std = chart.now("obs_std_max")
+    return {"obs_std_max": std} if std < limits["limit"] else None
 
 
 def saturated(chart: Chart, limits: Limits) -> Evidence:
@@ -420,11 +448,15 @@ SIGNS: dict[str, Callable[[Chart, Limits], Evidence]] = {
         repeated,
         dead_metric,
         record_broken,
+        record_pauses,
+        memory_grows,
+        one_step_episodes,
         slower,
         no_episode_ends,
         limit_is_end,
         bootstrap_zero,
         obs_scale,
+        obs_constant,
         saturated,
         reward_large,
         reward_small,

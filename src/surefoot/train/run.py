@@ -22,6 +22,8 @@ from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoi
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
+from surefoot.telemetry.attend import Attending
+from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
@@ -36,8 +38,17 @@ EVAL_STREAMS = 10
 class Run:
     """Owns a run directory while it trains; make one with `create_run` or `resume_run`, iterate `moments`, close it."""
 
-    def __init__(self, directory: RunDir, training: Training, recorder: Recorder, lock: RunLock) -> None:
+    def __init__(
+        self,
+        directory: RunDir,
+        training: Training,
+        recorder: Recorder,
+        lock: RunLock,
+        attending: Attending | None = None,
+    ) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
+        self.attending = attending
+        """The doctor, where one looks on."""
         self.spec = training.spec
         self.best_mean = -np.inf
         self.next_eval = self.spec.eval_every or np.inf
@@ -61,6 +72,7 @@ class Run:
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
             self._record(report, fresh)
+            findings = self._examine()
             steps, finished = self.training.env_steps, self.training.finished
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
@@ -84,6 +96,7 @@ class Run:
                 evaluation=evaluation,
                 checkpoint=saved,
                 notes=notes,
+                findings=findings,
             )
         # The wish to stop may have come after the last look at it.
         self._keep()
@@ -92,6 +105,16 @@ class Run:
         """Save what was learned since the last checkpoint."""
         if self.training.learner.updates and self.saved_at != self.training.learner.updates:
             self.save()
+
+    def _examine(self) -> tuple[Finding, ...]:
+        """What the doctor makes of the lines written so far, put into the record."""
+        found = () if self.attending is None else tuple(self.attending.take())
+        at_length = self.attending is not None and self.attending.at_length
+        for finding in found:
+            self.recorder.finding(**finding.to_json())
+            if at_length or finding.severity != "info":
+                self.notes.append(sentence(finding, causes=at_length))
+        return found
 
     def _tell_losses(self) -> None:
         for lost in self.training.take_losses():
@@ -219,13 +242,15 @@ def create_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    doctor: Attending | None = None,
 ) -> Run:
-    """A new run in an empty directory, nothing trained yet."""
+    """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        _write_header(directory, training, command)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        write_header(directory, training, command)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, doctor)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -242,6 +267,7 @@ def resume_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    doctor: Attending | None = None,
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
@@ -252,11 +278,14 @@ def resume_run(
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
         truncate_after(directory.telemetry, checkpoint.step)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        if doctor:
+            doctor.catch_up(directory.telemetry)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, doctor)
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
         if total_steps is not None:
-            _write_header(directory, training, command)
+            write_header(directory, training, command)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:
             run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
@@ -289,7 +318,8 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def _write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+def write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+    """Say in run.json what the run is, as it is from now on."""
     header = {
         "name": directory.name,
         "spec": training.spec.to_json(),
