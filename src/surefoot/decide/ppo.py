@@ -33,6 +33,7 @@ from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.schedule import value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,14 +136,38 @@ class PPOChooser:
         """Take finished episodes into the outcome model; once enough are there, a PPO update with reuse of the log."""
         for episode in episodes:
             self._take(episode)
-        report = None
         if sum(map(len, self._fresh)) >= self.config.fresh:
-            report = self.learner.update(self._rollout(self._fresh))
-            self._fresh = []
+            return self.update()
         if episodes:
-            self.version += 1
-            self._now = self._snapshot()
+            self._publish()
+        return None
+
+    def update(self) -> UpdateReport | None:
+        """A PPO update now, from what is fresh and what is reused; None if there is nothing at all."""
+        if not self._fresh and not len(self._log):
+            return None
+        report = self.learner.update(self._rollout(self._fresh))
+        self._fresh = []
+        self._publish()
         return report
+
+    @property
+    def fresh(self) -> int:
+        """Finished decisions that no PPO update has seen."""
+        return sum(map(len, self._fresh))
+
+    def set_lr(self, lr: float) -> None:
+        """From now on PPO takes steps of this size."""
+        self.learner.lr_scale = lr / value_at(self.ppo.lr, progress=0.0, updates=0)
+
+    def reconfigure(self, ppo: PPOConfig) -> None:
+        """Other PPO settings; weights stay, the optimiser starts anew."""
+        self.ppo = ppo
+        self.learner = Learner(self.policy, ppo)
+
+    def _publish(self) -> None:
+        self.version += 1
+        self._now = self._snapshot()
 
     def _take(self, episode: Episode) -> None:
         total = 0.0
@@ -159,10 +184,13 @@ class PPOChooser:
             self._log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
 
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
+        reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
+        again = self._again(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
+        if not fresh:
+            assert again is not None
+            return again
         made = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
-        if self.config.reuse == 0 or not len(self._log):
-            return made
-        return beside(made, self._again(self._log.sample(self.config.reuse, self._generator)))
+        return made if again is None else beside(made, again)
 
     def _again(self, old: Logged) -> Rollout:
         """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
