@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from surefoot.errors import JournalError
 
@@ -134,12 +135,29 @@ class Journal:
         """How many entries of a kind there are."""
         return int(self._query("SELECT count(*) FROM entries WHERE kind = ?", (kind,))[0][0])
 
-    def tallies(self, kind: str) -> dict[str, tuple[int, float]]:
-        """Entries and mean number by tag."""
+    def tallies(self, kind: str, least: float = 0.0) -> dict[str, tuple[int, float, int]]:
+        """By tag: how many entries, their mean number, and how many numbers reach `least`."""
         rows = self._query(
-            "SELECT tag, count(*), avg(number) FROM entries WHERE kind = ? GROUP BY tag ORDER BY tag", (kind,)
+            "SELECT tag, count(*), avg(number), sum(number >= ?) FROM entries WHERE kind = ? GROUP BY tag ORDER BY tag",
+            (least, kind),
         )
-        return {tag: (int(n), float("nan") if mean is None else float(mean)) for tag, n, mean in rows}
+        return {t: (int(n), float("nan") if mean is None else float(mean), int(good or 0)) for t, n, mean, good in rows}
+
+    def below(self, kind: str, number: float, before: int) -> list[int]:
+        """The seqs before `before` whose number is smaller."""
+        sql = "SELECT seq FROM entries WHERE kind = ? AND number < ? AND seq < ? ORDER BY seq"
+        return [int(row[0]) for row in self._query(sql, (kind, number, before))]
+
+    def sample(self, kind: str, count: int, generator: np.random.Generator) -> list[Entry]:
+        """Some entries of a kind, any as likely as any other unless many were removed between them."""
+        low, high = self.span(kind)
+        if self.count(kind) <= count:
+            return self.latest(kind, count)
+        found: dict[int, Entry] = {}
+        while len(found) < count:
+            seqs = generator.integers(low, high + 1, size=2 * count)
+            found |= {entry.seq: entry for entry in self.pick(kind, [int(s) for s in seqs])}
+        return list(found.values())[:count]
 
     def span(self, kind: str) -> tuple[int, int]:
         """Lowest and highest seq of a kind; (0, 0) if there is none."""

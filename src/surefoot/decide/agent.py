@@ -213,14 +213,21 @@ class Agent:
                 )
             decided = self._open.pop(id)
             unit = (reward - low) / (high - low)
-            self._finished.append(Experience(scene=decided.scene, choice=decided.choice, reward=unit, id=id))
-            if len(decided.choice.worth):
-                self.calibration.add(float(decided.choice.worth[decided.choice.at]), unit)
-            vector = decided.scene.x[: self.encoder.dim]
-            self._past[id] = (vector, decided.text, decided.name or "", unit)
+            experience = Experience(scene=decided.scene, choice=decided.choice, reward=unit, id=id)
+            self._finished.append(experience)
+        self.saw(experience, decided.text, decided.name or "")
+        return decided
+
+    def saw(self, experience: Experience, text: str, name: str) -> None:
+        """Take an outcome into the calibration and into what `explain` remembers; nothing is learned from it here."""
+        choice = experience.choice
+        with self._lock:
+            if len(choice.worth):
+                self.calibration.add(float(choice.worth[choice.at]), experience.reward)
+            vector = experience.scene.x[: self.encoder.dim]
+            self._past[experience.id] = (vector, text, name, experience.reward)
             while len(self._past) > self.config.remembered:
                 self._past.popitem(last=False)
-        return decided
 
     def learn(self) -> UpdateReport | None:
         """Learn from every outcome since the last call; the report of the PPO update, if one was due."""
@@ -228,6 +235,11 @@ class Agent:
             with self._lock:
                 taken, self._finished = self._finished, []
             return self.chooser.learn([[each] for each in taken]) if taken else None
+
+    def absorb(self, experiences: Sequence[Experience]) -> UpdateReport | None:
+        """Learn from experiences that somebody else kept, a journal for example."""
+        with self._learning:
+            return self.chooser.learn([[each] for each in experiences]) if experiences else None
 
     def explain(self, decided: Decided, nearest: int = 3) -> Explanation:
         """Prior, learned part, exploration and the most similar past outcomes."""
