@@ -130,7 +130,7 @@ class Linear:
         """Without a prior every description is as near as the next one."""
         if self.prior:
             return scene
-        return Scene(x=scene.x, option=scene.option, cosine=np.full(len(scene), -1e3, np.float32))
+        return Scene(x=scene.x, option=scene.option, cosine=np.full(len(scene), -9.0, np.float32))
 
     def state(self) -> dict[str, Any]:
         return {"model": self.model.state(), "version": self.version}

@@ -40,7 +40,7 @@ class OutcomeConfig:
     """How quickly outcomes outweigh descriptions."""
 
     ridge: float = knob(
-        0.5,
+        0.4,
         "Weight of 'no correction' in each option's regression, in outcomes: more trusts the description longer.",
         real(POSITIVE),
     )
@@ -94,12 +94,15 @@ class OutcomeModel:
             self.outcomes / (self.outcomes + self.config.patience) if self.outcomes else float(not self.config.patience)
         )
 
-    def guesses(self, cosine: np.ndarray) -> np.ndarray:
-        """[2, K]: calibrated and hopeful."""
+    def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
+        """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
         like = self.likeness
-        calibrated = np.exp(like.sharpness * (cosine - cosine.max()))
-        hopeful = 1.0 / (1.0 + np.exp(-like.slope * (cosine - like.middle)))
-        return np.stack([calibrated / calibrated.sum(), hopeful]).astype(np.float32)
+        top = cosine.max(axis=-1, keepdims=True, initial=-1.0, where=True if valid is None else valid)
+        calibrated = np.exp(like.sharpness * np.minimum(cosine - top, 0.0))
+        hopeful = 1.0 / (1.0 + np.exp(np.minimum(-like.slope * (cosine - like.middle), 60.0)))
+        if valid is not None:
+            calibrated, hopeful = calibrated * valid, hopeful * valid
+        return np.stack([calibrated / calibrated.sum(axis=-1, keepdims=True), hopeful]).astype(np.float32)
 
     def guess(self, scene: Scene) -> np.ndarray:
         """[K]: what the descriptions alone say."""

@@ -12,7 +12,6 @@ which is the doubly robust estimate of what π is worth at x. The learner sees a
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,9 +29,11 @@ from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
 from surefoot.decide.encoders import Likeness
 from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.schedule import value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +41,8 @@ class ChooserConfig:
     """How a PPO chooser explores and what it reuses."""
 
     sharpness: float = knob(
-        60.0,
-        "Logits a unit of expected reward. A candidate that is 0.05 worse is drawn e^3 times less often at 60; "
+        80.0,
+        "Logits a unit of expected reward. A candidate that is 0.05 worse is drawn e^4 times less often at 80; "
         "lower explores more and costs more.",
         real(POSITIVE),
     )
@@ -104,7 +105,7 @@ class PPOChooser:
         self.policy = CandidatePolicy(dim, max(1, options))
         self.learner = Learner(self.policy, self.ppo)
         self.version = 0
-        self._log: deque[Experience] = deque(maxlen=self.config.log)
+        self._log = Log(dim, self.config.log)
         self._fresh: list[Episode] = []
         self._generator = np.random.default_rng(seed_for("reuse", self.ppo.seed))
         self._now = self._snapshot()
@@ -137,14 +138,38 @@ class PPOChooser:
         """Take finished episodes into the outcome model; once enough are there, a PPO update with reuse of the log."""
         for episode in episodes:
             self._take(episode)
-        report = None
         if sum(map(len, self._fresh)) >= self.config.fresh:
-            report = self.learner.update(self._rollout(self._fresh))
-            self._fresh = []
+            return self.update()
         if episodes:
-            self.version += 1
-            self._now = self._snapshot()
+            self._publish()
+        return None
+
+    def update(self) -> UpdateReport | None:
+        """A PPO update now, from what is fresh and what is reused; None if there is nothing at all."""
+        if not self._fresh and not len(self._log):
+            return None
+        report = self.learner.update(self._rollout(self._fresh))
+        self._fresh = []
+        self._publish()
         return report
+
+    @property
+    def fresh(self) -> int:
+        """Finished decisions that no PPO update has seen."""
+        return sum(map(len, self._fresh))
+
+    def set_lr(self, lr: float) -> None:
+        """From now on PPO takes steps of this size."""
+        self.learner.lr_scale = lr / value_at(self.ppo.lr, progress=0.0, updates=0)
+
+    def reconfigure(self, ppo: PPOConfig) -> None:
+        """Other PPO settings; weights stay, the optimiser starts anew."""
+        self.ppo = ppo
+        self.learner = Learner(self.policy, ppo)
+
+    def _publish(self) -> None:
+        self.version += 1
+        self._now = self._snapshot()
 
     def _take(self, episode: Episode) -> None:
         total = 0.0
@@ -157,51 +182,47 @@ class PPOChooser:
             self._grow(highest + 1)
         self._fresh.append(episode)
         if len(episode) == 1:
-            self._log.append(episode[0])
+            (only,) = episode
+            self._log.append(only.scene, only.choice.at, only.choice.probability, only.reward)
 
     def _rollout(self, fresh: Sequence[Episode]) -> Rollout:
-        streams = [[_step(step, n, t, t == len(e) - 1) for t, step in enumerate(e)] for n, e in enumerate(fresh)]
-        reused, sample_size = self._reused(min(self.config.reuse, len(self._log)))
-        made = rollout_of([*streams, *reused])
-        made.stats.update({"reused": float(len(reused)), "reuse_sample_size": sample_size})
-        return made
+        reuse = self.config.reuse if fresh else max(self.config.reuse, 1)
+        again = self._again(self._log.sample(reuse, self._generator)) if reuse and len(self._log) else None
+        if not fresh:
+            assert again is not None
+            return again
+        made = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
+        return made if again is None else beside(made, again)
 
-    def _reused(self, count: int) -> tuple[list[list[Step]], float]:
-        """Logged decisions as steps of the policy of now, and their effective sample size as a share."""
-        if count == 0:
-            return [], 1.0
-        rows, weights = list[list[Step]](), list[float]()
-        for i in self._generator.choice(len(self._log), size=count, replace=False):
-            old = self._log[int(i)]
-            prior, correction, trained, _ = self._parts(old.scene)
-            worth = prior + correction
-            base = self.config.sharpness * (worth - worth.max())
-            probabilities = softmax(base + trained)
-            at = old.choice.at
-            weight = min(float(probabilities[at]) / max(old.choice.probability, 1e-6), self.config.weight_limit)
-            guess = float(probabilities @ worth)
-            value = guess + float(self._now.critic @ old.scene.x)
-            obs = {"x": old.scene.x, "base": base, "option": old.scene.option, "guess": np.float32(guess)}
-            rows.append(
-                [
-                    (
-                        Decision(
-                            id=f"again-{len(rows)}",
-                            episode="",
-                            obs={name: np.asarray(part) for name, part in obs.items()},
-                            action=at,
-                            log_prob=float(np.log(max(float(probabilities[at]), 1e-30))),
-                            value=value,
-                            policy_version=self.learner.policy_version,
-                            action_mask=np.ones(len(old.scene), bool),
-                        ),
-                        Outcome(decision="", reward=value + weight * (old.reward - float(worth[at]))),
-                    )
-                ]
-            )
-            weights.append(weight)
-        w = np.array(weights)
-        return rows, float(w.sum() ** 2 / max(1e-12, len(w) * (w**2).sum()))
+    def _again(self, old: Logged) -> Rollout:
+        """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
+        now, rows = self._now, np.arange(len(old))
+        calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
+        worth = calibrated + np.float32(now.hope) * (hopeful - calibrated) + _table(now.theta, old)
+        worth = np.where(old.valid, worth, -1e3)
+        base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
+        log_probs = log_softmax(base + _table(now.weight, old))
+        probabilities, chosen = np.exp(log_probs), log_probs[rows, old.at]
+        guess = (probabilities * np.where(old.valid, worth, 0.0)).sum(axis=1)
+        value = guess + old.x @ now.critic
+        weight = np.minimum(np.exp(chosen) / np.maximum(old.probability, 1e-6), self.config.weight_limit)
+        obs = {"x": old.x, "base": base.astype(np.float32), "option": old.option, "guess": guess.astype(np.float32)}
+        flags = {"terminated": True, "truncated": False, "start": True, "valid": True}
+        return Rollout(
+            obs={name: part[None] for name, part in obs.items()},
+            action=old.at[None],
+            log_prob=chosen[None],
+            value=value[None].astype(np.float64),
+            next_value=np.zeros((1, len(old))),
+            reward=(value + weight * (old.reward - worth[rows, old.at]))[None].astype(np.float64),
+            **{name: np.full((1, len(old)), flag) for name, flag in flags.items()},
+            policy_version=np.full((1, len(old)), self.learner.policy_version, np.int64),
+            action_mask=old.valid[None],
+            stats={
+                "reused": float(len(old)),
+                "reuse_sample_size": float(weight.sum() ** 2 / max(1e-12, len(old) * (weight**2).sum())),
+            },
+        )
 
     def _parts(self, scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray, _Published]:
         """What descriptions say, what outcomes corrected, what PPO added (in logits): [K] each."""
@@ -243,7 +264,7 @@ class PPOChooser:
             "model": self.model.state(),
             "version": self.version,
             "options": self.policy.options,
-            "log": _pack([[step] for step in self._log]),
+            "log": self._log.state(),
             "fresh": _pack(self._fresh),
             "generator": self._generator.bit_generator.state,
         }
@@ -255,15 +276,22 @@ class PPOChooser:
         self.learner.set_state(state["learner"])
         self.model.set_state(state["model"])
         self.version = int(state["version"])
-        self._log = deque((e[0] for e in _unpack(state["log"])), maxlen=self.config.log)
+        self._log.set_state(state["log"])
         self._fresh = _unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
+    """[K] probabilities."""
     raised = np.exp(logits - logits.max())
     return raised / raised.sum()
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """[…, K] log-probabilities, also of what is far too unlikely for a probability."""
+    lowered = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return lowered - np.log(np.exp(lowered).sum(axis=-1, keepdims=True))
 
 
 def spread(logits: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
@@ -287,6 +315,13 @@ def _rows(table: np.ndarray, scene: Scene) -> np.ndarray:
     known = scene.option < len(table)
     found[known] = table[scene.option[known]] @ scene.x
     return found
+
+
+def _table(table: np.ndarray, old: Logged) -> np.ndarray:
+    """[B, K]: row `option` of the table times x; options beyond it have 0."""
+    padded = np.zeros((max(len(table), int(old.option.max()) + 1), table.shape[-1]), np.float32)
+    padded[: len(table)] = table
+    return np.take_along_axis(old.x @ padded.T, old.option, axis=1)
 
 
 def _step(step: Experience, episode: int, t: int, last: bool) -> Step:

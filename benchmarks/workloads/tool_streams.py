@@ -1,0 +1,130 @@
+"""Sets of (query, right tool, descriptions) as streams of decisions, and what may happen to them on the way."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.decide.encoders import Encoder, Likeness
+from surefoot.decide.static import cache_root
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Queries as vectors, the right tool of each, the tools' descriptions as vectors, and who may be chosen when."""
+
+    name: str
+    x: np.ndarray
+    right: np.ndarray
+    tools: np.ndarray
+    candidates: list[np.ndarray] | None
+    """The tools of each query; None: all of them, always."""
+    likeness: Likeness
+
+
+def load(directory: Path, kind: str, encoder: Encoder, topics: Path | None = None, name: str = "") -> Task:
+    """`labels`: train.csv/test.csv with text, category. `candidates`: queries.jsonl with text, tools, correct."""
+    kind = found_kind(directory) if kind == "auto" else kind
+    if kind == "candidates":
+        texts, right, described, candidates = _candidates(directory)
+    else:
+        texts, right, described = _labels(directory, topics)
+        candidates = None
+    vectors = cached(encoder, [*texts, *described])
+    return Task(
+        name=name or directory.name,
+        x=vectors[: len(texts)],
+        right=np.array(right),
+        tools=vectors[len(texts) :],
+        candidates=candidates,
+        likeness=encoder.likeness,
+    )
+
+
+def found_kind(directory: Path) -> str:
+    return "candidates" if (directory / "queries.jsonl").exists() else "labels"
+
+
+def _labels(directory: Path, topics: Path | None) -> tuple[list[str], list[int], list[str]]:
+    rows = [row for path in sorted(directory.glob("*.csv")) for row in csv.DictReader(path.open(encoding="utf-8"))]
+    labels = sorted({row["category"] for row in rows})
+    if topics is None:
+        described = [" ".join(label.replace("_", " ").replace("?", "").split()).lower() for label in labels]
+        return [row["text"] for row in rows], [labels.index(row["category"]) for row in rows], described
+    groups = json.loads(topics.read_text(encoding="utf-8"))
+    group = {label: i for i, each in enumerate(groups.values()) for label in each["labels"]}
+    return (
+        [row["text"] for row in rows],
+        [group[row["category"]] for row in rows],
+        [each["description"] for each in groups.values()],
+    )
+
+
+def _candidates(directory: Path) -> tuple[list[str], list[int], list[str], list[np.ndarray]]:
+    lines = (directory / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    place: dict[str, int] = {}
+    right, candidates = list[int](), list[np.ndarray]()
+    for row in rows:
+        said = {tool["name"]: f"{tool['name'].replace('_', ' ').replace('.', ' ')}: {tool['description']}" for tool in row["tools"]}
+        candidates.append(np.array([place.setdefault(text, len(place)) for text in said.values()]))
+        right.append(place[said[row["correct"]]])
+    return [row["text"] for row in rows], right, list(place), candidates
+
+
+def cached(encoder: Encoder, texts: list[str]) -> np.ndarray:
+    """Vectors of all texts, encoded once and kept in the user's cache."""
+    key = hashlib.sha256("\0".join([encoder.name, *texts]).encode()).hexdigest()[:16]
+    path = cache_root() / "benchmarks" / f"{encoder.name}-{key}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp.npy")
+        np.save(temporary, encoder.encode(texts))
+        temporary.replace(path)
+    return np.load(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One query of the stream."""
+
+    query: int
+    option: np.ndarray
+    right: int
+    """The tool's number."""
+
+
+SCENARIOS = ("plain", "flips", "late", "drift", "tools")
+
+
+def moments(task: Task, scenario: str, seed: int, count: int | None) -> Iterator[Moment]:
+    """The stream of a seed: every query at most once, in an order of its own."""
+    rng = np.random.default_rng([seed, 7])
+    order = rng.permutation(len(task.x))[:count]
+    every = np.arange(len(task.tools))
+    moved, there = every.copy(), np.ones(len(every), bool)
+    newcomers = rng.permutation(len(every))[: max(1, len(every) // 3)]
+    leaving = rng.permutation(len(every))[: max(1, len(every) // 6)]
+    if scenario == "tools" and task.candidates is None:
+        there[newcomers] = False
+    for t, query in enumerate(order):
+        if scenario == "drift" and t == len(order) // 2:
+            some = rng.permutation(len(every))[: max(2, len(every) // 2)]
+            moved[some] = np.roll(some, 1)
+        if scenario == "tools" and task.candidates is None:
+            if t == len(order) // 3:
+                there[newcomers] = True
+            if t == 2 * len(order) // 3:
+                there[leaving] = False
+        option = every[there] if task.candidates is None else task.candidates[int(query)]
+        right = int(moved[task.right[query]]) if task.candidates is None else int(task.right[query])
+        if right in option:
+            yield Moment(int(query), option, right)
