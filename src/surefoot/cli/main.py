@@ -46,6 +46,13 @@ VERBS = {
     "doctor": Verb(
         "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),
+    "prompts improve": Verb(
+        "surefoot.cli.prompts",
+        "PromptsImproveArgs",
+        "Text in, better text out: which mutations, what they gain and cost",
+    ),
+    "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
+    "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),

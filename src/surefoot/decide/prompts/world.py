@@ -80,7 +80,7 @@ class PromptWorld:
 
     def reset(self, seed: int) -> View:
         """Draw N prompts."""
-        self._seed, self._rng = seed, np.random.Generator(np.random.PCG64(seed))
+        self.seed, self._rng = seed, np.random.Generator(np.random.PCG64(seed))
         self._next = 0
         n = self.num_envs
         self._which = np.zeros(n, np.int64)
@@ -105,7 +105,7 @@ class PromptWorld:
         before, costs = self.scores.copy(), np.zeros(self.num_envs)
         changed = np.flatnonzero(~stops)
         for i in changed:
-            text = mutate(self.texts[i], int(action[i]), category=self.categories[i], seed=self._seed).text
+            text = mutate(self.texts[i], int(action[i]), category=self.categories[i], seed=self.seed).text
             costs[i] = self.config.token_cost * (tokens(text) - tokens(self.texts[i]))
             self.texts[i] = text
             self._did[i, action[i]] = 1.0
@@ -141,7 +141,7 @@ class PromptWorld:
     def state(self) -> dict[str, Any]:
         """Texts, scores, clocks and the generator."""
         return {
-            "seed": self._seed,
+            "seed": self.seed,
             "next": self._next,
             "which": self._which.copy(),
             "texts": list(self.texts),
@@ -154,7 +154,7 @@ class PromptWorld:
 
     def set_state(self, state: dict[str, Any]) -> View:
         """Go on from where `state` was taken."""
-        self._seed, self._next = int(state["seed"]), int(state["next"])
+        self.seed, self._next = int(state["seed"]), int(state["next"])
         self._which = np.array(state["which"], np.int64)
         self.texts = [str(text) for text in state["texts"]]
         self.categories = [classify(self.prompts[i]).category for i in self._which]
