@@ -1,0 +1,297 @@
+"""Routes: the service over ASGI. A handler reads, calls a verb and answers; it computes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from surefoot.errors import SurefootError
+from surefoot.server import schema
+from surefoot.server.guard import Guard, Scope
+from surefoot.server.problems import PROBLEMS, Refused
+from surefoot.server.service import Service
+
+log = logging.getLogger("surefoot.server")
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+BODY = 1 << 20
+BATCH_BODY = 16 << 20
+DEPTH = 32
+_TOO_DEEP = re.compile(rb"[\[{]")
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One thing that can be asked."""
+
+    method: str
+    path: str
+    """With {name} where a word stands."""
+    handle: Callable[..., Awaitable[Any]]
+    body: type[Any] | None = None
+    answer: type[Any] | None = None
+    scope: Scope = "decide"
+    status: int = 200
+    limit: int = BODY
+    about: str = ""
+
+
+class App:
+    """An ASGI application around a service."""
+
+    def __init__(self, service: Service, guard: Guard | None = None) -> None:
+        self.service, self.guard = service, guard or Guard()
+        self.routes = routes(service)
+        self._exact = {(r.method, r.path): r for r in self.routes if "{" not in r.path}
+        self._patterns = [(re.compile(_pattern(r.path)), r) for r in self.routes if "{" in r.path]
+        self.counts: dict[tuple[str, int], int] = {}
+        """{(path, status): requests}, for /metrics."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.service.start()
+                except SurefootError as why:
+                    await send({"type": "lifespan.startup.failed", "message": str(why)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.service.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        path, method = scope["path"], scope["method"]
+        request, shown = uuid.uuid4().hex, "unknown"
+        extra: Mapping[str, str] = {}
+        try:
+            headers = dict(scope["headers"])
+            route, words, shown = self._find(method, path)
+            client = scope["client"][0] if scope.get("client") else ""
+            self.guard.check(path, headers, client, route.scope)
+            if self.service.draining:
+                raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
+            _check_accept(headers)
+            given = [] if route.body is None else [await self._read(route, headers, receive)]
+            answer = await route.handle(*words, *given)
+            status, body, kind = route.status, answer, "application/json"
+            if isinstance(answer, bytes):
+                body, kind = answer, "text/plain; version=0.0.4; charset=utf-8"
+        except Refused as why:
+            status, body, kind, extra = why.status, problem(why, request), "application/problem+json", why.headers
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("request %s failed", request)
+            why = Refused("failed", "an error that nobody foresaw; it is in the log of the service")
+            status, body, kind = 500, problem(why, request), "application/problem+json"
+        self.counts[(shown, status)] = self.counts.get((shown, status), 0) + 1
+        content = body if isinstance(body, bytes) else b"" if body is None else _encode(body)
+        sent = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
+        sent += [(b"x-request-id", request.encode()), (b"cache-control", b"no-store")]
+        sent += [(name.lower().encode(), value.encode()) for name, value in extra.items()]
+        await send({"type": "http.response.start", "status": status, "headers": sent})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+
+    def _find(self, method: str, path: str) -> tuple[Route, list[str], str]:
+        asked = "GET" if method == "HEAD" else method
+        if (route := self._exact.get((asked, path))) is not None:
+            return route, [], route.path
+        allowed = {m for m, p in self._exact if p == path}
+        for pattern, route in self._patterns:
+            if (match := pattern.fullmatch(path)) is not None:
+                if route.method == asked:
+                    return route, list(match.groups()), route.path
+                allowed.add(route.method)
+        if allowed:
+            raise Refused(
+                "method", f"{path} takes {', '.join(sorted(allowed))}", headers={"Allow": ", ".join(sorted(allowed))}
+            )
+        raise Refused("unknown", f"there is nothing at {path[:200]}; /openapi.json lists what there is")
+
+    async def _read(self, route: Route, headers: Mapping[bytes, bytes], receive: Receive) -> Any:
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json":
+            raise Refused("media-type", f"Content-Type is {kind.decode('latin-1')[:60]!r}; send application/json")
+        declared = headers.get(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > route.limit:
+            raise Refused("too-large", f"{int(declared):,} bytes; at most {route.limit:,}")
+        chunks, size, more = list[bytes](), 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused("timeout", "the connection was closed before the body was there")
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > route.limit:
+                raise Refused("too-large", f"more than {route.limit:,} bytes")
+            more = message.get("more_body", False)
+        assert route.body is not None
+        return decode(b"".join(chunks) or b"{}", route.body)
+
+
+def decode(raw: bytes, kind: type[Any]) -> Any:
+    """A body as its struct; what is not JSON is malformed, what cannot be is invalid, with its place."""
+    if _depth(raw) > DEPTH:
+        raise Refused("malformed", f"nested deeper than {DEPTH}")
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as why:
+        text, _, place = str(why).partition(" - at `$")
+        raise Refused("invalid", text, pointer=_pointer(place.rstrip("`"))) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as why:
+        raise Refused("malformed", str(why)) from None
+
+
+def _depth(raw: bytes) -> int:
+    """How deep brackets nest, at most; brackets in strings count too, which only makes it stricter."""
+    depth = deepest = 0
+    for byte in re.findall(rb"[\[\]{}]", raw) if len(_TOO_DEEP.findall(raw[:4096])) > DEPTH else ():
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _pointer(place: str) -> str:
+    """`.decisions[0].mask` as /decisions/0/mask."""
+    return re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", place).replace(".", "/") if place else "/"
+
+
+def _check_accept(headers: Mapping[bytes, bytes]) -> None:
+    accept = headers.get(b"accept", b"*/*").lower()
+    if not any(
+        kind in accept
+        for kind in (b"*/*", b"application/*", b"application/json", b"application/problem+json", b"text/")
+    ):
+        raise Refused("not-acceptable", f"Accept is {accept.decode('latin-1')[:60]!r}; answers are application/json")
+
+
+def problem(why: Refused, request: str) -> schema.Problem:
+    """RFC 9457."""
+    return schema.Problem(
+        type=f"about:surefoot/{why.kind}",
+        title=PROBLEMS[why.kind][1],
+        status=why.status,
+        detail=why.detail,
+        request_id=request,
+        pointer=msgspec.UNSET if why.pointer is None else why.pointer,
+    )
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"\{(\w+)\}", r"([^/]+)", path)
+
+
+def routes(service: Service) -> list[Route]:
+    """Everything that can be asked."""
+
+    async def health() -> schema.Health:
+        return schema.Health(status="draining" if service.draining else "ok")
+
+    async def policies() -> list[schema.Policy]:
+        return [service.describe(serving) for serving in service.policies.values()]
+
+    async def one(name: str) -> schema.Policy:
+        return service.describe(service.policy(name))
+
+    async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
+        return (await service.decide(name, [new]))[0]
+
+    async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
+        return schema.DecisionList(decisions=await service.decide(name, many.decisions))
+
+    async def update(name: str, wish: schema.NewJob) -> schema.Job:
+        return await service.update(name, None if wish.least is msgspec.UNSET else wish.least)
+
+    async def job(id: str) -> schema.Job:
+        return service.job(id)
+
+    async def versions(name: str) -> schema.VersionList:
+        return service.version_list(name)
+
+    async def evaluate(name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
+        return service.evaluate(name, wish)
+
+    p = "/v1/policies/{policy}"
+    return [
+        Route("GET", "/healthz", health, answer=schema.Health, scope="read", about="It lives."),
+        Route("GET", "/readyz", health, answer=schema.Health, scope="read", about="It answers."),
+        Route("GET", "/v1/policies", policies, answer=list[schema.Policy], scope="read", about="All policies."),
+        Route(
+            "POST",
+            "/v1/policies",
+            service.create,
+            schema.NewPolicy,
+            schema.Policy,
+            "admin",
+            201,
+            about="Make a policy.",
+        ),
+        Route("GET", p, one, answer=schema.Policy, scope="read", about="How a policy is doing."),
+        Route("POST", f"{p}/decisions", decide, schema.NewDecision, schema.Decision, about="Choose an action."),
+        Route(
+            "POST",
+            f"{p}/decisions/batch",
+            decide_many,
+            schema.Decisions,
+            schema.DecisionList,
+            limit=BATCH_BODY,
+            about="Choose many actions.",
+        ),
+        Route(
+            "POST",
+            "/v1/decisions/{decision}/reward",
+            service.reward,
+            schema.NewReward,
+            schema.Reward,
+            about="What came of it.",
+        ),
+        Route(
+            "POST",
+            "/v1/decisions/{decision}/activate",
+            service.activate,
+            answer=schema.Decision,
+            about="It was carried out.",
+        ),
+        Route("POST", f"{p}/updates", update, schema.NewJob, schema.Job, "admin", 202, about="Learn now."),
+        Route("GET", "/v1/jobs/{job}", job, answer=schema.Job, scope="read", about="How far a job is."),
+        Route("GET", f"{p}/versions", versions, answer=schema.VersionList, scope="read", about="What was learned."),
+        Route(
+            "POST",
+            f"{p}/promote",
+            service.promote,
+            schema.Promotion,
+            schema.Policy,
+            "admin",
+            about="Let a version answer.",
+        ),
+        Route(
+            "POST", f"{p}/rollback", service.rollback, answer=schema.Policy, scope="admin", about="Go back a version."
+        ),
+        Route(
+            "POST",
+            f"{p}/evaluations",
+            evaluate,
+            schema.NewEvaluation,
+            schema.OffPolicy,
+            "read",
+            about="What another version would have earned.",
+        ),
+    ]
