@@ -67,9 +67,10 @@ class Deadlined(HttpToolsProtocol):
             self._deadline = None
 
     def _refuse(self, status: int) -> None:
-        if self.transport is None or self.transport.is_closing():
+        cycle: Any = self.cycle  # None before the first request
+        if self.transport.is_closing():
             return
-        started = self.cycle is not None and self.cycle.response_started
+        started = cycle is not None and cycle.response_started
         if not started:
             phrase = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}[status]
             self.transport.write(
