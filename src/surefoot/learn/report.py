@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 
@@ -110,8 +111,11 @@ class UpdateReport:
 
     def metrics(self) -> dict[str, float]:
         """The plain numbers by name, for a record or a table; without epochs, timings and None."""
-        plain = {name: getattr(self, name) for name in _NAMES if name not in ("update", "policy_version")}
-        return {k: v for k, v in plain.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        return dict(zip(*self.row(), strict=True))
+
+    def row(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        """What `metrics` gives as names and values: where many reports are added up, no name is looked up twice."""
+        return (_SURE, _sure(self)) if self.action_std is None else (_NUMBERS, _numbers(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -120,3 +124,7 @@ class UpdateReport:
 
 # Not dataclasses.asdict: it copies every number by way of copy.deepcopy, a hundred times as slow.
 _NAMES = tuple(entry.name for entry in fields(UpdateReport))
+_NUMBERS = tuple(e.name for e in fields(UpdateReport) if e.type in ("int", "float", "float | None"))[2:]
+"""Without the two that count: update and policy_version."""
+_SURE = tuple(name for name in _NUMBERS if name != "action_std")
+_numbers, _sure = attrgetter(*_NUMBERS), attrgetter(*_SURE)

@@ -17,8 +17,8 @@ from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import parts
 from surefoot.telemetry.cut import truncate_after
 from surefoot.telemetry.lines import LineFile
-from surefoot.telemetry.merge import merge, merge_plain
-from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json
+from surefoot.telemetry.merge import Asked, Rows, Told, merge, merge_plain
+from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json, spelled
 from surefoot.telemetry.schema import (
     VERSION,
     End,
@@ -38,6 +38,10 @@ from surefoot.telemetry.schema import (
 
 __all__ = ["Mirror", "Recorder", "truncate_after"]
 
+_SHARE = 0.002
+"""Of the time that lines of updates may take, as long as there are at least `updates_per_second / _LONGEST` of them."""
+_LONGEST = 5.0
+
 
 class Mirror(Protocol):
     """Somewhere else that every record goes too, such as TensorBoard."""
@@ -55,8 +59,9 @@ class Recorder:
     """Writes a run's record; the only one who does, by an advisory lock.
 
     Every line is one `write` to a file opened for appending, so a killed process leaves whole lines; the disk is
-    synchronised every `sync_seconds` and by `sync`. Above `updates_per_second` one line stands for several updates:
-    call `sync` before a checkpoint is written, then the record reaches at least as far as the checkpoint.
+    synchronised every `sync_seconds`, in a thread, and by `sync`, which waits. Above `updates_per_second` (or a fifth of
+    it, where lines are expensive) one line stands for several updates: call `sync` before a checkpoint counts, then the
+    record reaches at least as far as it.
     Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked.
     Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
     """
@@ -85,9 +90,9 @@ class Recorder:
         self._clock = clock
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: Header | None = None
-        self._waiting: list[Update] = []
+        self._waiting: list[Told] = []
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
-        self._written_at, self._synced_at = -math.inf, clock()
+        self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
         self._file = LineFile(parts.live_file(Path(path)))
         last, torn = self._file.last, self._file.torn_bytes
         self.env_steps, self.updates, self._seq = (last.env_steps, last.updates, last.seq) if last else (0, 0, 0)
@@ -144,8 +149,8 @@ class Recorder:
         *,
         env_steps: int,
         updates: int,
-        m: Mapping[str, float | None],
-        epochs: Sequence[Mapping[str, float | None]] = (),
+        m: Asked,
+        epochs: Rows | Callable[[], Rows] = (),
         seconds: Mapping[str, float] | None = None,
         episodes: Episodes | None = None,
         stopped_early: bool = False,
@@ -153,24 +158,31 @@ class Recorder:
         skipped_reason: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next."""
+        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next.
+
+        They are looked at when the line is due: do not change them afterwards, or give functions that are asked then.
+        Epochs are only asked for where the update has a line of its own.
+        """
         self.env_steps, self.updates = env_steps, updates
         now = self._clock()
-        record = Update(  # as it came: what is not finite is looked for when the line is written
-            **self._common(now),
-            m=dict(m),
-            epochs=[] if self._waiting else [dict(epoch) for epoch in epochs],  # a shared line has none
-            seconds=dict(seconds) if seconds else {},
-            episodes=episodes,
-            episodes_dropped=self._dropped,
-            stopped_early=int(stopped_early),
-            rolled_back=int(rolled_back),
-            skipped_reason=skipped_reason,
-            labels=dict(labels or {}),
+        self._waiting.append(
+            Told(
+                now,
+                env_steps,
+                updates,
+                m,
+                epochs,
+                seconds or {},
+                episodes,
+                self._dropped,
+                stopped_early,
+                rolled_back,
+                skipped_reason,
+                labels or {},
+            )
         )
         self._dropped = 0
-        self._waiting.append(record)
-        if not 0 <= now - self._written_at < self._update_gap:  # a clock set back must not hold lines up
+        if not 0 <= now - self._written_at < self._gap():  # a clock set back must not hold lines up
             self._flush()
 
     def episode(
@@ -184,13 +196,22 @@ class Recorder:
         if self._episodes_in_it > self._episodes_per_second:
             self._dropped += 1
             return
-        bad: dict[str, str] = {}
-        value = finite({"return": return_}, "", bad)["return"]
-        common: dict[str, Any] = self._common(now) | {"env_steps": env_steps}
+        known = math.isfinite(return_)
         # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
         self._write(
             Episode(
-                **common, nonfinite=bad, return_=value, length=length, env=env, terminated=terminated, success=success
+                v=VERSION,
+                run=self.run,
+                seq=0,
+                t=now,
+                env_steps=env_steps,
+                updates=self.updates,
+                nonfinite={} if known else {"return": spelled(return_)},
+                return_=return_ if known else None,
+                length=length,
+                env=env,
+                terminated=terminated,
+                success=success,
             )
         )
 
@@ -271,7 +292,7 @@ class Recorder:
         patch: Mapping[str, Any] | None = None,
         primary: bool = True,
     ) -> None:
-        """Something is wrong with the run, or no longer; on the disk at once."""
+        """Something is wrong with the run, or no longer; on its way to the disk at once."""
         bad: dict[str, str] = {}
         self._flush()
         self._write(
@@ -290,7 +311,7 @@ class Recorder:
                 primary=primary,
             )
         )
-        self.sync()
+        self.begin_sync()
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over."""
@@ -298,8 +319,14 @@ class Recorder:
         self._write(End(**self._common(self._clock()), reason=reason, message=message))
         self.sync()
 
+    def begin_sync(self) -> None:
+        """Write down what waits and begin to push it to the disk; `sync` waits until it is there."""
+        self._flush()
+        self._file.begin_sync()
+        self._synced_at = self._clock()
+
     def sync(self) -> None:
-        """Write down what waits and push it to the disk itself."""
+        """Write down what waits and come back when all is on the disk itself."""
         self._flush()
         self._file.sync()
         self._synced_at = self._clock()
@@ -334,14 +361,20 @@ class Recorder:
     def _common(self, now: float) -> dict[str, Any]:
         return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": self.env_steps, "updates": self.updates}
 
+    def _gap(self) -> float:
+        """Seconds from one line to the next: more where lines cost more, so that all of them take a small share."""
+        return min(max(self._update_gap, self._line_seconds / _SHARE), _LONGEST * self._update_gap)
+
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
         if self._waiting:
+            begin = time.perf_counter()
             waiting, self._waiting = self._waiting, []
-            record = merge_plain(waiting) if len(waiting) > 1 and _episodes_finite(waiting) else None
-            record = record or merge([_finite(update) for update in waiting])
+            record = merge_plain(waiting, self.run) if len(waiting) > 1 else None
+            record = record or merge([_finite(told.record(self.run)) for told in waiting])
             self._written_at = record.t
             self._write(record)
+            self._line_seconds = time.perf_counter() - begin
 
     def _write(self, record: Record) -> None:
         self._append(record)
@@ -350,7 +383,7 @@ class Recorder:
             if self._header:
                 self._append(msgspec.structs.replace(self._header, **self._common(record.t)))
         if not 0 <= record.t - self._synced_at < self._sync_seconds:
-            self._file.sync()
+            self._file.begin_sync()
             self._synced_at = record.t
 
     def _append(self, record: Record) -> None:
@@ -370,10 +403,6 @@ def _finite(update: Update) -> Update:
     update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
     update.nonfinite = bad
     return update
-
-
-def _episodes_finite(updates: Sequence[Update]) -> bool:
-    return all(u.episodes is None or finite_episodes(u.episodes, {}) is u.episodes for u in updates)
 
 
 def _stats(returns: Sequence[float]) -> dict[str, float | None]:

@@ -24,6 +24,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
 from surefoot.train.rundir import RunDir
@@ -103,9 +104,11 @@ class Run:
         step, root = self.training.learner.updates, self.directory.checkpoints
         while self.next_checkpoint <= self.training.env_steps:
             self.next_checkpoint += self.spec.checkpoint_every
-        self.recorder.sync()
+        self.recorder.begin_sync()
         inexact = self.training.world.inexact
-        save_checkpoint(root, step, self.state(), meta={"exact": inexact is None, "why": inexact or ""})
+        meta = {"exact": inexact is None, "why": inexact or ""}
+        # The record goes to the disk beside the checkpoint's files, and is there before the checkpoint counts.
+        save_checkpoint(root, step, self.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
         prune(root, self.spec.keep_checkpoints)
@@ -187,7 +190,7 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
+    def _record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
         steps = self.training.env_steps
         for episode in fresh:
             self.recorder.episode(
@@ -198,18 +201,27 @@ class Run:
                 terminated=not episode.truncated,
                 success=None if episode.success is None else bool(episode.success),
             )
-        success = [None if e.success is None else bool(e.success) for e in fresh]
         self.recorder.update(
             env_steps=steps,
             updates=report.update,
-            m={**report.metrics(), **report.stats},
-            epochs=[epoch.as_dict() for epoch in report.epochs],
+            m=lambda: _row(report),
+            epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
             seconds=report.seconds,
-            episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success),
+            episodes=_summary(fresh) if fresh else None,
             stopped_early=report.stopped_early,
             rolled_back=report.rolled_back,
             skipped_reason=report.skipped_reason,
         )
+
+
+def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    names, values = report.row()
+    return (*names, *report.stats), (*values, *report.stats.values())
+
+
+def _summary(fresh: Sequence[Episode]) -> Episodes | None:
+    success = [None if e.success is None else bool(e.success) for e in fresh]
+    return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
 
 
 def create_run(

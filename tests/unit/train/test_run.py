@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from surefoot import native
 from surefoot.cli.train import path_note
 from surefoot.data.spaces import Discrete
 from surefoot.envs import placement
-from surefoot.errors import ConfigError, RunLocked, RunNotFound
+from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.retention import best
+from surefoot.telemetry import lines
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import End, Evaluation, Header, Update
 from surefoot.train.run import create_run, git_commit, resume_run
@@ -81,6 +84,31 @@ def test_its_record_begins_with_a_header_and_ends_with_an_end(directory):
     assert isinstance(reading.records[-1], End)
     assert sum(r.covers for r in reading.records if isinstance(r, Update)) == 4
     assert [r.env_steps for r in reading.records if isinstance(r, Evaluation)] == [32, 64]
+
+
+def test_a_checkpoint_counts_only_once_its_record_is_on_the_disk(directory, monkeypatch):
+    counted = []
+
+    def slow(fd):
+        time.sleep(0.05)
+        counted.append(sorted(p.name for p in directory.checkpoints.glob("0*")))
+
+    monkeypatch.setattr(lines, "_sync", slow)
+    trained(directory, a_spec(total_steps=32, eval_every=0))
+    assert counted[:2] == [[], ["000001"]]
+
+
+def test_a_record_that_does_not_reach_the_disk_leaves_no_checkpoint(directory, monkeypatch):
+    def refuse(fd):
+        raise OSError(errno.EIO, "Input/output error")
+
+    run = create_run(directory, a_spec())
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "_sync", refuse)
+        with pytest.raises(TelemetryError, match="could not be pushed to the disk"):
+            list(run.moments())
+    assert list(directory.checkpoints.glob("0*")) == []
+    run.close("error")
 
 
 def test_a_stopped_run_saves_and_does_not_evaluate(directory):
