@@ -218,6 +218,9 @@ def _row(run: RunDir) -> dict[str, Any]:
                     pass
     except SurefootError as why:
         row["finding"] = str(why)
+        if not run.telemetry.exists() and run.read_header().get("record") is False:
+            header = run.read_header()
+            row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
     if row["state"] == "running" and not _locked(run):
         row["state"] = "stopped without an end"
     return row

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from surefoot.learn.tally import Table
 
 
 class EpochReport(NamedTuple):
@@ -108,6 +111,8 @@ class UpdateReport:
     """Where the time went: "prepare", "learn", and whatever the loop adds ("collect", "env", "policy")."""
     stats: dict[str, float] = field(default_factory=dict[str, float])
     """Numbers the rollout brought along (guards, use-specific counters)."""
+    gradient_steps: Table | None = field(default=None, repr=False, compare=False)
+    """Each number of each gradient step; for whoever wants to look closer."""
 
     def metrics(self) -> dict[str, float]:
         """The plain numbers by name, for a record or a table; without epochs, timings and None."""
@@ -123,7 +128,7 @@ class UpdateReport:
 
 
 # Not dataclasses.asdict: it copies every number by way of copy.deepcopy, a hundred times as slow.
-_NAMES = tuple(entry.name for entry in fields(UpdateReport))
+_NAMES = tuple(entry.name for entry in fields(UpdateReport) if entry.name != "gradient_steps")
 _NUMBERS = tuple(e.name for e in fields(UpdateReport) if e.type in ("int", "float", "float | None"))[2:]
 """Without the two that count: update and policy_version."""
 _SURE = tuple(name for name in _NUMBERS if name != "action_std")

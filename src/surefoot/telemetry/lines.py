@@ -101,3 +101,31 @@ class LineFile:
         if self._fd is None:
             raise TelemetryError(f"the record {self.path} is closed; open a new Recorder to go on with it")
         return self._fd
+
+
+class NoFile:
+    """Takes lines and keeps none: for a run whose record is switched off."""
+
+    last: parts.Position | None = None
+    torn_bytes = size = 0
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def append(self, line: bytes) -> None:
+        """Forget `line`."""
+        if self.closed:
+            raise TelemetryError("the record is closed; open a new Recorder to go on with it")
+
+    def rotate(self) -> None:
+        """Nothing is there to be moved."""
+
+    def begin_sync(self) -> None:
+        """Nothing is there to be pushed."""
+
+    def sync(self) -> None:
+        """Nothing is there to be waited for."""
+
+    def close(self) -> None:
+        """Take no more."""
+        self.closed = True

@@ -16,7 +16,7 @@ import numpy as np
 from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import parts
 from surefoot.telemetry.cut import truncate_after
-from surefoot.telemetry.lines import LineFile
+from surefoot.telemetry.lines import LineFile, NoFile
 from surefoot.telemetry.merge import Asked, Rows, Told, merge, merge_plain
 from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json, spelled
 from surefoot.telemetry.schema import (
@@ -62,13 +62,14 @@ class Recorder:
     synchronised every `sync_seconds`, in a thread, and by `sync`, which waits. Above `updates_per_second` (or a fifth of
     it, where lines are expensive) one line stands for several updates: call `sync` before a checkpoint counts, then the
     record reaches at least as far as it.
-    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked.
+    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked. Without a `path` nothing is
+    written, and only the mirrors hear of it.
     Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
     """
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path | str | None,
         run: str,
         *,
         mirrors: Sequence[Mirror] = (),
@@ -85,7 +86,7 @@ class Recorder:
         self._sync_seconds = sync_seconds
         self._update_gap = 1.0 / updates_per_second
         self._episodes_per_second = episodes_per_second
-        self._minibatch_rate = minibatch_rate
+        self.minibatch_rate = minibatch_rate
         self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
         self._clock = clock
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
@@ -93,7 +94,9 @@ class Recorder:
         self._waiting: list[Told] = []
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
         self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
-        self._file = LineFile(parts.live_file(Path(path)))
+        self.path = None if path is None else parts.live_file(Path(path))
+        """Where the record is; None if it is switched off."""
+        self._file = NoFile() if self.path is None else LineFile(self.path)
         last, torn = self._file.last, self._file.torn_bytes
         self.env_steps, self.updates, self._seq = (last.env_steps, last.updates, last.seq) if last else (0, 0, 0)
         if torn:
@@ -215,13 +218,14 @@ class Recorder:
             )
         )
 
-    def minibatch(self, *, epoch: int, minibatch: int, m: Mapping[str, float | None]) -> None:
+    def minibatch(self, *, epoch: int, minibatch: int, m: Asked) -> None:
         """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
         self._minibatches += 1
-        if self._minibatches * self._minibatch_rate < self._minibatches_kept + 1:
+        if self._minibatches * self.minibatch_rate < self._minibatches_kept + 1:
             self._minibatches_dropped += 1
             return
         bad: dict[str, str] = {}
+        numbers = dict(zip(*m(), strict=True)) if callable(m) else m
         self._minibatches_kept += 1
         self._write(
             Minibatch(
@@ -229,8 +233,8 @@ class Recorder:
                 nonfinite=bad,
                 epoch=epoch,
                 minibatch=minibatch,
-                m=finite(m, "m", bad),
-                sample_rate=self._minibatch_rate,
+                m=finite(numbers, "m", bad),
+                sample_rate=self.minibatch_rate,
                 dropped=self._minibatches_dropped,
             )
         )

@@ -27,6 +27,7 @@ from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell_minibatches
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
@@ -201,6 +202,7 @@ class Run:
                 terminated=not episode.truncated,
                 success=None if episode.success is None else bool(episode.success),
             )
+        tell_minibatches(self.recorder, report)
         self.recorder.update(
             env_steps=steps,
             updates=report.update,
@@ -231,13 +233,15 @@ def create_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> Run:
     """A new run in an empty directory, nothing trained yet."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        _write_header(directory, training, command)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        record = keep.said_by({})
+        _write_header(directory, training, command, record=record)
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=mirrors), lock)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -254,21 +258,23 @@ def resume_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
     try:
-        spec = RunSpec.from_json(directory.read_header()["spec"])
+        header = directory.read_header()
+        spec, record = RunSpec.from_json(header["spec"]), keep.said_by(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
         truncate_after(directory.telemetry, checkpoint.step)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=mirrors), lock)
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
-        if total_steps is not None:
-            _write_header(directory, training, command)
+        if total_steps is not None or record != header.get("record", True):
+            _write_header(directory, training, command, record=record)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:
             run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
@@ -282,6 +288,7 @@ def resume_run(
 def _announce(run: Run, command: Sequence[str]) -> None:
     inexact, placement = run.training.world.inexact, placement_of(run.training.world)
     run.notes += [placement] if placement else []
+    run.notes += [NO_RECORD] if run.recorder.path is None else []
     run.recorder.header(
         env=run.spec.env,
         seed=run.spec.seed,
@@ -301,7 +308,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def _write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+def _write_header(directory: RunDir, training: Training, command: Sequence[str], *, record: bool) -> None:
     header = {
         "name": directory.name,
         "spec": training.spec.to_json(),
@@ -310,6 +317,7 @@ def _write_header(directory: RunDir, training: Training, command: Sequence[str])
         "threads": torch.get_num_threads(),
         "git_commit": git_commit(Path.cwd()),
         "command": list(command),
+        "record": record,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())
