@@ -184,7 +184,7 @@ def test_a_million_updates_open_in_two_seconds_with_their_findings_in_a_real_bro
     assert document.count('class="lane open"') == document.count('class="lane resolved"') == 1
     for text in ("the policy leaps", "the critic is no use", "--set lr=0.0001", "the learning rate is too high"):
         assert text in document
-    assert document.count('class="good"') >= 3  # healthy bands
+    assert document.count('class="good"') >= 2  # healthy bands
     assert max(json.loads(Page(document).scripts["data"])["panels"][5]["max"]) == 99.0  # the one peak is not lost
 
 
