@@ -217,7 +217,7 @@ def return_fell(chart: Chart, limits: Limits) -> Evidence:
 def backwards(chart: Chart, limits: Limits) -> Evidence:
     """The policy moves, and does worse than the untrained one did."""
     returns = chart.returns
-    if not returns.worse or returns.best > returns.start[0] + returns.tolerance():
+    if not returns.worse or returns.best > returns.start[0] + 2.0 * returns.tolerance():
         return None
     if not chart.progress > limits["after"]:
         return None
