@@ -413,6 +413,16 @@ def alarmed(run: dict[str, Any], least: int = 1) -> bool:
     return any(names.index(told.split()[1]) >= least for told in run["findings"])
 
 
+def did_no_harm(key: str, run: dict[str, Any], known: dict[str, dict[str, Any]]) -> bool:
+    """The run with the fault got at least four fifths as far as the healthy runs of its env did."""
+    env = key.split()[1]
+    well = [r for k, r in known.items() if k.startswith(f"healthy {env} ") and r["return"] is not None]
+    if not well or run["return"] is None or any(r["return_at_start"] is None for r in well):
+        return False
+    start, end = (float(np.mean([r[name] for r in well])) for name in ("return_at_start", "return"))
+    return end > start and (run["return"] - start) / (end - start) >= 0.8
+
+
 def summary(known: dict[str, dict[str, Any]], part: str) -> dict[str, Any]:
     """Recall, right first cause, false alarms and time to detection over the runs of a part."""
     byname = {fault.name: fault for fault in FAULTS}
@@ -425,6 +435,8 @@ def summary(known: dict[str, dict[str, Any]], part: str) -> dict[str, Any]:
     return {
         "faulty_runs": len(sick),
         "recall": float(np.mean([alarmed(run) for run in sick.values()])) if sick else None,
+        "missed": sum(not alarmed(run) for run in sick.values()),
+        "missed_but_harmless": sum(not alarmed(run) and did_no_harm(key, run, known) for key, run in sick.items()),
         "right_primary": float(np.mean(right)) if right else None,
         "wrong_cause_rate": _wrong(sick, right),
         "precision": _precision(sick.values(), alarms),
