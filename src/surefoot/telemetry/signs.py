@@ -79,8 +79,8 @@ def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     window = chart.last("approx_kl", limits["window"])
     if len(window) < limits["window"] or window.max() >= limits["limit"] or not chart.now("minibatches") > 0:
         return None
-    lr, first = chart.now("lr"), chart.first("lr")
-    if chart.thriving or not lr > 0.05 * first:
+    lr, moved = chart.now("lr"), chart.first("approx_kl") >= limits["limit"]
+    if (chart.thriving and moved) or not lr > 0.05 * chart.first("lr"):
         return None  # it has learned what there is, or a schedule has come to its end
     return {"approx_kl": float(window.max()), "lr": lr}
 
