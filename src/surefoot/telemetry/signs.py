@@ -163,6 +163,8 @@ def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
 
 def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     """Nothing says which action was better: advantages do not vary, or no reward ever came."""
+    if chart.thriving:
+        return None  # whoever always does what is best learns nothing more
     std, scale = chart.now("advantage_std"), max(1.0, abs(_zero(chart.now("target_mean"))))
     flat = std < limits["limit"] * scale or chart.high("zero_std_minibatches") > 0
     silent = chart.last("reward_std", limits["window"])
