@@ -47,7 +47,7 @@ def test_a_notebook_runs_in_a_kernel(notebook: Path, tmp_path: Path):
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
-    book = nbformat.from_dict(small(notebook))
+    book = nbformat.reads(json.dumps(small(notebook)), as_version=4)
     nbformat.validate(book)
     nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert any("image/png" in out.get("data", {}) for cell in book.cells for out in cell.get("outputs", []))
