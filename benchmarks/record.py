@@ -79,7 +79,8 @@ def _timed_run(steps: int, clock: Callable[[], float]) -> dict[str, float]:
         spec = make_spec("CartPole-v1", action, total_steps=steps, eval_every=0)
         run: Any = create_run(new_run_dir("CartPole-v1", 0, root=Path(folder)), spec)
         if clock is time.thread_time:  # lines come as often as on a machine that does nothing else
-            run.recorder._clock = lambda since=time.time() - clock(): since + clock()
+            since = time.time() - clock()
+            run.recorder._clock = lambda: since + clock()
         run._record = calls.on(run._record)  # every call of episode() and update(), and what comes before them
         run.recorder.begin_sync, run.recorder.sync = calls.on(run.recorder.begin_sync), waits.on(run.recorder.sync)
         begin, cpu = time.perf_counter(), time.process_time()
