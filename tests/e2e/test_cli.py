@@ -283,3 +283,12 @@ def test_a_run_whose_record_is_switched_off_leaves_no_file_of_it_and_says_so(cal
     assert "no record is written" in call("resume", "quiet", "--steps", "1024", runs=runs).out
     refused(call("telemetry", "summary", "quiet", runs=runs), "has no telemetry.ndjson", "--record off")
     assert call("train", "CartPole-v1", "--minibatches", "2", runs=runs).code == 64
+
+
+def test_a_tracker_that_is_not_installed_is_one_sentence_and_leaves_no_run(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    said = call("train", "CartPole-v1", "--steps", "512", "--name", "tracked", "--track", "wandb")
+    refused(said, "wandb is not installed", "surefoot[track]")
+    assert not (tmp_path / "runs" / "tracked").exists()

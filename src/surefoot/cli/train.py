@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli.usage import Usage
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
@@ -442,5 +443,10 @@ def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | Non
     tools = list(dict.fromkeys(track))
     if tensorboard and "tensorboard" not in tools:
         tools.append("tensorboard")
-    mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+    try:
+        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+    except TelemetryError:
+        with suppress(OSError):  # a package is missing: leave no empty run behind
+            path.rmdir()
+        raise
     return [*mirrors, FlatMirror(ppo_log)] if ppo_log is not None else mirrors

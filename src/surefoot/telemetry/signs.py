@@ -172,7 +172,11 @@ def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     # A reward that never varies still says something where episodes end of themselves: CartPole's.
     told = constant and (_zero(chart.now("reward_mean")) == 0.0 or not chart.lengths)
     if flat or told:
-        return {"advantage_std": std, "reward_mean": _zero(chart.now("reward_mean")), "reward_std": _zero(silent.max())}
+        return {
+            "advantage_std": std,
+            "reward_mean": _zero(chart.now("reward_mean")),
+            "reward_std": _zero(silent.max(initial=0.0)),
+        }
     return None
 
 
