@@ -11,7 +11,6 @@ from surefoot.learn.tally import COLUMNS
 from surefoot.telemetry.writer import Mirror, Recorder
 from surefoot.train.rundir import RunDir
 
-
 EARLY = 64
 """Updates at the start of a session that get a line each, however fast they come: a run of a second can be examined."""
 
