@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -405,8 +406,6 @@ def _keep(record: str, minibatches: float) -> Keep:
 
 
 def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
-    from contextlib import suppress
-
     from surefoot.telemetry.flat import FlatMirror
     from surefoot.telemetry.track import open_mirror
 
