@@ -221,6 +221,15 @@ class Recorder:
             )
         )
 
+    def room_for_episodes(self) -> int:
+        """How many of the episodes that ended just now may have a line."""
+        now = int(self._clock())
+        return self._episodes_per_second - (self._episodes_in_it if now == self._episode_second else 0)
+
+    def drop_episodes(self, count: int) -> None:
+        """So many episodes ended besides, too fast to have a line each."""
+        self._dropped += count
+
     def minibatch(self, *, epoch: int, minibatch: int, m: Asked) -> None:
         """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
         self._minibatches += 1

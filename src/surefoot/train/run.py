@@ -216,7 +216,9 @@ class Run:
 
     def _record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
         steps = self.training.env_steps
-        for episode in fresh:
+        room = max(0, self.recorder.room_for_episodes()) if fresh else 0
+        self.recorder.drop_episodes(max(0, len(fresh) - room))
+        for episode in fresh[:room]:
             self.recorder.episode(
                 return_=episode.return_,
                 length=episode.length,
@@ -245,7 +247,7 @@ def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
 
 
 def _summary(fresh: Sequence[Episode]) -> Episodes | None:
-    success = [None if e.success is None else bool(e.success) for e in fresh]
+    success = [bool(e.success) for e in fresh if e.success is not None]
     return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
 
 
