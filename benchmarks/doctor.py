@@ -520,8 +520,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = f"first {row['primary']}, {row['return_at_start']} → {row['return']}, {row['cpu_seconds']} s"
         print(f"{case.key}: {told}; {'; '.join(row['findings'])}", file=sys.stderr, flush=True)
         args.out.parent.mkdir(exist_ok=True)
-        totals = {part: summary(known, part) for part in ("tuned", "held out")}
-        text = json.dumps({"command": "python benchmarks/doctor.py", "totals": totals, "runs": known}, indent=1)
+        totals = {part: summary(known, part) for part in ("held out", "tuned")}
+        text = json.dumps({"command": "make bench-doctor", "totals": totals, "runs": known}, indent=1)
         args.out.write_text(text + "\n")
     return report(known)
 
