@@ -33,6 +33,7 @@ from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell_minibat
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
+from surefoot.train.vitals import resident
 
 EVAL_STREAMS = 10
 
@@ -243,7 +244,9 @@ class Run:
 
 def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
     names, values = report.row()
-    return (*names, *report.stats), (*values, *report.stats.values())
+    # Only the record is told of memory: a report holds nothing that a second run of the same would not repeat.
+    stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
+    return (*names, *stats), (*values, *stats.values())
 
 
 def _summary(fresh: Sequence[Episode]) -> Episodes | None:

@@ -54,7 +54,6 @@ class Vitals:
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
         found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
-        found |= resident()
         if self._measured:
             self._before = self._flat()
             if self._after is not None:

@@ -282,3 +282,10 @@ def test_a_run_notes_where_its_envs_are_stepped(directory, workers, told, monkey
     assert directory.read_header()["placement"] == told
     assert directory.read_header()["spec"]["collect"]["workers"] == workers
     assert read_all(directory.path).records[0].placement == (told or "")
+
+
+def test_the_record_is_told_of_memory_and_the_report_is_not(directory):
+    _, moments = trained(directory)
+    told = [line.m for line in read_all(directory.path).records if isinstance(line, Update)]
+    assert any(m.get("rss_mb", 0.0) > 10.0 for m in told)
+    assert not any("rss_mb" in moment.report.stats for moment in moments)
