@@ -229,19 +229,18 @@ def doctor() -> str:
     results = read("doctor.json")
     if results is None:
         return "not measured yet"
-    rows = [
-        "| part | faulty runs | found | named first | of those found, named wrongly | precision | median share of the run "
-        "until named | healthy runs | false alarms per 20 |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        *("part", "faulty runs", "found", "missed, of them harmless", "named first", "of those found, named wrongly"),
+        *("precision", "median share of the run until named", "healthy runs", "false alarms per 20"),
+    )
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for part, row in results["totals"].items():
-        shares = [row[n] for n in ("recall", "right_primary", "wrong_cause_rate", "precision")]
-        told = " | ".join("" if x is None else f"{x:.2f}" for x in shares)
-        when = row["median_time_to_detection"]
-        rows.append(
-            f"| {part} | {row['faulty_runs']} | {told} | {'' if when is None else f'{when:.0%}'} | {row['healthy_runs']} "
-            f"| {row['false_alarms_per_20'] or 0.0:.2f} |"
-        )
+        shares = ("recall", "right_primary", "wrong_cause_rate", "precision")
+        found, first, wrong, precision = ("" if row[n] is None else f"{row[n]:.2f}" for n in shares)
+        when = "" if row["median_time_to_detection"] is None else f"{row['median_time_to_detection']:.0%}"
+        missed, alarms = f"{row['missed']}, {row['missed_but_harmless']}", f"{row['false_alarms_per_20'] or 0.0:.2f}"
+        cells = (part, row["faulty_runs"], found, missed, first, wrong, precision, when, row["healthy_runs"], alarms)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return "\n".join([*rows, "", f"`{results['command']}`"])
 
 

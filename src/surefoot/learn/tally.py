@@ -90,5 +90,6 @@ class Table:
             "advantage_min_std": min(spread),
             "zero_std_minibatches": spread.count(0.0),
             "minibatches": steps,
+            "gradient_steps": self,
             "epochs": tuple([EpochReport(number[a], b - a, *[x / (b - a) for x in each]) for a, b, each in ends]),
         }

@@ -140,7 +140,7 @@ def treat(run: Run, wanted: Treatment, mirrors: Sequence[Mirror] = (), command: 
     training = Training(patched(run.spec, wanted.patch), make=run.training.make)
     doctor = Attending(at_length=run.attending is not None and run.attending.at_length)
     again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
-    write_header(run.directory, training, command)
+    write_header(run.directory, training, command, record=again.recorder.path is not None)
     told = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}
     again.recorder.event("treated", str(wanted), told)
     again.notes.append(f"doctor: {wanted}")
