@@ -53,6 +53,7 @@ VERBS = {
     ),
     "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
     "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
+    "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),

@@ -1,60 +1,56 @@
-"""Routes: the service over ASGI. A handler reads, calls a verb and answers; it computes nothing."""
+"""The service over ASGI: who may ask, what the body says, a verb, an answer or a problem."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from surefoot.errors import SurefootError
 from surefoot.server import schema
-from surefoot.server.guard import Guard, Scope
+from surefoot.server.compat import Directive023, error_body
+from surefoot.server.guard import Guard
 from surefoot.server.problems import PROBLEMS, Refused
+from surefoot.server.routes import Route, all_routes
 from surefoot.server.service import Service
+from surefoot.server.steward import Steward
 
 log = logging.getLogger("surefoot.server")
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-BODY = 1 << 20
-BATCH_BODY = 16 << 20
 DEPTH = 32
 _TOO_DEEP = re.compile(rb"[\[{]")
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One thing that can be asked."""
-
-    method: str
-    path: str
-    """With {name} where a word stands."""
-    handle: Callable[..., Awaitable[Any]]
-    body: type[Any] | None = None
-    answer: type[Any] | None = None
-    scope: Scope = "decide"
-    status: int = 200
-    limit: int = BODY
-    about: str = ""
-
-
 class App:
     """An ASGI application around a service."""
 
-    def __init__(self, service: Service, guard: Guard | None = None) -> None:
-        self.service, self.guard = service, guard or Guard()
-        self.routes = routes(service)
-        self._exact = {(r.method, r.path): r for r in self.routes if "{" not in r.path}
-        self._patterns = [(re.compile(_pattern(r.path)), r) for r in self.routes if "{" in r.path]
+    def __init__(
+        self,
+        service: Service,
+        guard: Guard | None = None,
+        *,
+        compat: Directive023 | None = None,
+        steward: Steward | None = None,
+    ) -> None:
+        self.service, self.guard, self.compat = service, guard or Guard(), compat
         self.counts: dict[tuple[str, int], int] = {}
         """{(path, status): requests}, for /metrics."""
+        self.seconds = 0.0
+        """Spent answering, all requests together."""
+        self.routes: list[Route] = all_routes(service, steward or Steward(service), self)
+        self.routes += compat.routes() if compat else []
+        self._theirs = {route.path for route in compat.routes()} if compat else set[str]()
+        self._exact = {(r.method, r.path): r for r in self.routes if "{" not in r.path}
+        self._patterns = [(re.compile(_pattern(r.path)), r) for r in self.routes if "{" in r.path]
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -68,6 +64,8 @@ class App:
             if message["type"] == "lifespan.startup":
                 try:
                     await self.service.start()
+                    if self.compat is not None:
+                        await self.compat.prepare()
                 except SurefootError as why:
                     await send({"type": "lifespan.startup.failed", "message": str(why)})
                     return
@@ -78,7 +76,7 @@ class App:
                 return
 
     async def _http(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        path, method = scope["path"], scope["method"]
+        begin, path, method = time.perf_counter(), scope["path"], scope["method"]
         request, shown = uuid.uuid4().hex, "unknown"
         extra: Mapping[str, str] = {}
         try:
@@ -91,24 +89,30 @@ class App:
             _check_accept(headers)
             given = [] if route.body is None else [await self._read(route, headers, receive)]
             answer = await route.handle(*words, *given)
-            status, body, kind = route.status, answer, "application/json"
-            if isinstance(answer, bytes):
-                body, kind = answer, "text/plain; version=0.0.4; charset=utf-8"
+            status, body, kind = route.status, answer, route.kind
         except Refused as why:
-            status, body, kind, extra = why.status, problem(why, request), "application/problem+json", why.headers
+            status, extra = why.status, why.headers
+            body, kind = self._told(why, request, path)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("request %s failed", request)
             why = Refused("failed", "an error that nobody foresaw; it is in the log of the service")
-            status, body, kind = 500, problem(why, request), "application/problem+json"
+            status, (body, kind) = 500, self._told(why, request, path)
         self.counts[(shown, status)] = self.counts.get((shown, status), 0) + 1
+        self.seconds += time.perf_counter() - begin
         content = body if isinstance(body, bytes) else b"" if body is None else _encode(body)
         sent = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
         sent += [(b"x-request-id", request.encode()), (b"cache-control", b"no-store")]
         sent += [(name.lower().encode(), value.encode()) for name, value in extra.items()]
         await send({"type": "http.response.start", "status": status, "headers": sent})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+
+    def _told(self, why: Refused, request: str, path: str) -> tuple[bytes, str]:
+        """A problem as whoever asks there reads it."""
+        if self.compat is not None and (path in self._theirs or not path.startswith("/v1/")):
+            return error_body(why, request)
+        return _encode(problem(why, request)), "application/problem+json"
 
     def _find(self, method: str, path: str) -> tuple[Route, list[str], str]:
         asked = "GET" if method == "HEAD" else method
@@ -197,101 +201,3 @@ def problem(why: Refused, request: str) -> schema.Problem:
 
 def _pattern(path: str) -> str:
     return re.sub(r"\{(\w+)\}", r"([^/]+)", path)
-
-
-def routes(service: Service) -> list[Route]:
-    """Everything that can be asked."""
-
-    async def health() -> schema.Health:
-        return schema.Health(status="draining" if service.draining else "ok")
-
-    async def policies() -> list[schema.Policy]:
-        return [service.describe(serving) for serving in service.policies.values()]
-
-    async def one(name: str) -> schema.Policy:
-        return service.describe(service.policy(name))
-
-    async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
-        return (await service.decide(name, [new]))[0]
-
-    async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
-        return schema.DecisionList(decisions=await service.decide(name, many.decisions))
-
-    async def update(name: str, wish: schema.NewJob) -> schema.Job:
-        return await service.update(name, None if wish.least is msgspec.UNSET else wish.least)
-
-    async def job(id: str) -> schema.Job:
-        return service.job(id)
-
-    async def versions(name: str) -> schema.VersionList:
-        return service.version_list(name)
-
-    async def evaluate(name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
-        return service.evaluate(name, wish)
-
-    p = "/v1/policies/{policy}"
-    return [
-        Route("GET", "/healthz", health, answer=schema.Health, scope="read", about="It lives."),
-        Route("GET", "/readyz", health, answer=schema.Health, scope="read", about="It answers."),
-        Route("GET", "/v1/policies", policies, answer=list[schema.Policy], scope="read", about="All policies."),
-        Route(
-            "POST",
-            "/v1/policies",
-            service.create,
-            schema.NewPolicy,
-            schema.Policy,
-            "admin",
-            201,
-            about="Make a policy.",
-        ),
-        Route("GET", p, one, answer=schema.Policy, scope="read", about="How a policy is doing."),
-        Route("POST", f"{p}/decisions", decide, schema.NewDecision, schema.Decision, about="Choose an action."),
-        Route(
-            "POST",
-            f"{p}/decisions/batch",
-            decide_many,
-            schema.Decisions,
-            schema.DecisionList,
-            limit=BATCH_BODY,
-            about="Choose many actions.",
-        ),
-        Route(
-            "POST",
-            "/v1/decisions/{decision}/reward",
-            service.reward,
-            schema.NewReward,
-            schema.Reward,
-            about="What came of it.",
-        ),
-        Route(
-            "POST",
-            "/v1/decisions/{decision}/activate",
-            service.activate,
-            answer=schema.Decision,
-            about="It was carried out.",
-        ),
-        Route("POST", f"{p}/updates", update, schema.NewJob, schema.Job, "admin", 202, about="Learn now."),
-        Route("GET", "/v1/jobs/{job}", job, answer=schema.Job, scope="read", about="How far a job is."),
-        Route("GET", f"{p}/versions", versions, answer=schema.VersionList, scope="read", about="What was learned."),
-        Route(
-            "POST",
-            f"{p}/promote",
-            service.promote,
-            schema.Promotion,
-            schema.Policy,
-            "admin",
-            about="Let a version answer.",
-        ),
-        Route(
-            "POST", f"{p}/rollback", service.rollback, answer=schema.Policy, scope="admin", about="Go back a version."
-        ),
-        Route(
-            "POST",
-            f"{p}/evaluations",
-            evaluate,
-            schema.NewEvaluation,
-            schema.OffPolicy,
-            "read",
-            about="What another version would have earned.",
-        ),
-    ]

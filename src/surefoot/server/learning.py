@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import multiprocessing
 import os
 import signal
@@ -17,6 +18,10 @@ import numpy as np
 from surefoot.data.rollout import Rollout
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
+from surefoot.learn.report import UpdateReport
+from surefoot.server import schema
+from surefoot.telemetry.schema import Episodes
+from surefoot.telemetry.writer import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,13 @@ class Recipe:
     size: int
     seed: int
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, config: schema.NewPolicy) -> Recipe:
+        """That of a declared policy."""
+        settings = dict(config.training.settings)
+        size, actions = config.embedding_size, len(config.actions)
+        return cls(name=config.name, actions=actions, size=size, seed=config.seed, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +119,7 @@ def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, ro
         if rollout is None:
             return Learned(version=save(learner, root, {}) if not Versions(root).numbers else learner.updates)
         report = learner.update(rollout)
+        tell(record_of(recipe, root, learner), report, rollout)
         metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
         if report.rolled_back or report.skipped_reason:
             why = report.skipped_reason or "the numbers left the finite; the update was taken back"
@@ -115,6 +128,41 @@ def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, ro
     except SurefootError as why:
         learners.pop(recipe.name, None)
         return Learned(version=-1, error=f"{type(why).__name__}: {why}")
+
+
+def record_of(recipe: Recipe, root: Path, learner: Any) -> Recorder:
+    """The policy's record, as every run has one: watch, summary and doctor read it."""
+    recorder = Recorder(root, recipe.name, updates_per_second=1e9)
+    recorder.header(
+        env=f"decisions of {recipe.name}",
+        seed=recipe.seed,
+        config={"ppo": dataclasses.asdict(learner.config), "actions": recipe.actions, "embedding_size": recipe.size},
+    )
+    return recorder
+
+
+def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
+    """Write an update down: its numbers, what was earned, and how often each action was taken."""
+    with contextlib.closing(recorder):
+        valid = rollout.valid
+        taken = np.bincount(rollout.action[valid].astype(np.int64).ravel())
+        shares = {f"action_share_{k}": float(n) / valid.sum() for k, n in enumerate(taken[:32])}
+        earned = {
+            "reward_mean": float(rollout.reward[valid].mean()),
+            "success_rate": float((rollout.reward[valid] > 0).mean()),
+        }
+        returns = np.where(valid, rollout.reward, 0.0).sum(axis=0)
+        recorder.update(
+            env_steps=recorder.env_steps + rollout.samples,
+            updates=report.update,
+            m={**report.metrics(), **earned, **shares},
+            epochs=[epoch.as_dict() for epoch in report.epochs],
+            seconds=report.seconds,
+            episodes=Episodes.of(returns.tolist(), valid.sum(axis=0).tolist()),
+            stopped_early=report.stopped_early,
+            rolled_back=report.rolled_back,
+            skipped_reason=report.skipped_reason,
+        )
 
 
 class Pupil(Protocol):

@@ -34,9 +34,13 @@ class Network:
             if not np.isfinite(x).all():
                 raise NonFiniteValue(f"{name} holds NaN or infinity")
 
-    def forward(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """([B, actions] logits, [B] values) for [B, size] float32."""
-        return _through(self.policy, rows), _through(self.value, rows)[:, 0]
+    def logits(self, rows: np.ndarray) -> np.ndarray:
+        """[B, actions] for [B, size] float32."""
+        return _through(self.policy, rows)
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """[B] for [B, size] float32."""
+        return _through(self.value, rows)[:, 0]
 
 
 Tower = tuple[list[_Layer], np.ndarray, np.ndarray]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}\Z", description="Small letters, digits, - and _.")]
-Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*\Z")]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)", description="Small letters, digits, - and _.")]
+Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$(?!\n)")]
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
 Text = Annotated[str, Meta(max_length=100_000)]
 Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
@@ -47,8 +47,10 @@ class NewPolicy(_Body):
     name: Name
     actions: Annotated[list[Word], Meta(min_length=2, max_length=MOST_ACTIONS)]
     """What it chooses from, in the order of their numbers."""
-    embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)]
+    embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)] = 384
     """Numbers it sees."""
+    encoder: Literal["none", "hashing"] = "none"
+    """What turns a decision's `text` into that many numbers; none: embeddings come from the caller."""
     reward_range: tuple[Finite, Finite] = (-1.0, 1.0)
     """Rewards outside of it are refused."""
     wait_seconds: Annotated[float, Meta(gt=0.0, le=604_800.0)] = 600.0
@@ -77,13 +79,15 @@ class Policy(NewPolicy):
 
 
 class NewDecision(_Body):
-    """What is seen; give `embedding` or `embedding_b64`."""
+    """What is seen; give one of `embedding`, `embedding_b64` and `text`."""
 
     decision_id: Id | UnsetType = UNSET
     """Yours, so that a retry is the same decision; made here if left out."""
     embedding: list[Finite] | UnsetType = UNSET
     embedding_b64: Annotated[str, Meta(max_length=4 * LARGEST * 2)] | UnsetType = UNSET
     """The same as little-endian float32, base64: an eighth of the work."""
+    text: Text | UnsetType = UNSET
+    """For a policy with an encoder."""
     mask: list[bool] | UnsetType = UNSET
     """True = allowed; all are, if left out."""
     episode: Id | UnsetType = UNSET
@@ -93,6 +97,7 @@ class NewDecision(_Body):
     action: Count | UnsetType = UNSET
     """apprentice: what was done."""
     deterministic: bool = False
+    """The most likely action, without chance; it is answered and logged, and not learned from."""
     defer: bool = False
     """True: waits for /activate before its time runs and it is learned from."""
     distribution: bool = False
@@ -164,6 +169,47 @@ class Job(_Body):
     state: Literal["waiting", "running", "done", "failed"]
     message: str = ""
     result: dict[str, Any] = {}
+
+
+class Past(_Body):
+    """A decision that saw something alike, and what came of it."""
+
+    decision_id: Id
+    action: Count
+    reward: float
+    likeness: float
+    """Cosine of what both saw."""
+
+
+class Explained(_Body):
+    """Why it was chosen."""
+
+    decision: Decision
+    distribution: list[Share]
+    prior: Share
+    """What the untrained first version would have given the action."""
+    learned: float
+    """What learning added to its log-probability."""
+    exploration: Share
+    """Probability of everything but the likeliest action: how much was left to chance."""
+    reward: float | None = None
+    """What it was closed with."""
+    nearest: list[Past] = []
+
+
+class NewCheckpoint(_Body):
+    """Which version to name; the one that answers, if left out."""
+
+    version: Count | UnsetType = UNSET
+
+
+class Checkpoint(_Body):
+    """A version under a name that stays."""
+
+    checkpoint_id: Id
+    policy: Name
+    version: Count
+    created_at: float
 
 
 class Version(_Body):

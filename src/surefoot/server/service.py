@@ -1,16 +1,10 @@
-"""The verbs of the service, without a word of HTTP: decide, reward, learn, promote. One event loop owns all of it."""
+"""The verbs of the service, without a word of HTTP: decide, activate, reward. One event loop owns all of it."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hashlib
 import time
-import uuid
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,62 +15,28 @@ from msgspec import UNSET
 from surefoot.data.experience import Decision as Made
 from surefoot.data.experience import Outcome
 from surefoot.data.journal import Entry
-from surefoot.data.ledger import Ledger
-from surefoot.decide import offpolicy
 from surefoot.decide.promotion import Versions
-from surefoot.errors import CheckpointError, DecisionError
+from surefoot.errors import DecisionError
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
 from surefoot.server.network import Network, choose, log, probabilities
 from surefoot.server.problems import Refused
-from surefoot.server.store import Store
+from surefoot.server.serving import (
+    Asked,
+    Serving,
+    Told,
+    Waiting,
+    ask,
+    body_of,
+    encoder_of,
+    made_of,
+    taken_of,
+    value_of,
+)
+from surefoot.server.store import Durability, Store
 
-RECENT = 1000
-"""Rewards that a mean is told of."""
-KEPT = 100_000
-"""Decisions of a policy that are kept in memory for retries, rewards and evaluations."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Waiting:
-    """A decision and what has come of it so far."""
-
-    made: Made
-    answer: schema.Decision
-    chances: np.ndarray
-    asked: str
-    """A hash of what was asked, so that another question under the same id is told from a retry."""
-    deferred: bool = False
-    rewards: list[tuple[float, dict[str, float], bool, bool]] = field(default_factory=list[Any])
-    final: float | None = None
-    """The reward it was closed with."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Serving:
-    """One policy in memory."""
-
-    config: schema.NewPolicy
-    versions: Versions
-    network: Network
-    version: int
-    canary: tuple[int, float, Network] | None = None
-    ledger: Ledger = field(default_factory=Ledger)
-    decisions: dict[str, Waiting] = field(default_factory=dict[str, Waiting])
-    recent: deque[float] = field(default_factory=lambda: deque[float](maxlen=RECENT))
-    made: int = 0
-    rewarded: int = 0
-    learning: str | None = None
-    """The job that runs."""
-    unlearned: list[str] = field(default_factory=list[str])
-
-    @property
-    def recipe(self) -> Recipe:
-        """For the learning process."""
-        c = self.config
-        return Recipe(
-            name=c.name, actions=len(c.actions), size=c.embedding_size, seed=c.seed, settings=dict(c.training.settings)
-        )
+KEPT = 20_000
+"""Closed decisions that are kept in memory, for retries and rewards; older ones are looked up on the disk."""
 
 
 class Service:
@@ -89,16 +49,22 @@ class Service:
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
         pupil: Pupil | None = None,
+        durability: Durability = "disk",
     ) -> None:
         self.directory, self.clock = directory, clock
         directory.mkdir(parents=True, exist_ok=True)
-        self.store = Store(directory / "decisions.sqlite")
+        self.store = Store(directory / "decisions.sqlite", durability=durability)
         self.apprentice = pupil or Apprentice(directory / "policies")
         self.policies: dict[str, Serving] = {}
-        self.jobs: dict[str, schema.Job] = {}
+        self.decisions: dict[str, Waiting] = {}
         self.draining = False
+        self.learned_from: Callable[[Serving], None] = lambda serving: None
+        """Called when enough is finished for an update; the steward begins one."""
+        self.bootstraps: dict[str, float] = {}
+        """What a truncated decision's successor is worth, where the caller knows; else the critic is asked."""
+        self._forgot = False
+        """True once there are decisions that only the disk knows."""
         self._rng = np.random.default_rng(seed)
-        self._learn = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
@@ -108,7 +74,7 @@ class Service:
             config = msgspec.convert(entry.body, schema.NewPolicy)
             self.policies[config.name] = await self._open(config)
         self._recall()
-        self._spawn(self._expire_for_ever())
+        self.spawn(self._expire_for_ever())
 
     async def close(self) -> None:
         """Stop learning, write what waits."""
@@ -127,6 +93,8 @@ class Service:
             )
         if len(set(new.actions)) != len(new.actions):
             raise Refused("invalid", "two actions have the same name", pointer="/actions")
+        if new.encoder != "none" and new.embedding_size < 8:
+            raise Refused("invalid", "an encoder makes at least 8 numbers", pointer="/embedding_size")
         known = self.policies.get(new.name)
         if known is not None:
             if msgspec.json.encode(known.config) == msgspec.json.encode(new):
@@ -156,319 +124,265 @@ class Service:
             mean_reward=float(np.mean(serving.recent)) if serving.recent else None,
         )
 
-    async def decide(self, name: str, asked: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+    async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.Decision]:
         """Choose for each; the same id gives the same answer, and is sampled once."""
         serving = self.policy(name)
-        entries: list[Entry] = []
-        answers: list[schema.Decision] = []
-        fresh: list[Waiting] = []
-        for place, new in enumerate(asked):
-            waiting, is_new = self._decide(serving, new, f"/decisions/{place}" if len(asked) > 1 else "")
-            answers.append(waiting.answer)
-            if is_new:
-                fresh.append(waiting)
-                entries.append(Entry(kind="decision", id=waiting.made.id, tag=name, body=_body(waiting, new)))
-        if entries:
+        many = len(wanted) > 1
+        asked = [
+            ask(new, serving.config, serving.encoder, f"/decisions/{place}" if many else "")
+            for place, new in enumerate(wanted)
+        ]
+        waiting, fresh = self._admit(serving, asked)
+        if fresh:
             try:
-                await self.store.write(*entries)
-            except BaseException:
-                for waiting in fresh:  # nothing was acknowledged: a retry decides anew
-                    serving.decisions.pop(waiting.made.id, None)
+                await self._make(serving, [(a, waiting[a.id]) for a in fresh])
+            except BaseException as why:
+                for a in fresh:  # nothing was acknowledged: a retry decides anew
+                    self.decisions.pop(a.id, None)
+                    _fail(waiting[a.id].stored, why)
                 raise
-            for waiting in fresh:
-                self._count_in(serving, waiting)
+        answers: list[schema.Decision] = []
+        for a in asked:
+            await asyncio.shield(waiting[a.id].stored)
+            found = waiting[a.id].answer
+            assert found is not None
+            answers.append(found)
         return answers
 
-    def _decide(self, serving: Serving, new: schema.NewDecision, pointer: str) -> tuple[Waiting, bool]:
-        asked = hashlib.sha256(msgspec.json.encode(new)).hexdigest()
-        id = str(uuid.uuid4()) if new.decision_id is UNSET else new.decision_id
-        if (known := self._find(serving, id)) is not None:
-            if known.asked != asked:
-                raise Refused("conflict", f"decision {id!r} was asked for with another body", pointer=pointer)
-            return known, False
-        row = embedding_of(new, serving.config.embedding_size, pointer)
-        mask = mask_of(new, len(serving.config.actions), pointer)
-        version, network = serving.version, serving.network
+    def _admit(self, serving: Serving, asked: Sequence[Asked]) -> tuple[dict[str, Waiting], list[Asked]]:
+        """Each question's place, and those that are new. Refused where an id was used for another question."""
+        waiting: dict[str, Waiting] = {}
+        fresh: dict[str, Asked] = {}
+        for a in asked:
+            known = waiting.get(a.id) or self.find(a.id)
+            if known is not None and (known.asked != a.hash or known.policy != serving.config.name):
+                raise Refused("conflict", f"decision {a.id!r} was asked for with another body")
+            if known is None:
+                known = Waiting(
+                    policy=serving.config.name, asked=a.hash, stored=asyncio.get_running_loop().create_future()
+                )
+                fresh[a.id] = a
+            waiting[a.id] = known
+        for id in fresh:
+            self.decisions[id] = waiting[id]
+        return waiting, list(fresh.values())
+
+    async def _make(self, serving: Serving, slots: Sequence[tuple[Asked, Waiting]]) -> None:
+        """Choose, write it down, and count it in."""
+        whose = [self._whose(serving) for _ in slots]
+        logits = await self._logits(serving, [network for _, network in whose], [a.row for a, _ in slots])
+        entries: list[Entry] = []
+        answers: list[tuple[schema.Decision, Made]] = []
+        for (asked, waiting), scores, (version, _) in zip(slots, logits, whose, strict=True):
+            answer, made = self._choose(serving, asked, scores, version)
+            waiting.deferred = asked.new.defer
+            waiting.learns = asked.new.mode != "shadow" and not asked.new.deterministic
+            answers.append((answer, made))
+            body = body_of(asked, made, answer, learns=waiting.learns)
+            entries.append(Entry(kind="decision", id=asked.id, tag=serving.config.name, body=body))
+        await self.store.write(*entries)
+        for (_, waiting), (answer, made) in zip(slots, answers, strict=True):
+            waiting.answer, waiting.made = answer, made
+            waiting.stored.set_result(None)
+            self._count_in(serving, waiting)
+
+    def _whose(self, serving: Serving) -> tuple[int, Network]:
+        """Which version answers a decision."""
         if serving.canary is not None and self._rng.random() < serving.canary[1]:
-            version, _, network = serving.canary
-        logits, values = network.forward(row[None])
-        chances = probabilities(logits[0], mask)
-        action = int(chances.argmax()) if new.deterministic else choose(chances, float(self._rng.random()))
+            return serving.canary[0], serving.canary[2]
+        return serving.version, serving.network
+
+    async def _logits(
+        self, serving: Serving, networks: Sequence[Network], rows: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """[actions] for each row. Requests that are ready together go through a network together: weights are read once."""
+        loop = asyncio.get_running_loop()
+        if not serving.queue:
+            loop.call_soon(_forward, serving)
+        done: list[asyncio.Future[np.ndarray]] = [loop.create_future() for _ in rows]
+        serving.queue += zip(rows, networks, done, strict=True)
+        return [await each for each in done]
+
+    def _choose(self, serving: Serving, asked: Asked, logits: np.ndarray, version: int) -> tuple[schema.Decision, Made]:
+        config, new = serving.config, asked.new
+        chances = probabilities(logits, asked.mask)
         if new.mode == "apprentice":
-            action = _taken(new, mask, len(serving.config.actions), pointer)
-        made = Made(
-            id=id,
-            episode=id if new.episode is UNSET else new.episode,
-            obs={"obs": row},
-            action=action,
-            log_prob=log(float(chances[action])),
-            value=float(values[0]),
-            policy_version=version,
-            action_mask=np.ones(len(serving.config.actions), bool) if mask is None else mask,
-        )
+            action = taken_of(new, asked.mask, len(config.actions), "")
+        else:
+            action = int(chances.argmax()) if new.deterministic else choose(chances, float(self._rng.random()))
         answer = schema.Decision(
-            decision_id=id,
-            policy=serving.config.name,
+            decision_id=asked.id,
+            policy=config.name,
             action=action,
-            name=serving.config.actions[action],
+            name=config.actions[action],
             probability=float(chances[action]),
             policy_version=version,
-            expires_at=self.clock() + serving.config.wait_seconds,
+            expires_at=self.clock() + config.wait_seconds,
             mode=new.mode,
             distribution=chances.tolist() if new.distribution else UNSET,
         )
-        waiting = Waiting(made=made, answer=answer, chances=chances, asked=asked, deferred=new.defer)
-        serving.decisions[id] = waiting
-        return waiting, True
+        made = Made(
+            id=asked.id,
+            episode=asked.id if new.episode is UNSET else new.episode,
+            obs={"obs": asked.row},
+            action=action,
+            log_prob=log(float(chances[action])),
+            value=0.0,
+            policy_version=version,
+            action_mask=np.ones(len(config.actions), bool) if asked.mask is None else asked.mask,
+        )
+        return answer, made
+
+    def chances(self, name: str, new: schema.NewDecision) -> list[float]:
+        """Every action's probability, now; nothing is decided or kept."""
+        serving = self.policy(name)
+        asked = ask(new, serving.config, serving.encoder, "")
+        return probabilities(serving.network.logits(asked.row[None])[0], asked.mask).tolist()
 
     def _count_in(self, serving: Serving, waiting: Waiting) -> None:
         serving.made += 1
-        if waiting.answer.mode != "shadow" and not waiting.deferred:
-            serving.ledger.open(waiting.made)
-        while len(serving.decisions) > KEPT:
-            serving.decisions.pop(next(iter(serving.decisions)))
+        if not waiting.deferred:
+            self._open_for_reward(serving, waiting)
+        while len(self.decisions) > KEPT:
+            oldest = next(iter(self.decisions))
+            if self.decisions[oldest].final is None:
+                break
+            del self.decisions[oldest]
+            self._forgot = True
 
-    def _find(self, serving: Serving, id: str) -> Waiting | None:
-        return serving.decisions.get(id)
+    def _open_for_reward(self, serving: Serving, waiting: Waiting) -> None:
+        assert waiting.answer is not None
+        assert waiting.made is not None
+        serving.due.append((waiting.answer.expires_at, waiting.answer.decision_id))
+        if waiting.learns:
+            serving.ledger.open(waiting.made)
+
+    def find(self, id: str) -> Waiting | None:
+        """The decision of that id, from the disk if memory has let go of it; None if it was never made."""
+        known = self.decisions.get(id)
+        if known is not None or not self._forgot:
+            return known
+        body = self.store.read("decision", id)
+        if body is None:
+            return None
+        _, answer = made_of(body, len(body["mask"] or ()) or 1)
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.set_result(None)
+        return Waiting(policy=answer.policy, asked=body["asked"], stored=stored, answer=answer, final=0.0)
 
     def decision(self, id: str) -> tuple[Serving, Waiting]:
         """The decision of that id, whichever policy made it."""
-        for serving in self.policies.values():
-            if (waiting := serving.decisions.get(id)) is not None:
-                return serving, waiting
-        raise Refused("unknown", f"there is no decision {id!r}: it was never made here, or it is long over")
+        waiting = self.find(id)
+        if waiting is None or waiting.answer is None or waiting.policy not in self.policies:
+            raise Refused("unknown", f"there is no decision {id!r}")
+        return self.policies[waiting.policy], waiting
 
     async def activate(self, id: str) -> schema.Decision:
         """A deferred decision was carried out: from now on its time runs and it counts."""
         serving, waiting = self.decision(id)
+        assert waiting.answer is not None
         if waiting.deferred:
-            waiting.deferred = False
-            waiting.answer.expires_at = self.clock() + serving.config.wait_seconds
-            await self.store.write(
-                Entry(kind="activated", id=id, tag=serving.config.name, body=waiting.answer.expires_at)
-            )
-            serving.ledger.open(waiting.made)
+            expires = self.clock() + serving.config.wait_seconds
+            await self.store.write(Entry(kind="activated", id=id, tag=serving.config.name, body=expires))
+            if waiting.deferred:  # nobody else was faster
+                waiting.deferred, waiting.answer.expires_at = False, expires
+                self._open_for_reward(serving, waiting)
         return waiting.answer
 
     async def reward(self, id: str, told: schema.NewReward) -> schema.Reward:
         """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
         serving, waiting = self.decision(id)
+        assert waiting.answer is not None
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
-        new = (value, parts, told.terminated and not told.truncated, told.truncated)
+        new = Told(value, parts, told.terminated and not told.truncated, told.truncated)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
         if waiting.rewards and waiting.rewards[-1] == new and (how != "sum" or waiting.final is not None):
-            return schema.Reward(decision_id=id, value=waiting.rewards[-1][0], status="replayed")
-        if waiting.final is not None and how == "first":
-            raise Refused("conflict", f"decision {id!r} has its reward {waiting.final:g} already; the first one counts")
+            await asyncio.shield(waiting.stored)
+            return schema.Reward(decision_id=id, value=waiting.rewards[-1].value, status="replayed")
+        if how == "first" and waiting.rewards:
+            raise Refused(
+                "conflict", f"decision {id!r} has its reward {waiting.rewards[0].value:g}; the first one counts"
+            )
         if waiting.final is not None or self.clock() > waiting.answer.expires_at:
             raise Refused(
                 "expired", f"decision {id!r} was closed; rewards count within {serving.config.wait_seconds:g} s"
             )
         number = len(waiting.rewards)
-        body = {"value": value, "parts": parts, "terminated": new[2], "truncated": new[3]}
-        waiting.rewards.append(new)
-        try:
-            await self.store.write(
-                Entry(kind="reward", id=f"{id}#{number}", tag=serving.config.name, number=value, body=body)
-            )
-        except BaseException:
-            waiting.rewards.remove(new)
-            raise
-        if how == "first":
-            self._finish(serving, waiting)
-        counted = sum(r[0] for r in waiting.rewards) if how == "sum" else value
+        await self._store_reward(serving, waiting, new, number)
+        counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
         return schema.Reward(decision_id=id, value=counted, status="added" if number else "stored")
 
-    def _finish(self, serving: Serving, waiting: Waiting) -> None:
+    async def _store_reward(self, serving: Serving, waiting: Waiting, new: Told, number: int) -> None:
+        assert waiting.answer is not None
+        id = waiting.answer.decision_id
+        waiting.rewards.append(new)
+        before, waiting.stored = waiting.stored, asyncio.get_running_loop().create_future()
+        try:
+            await self.store.write(
+                Entry(kind="reward", id=f"{id}#{number}", tag=serving.config.name, number=new.value, body=new._asdict())
+            )
+        except BaseException as why:
+            waiting.rewards.remove(new)
+            _fail(waiting.stored, why)
+            waiting.stored = before
+            raise
+        waiting.stored.set_result(None)
+        if serving.config.aggregation == "first" and waiting.final is None:
+            self.finish(serving, waiting)
+
+    def finish(self, serving: Serving, waiting: Waiting) -> None:
         """Close a decision with what it has, or with the default reward."""
         config, told = serving.config, waiting.rewards
-        terminated, truncated = (told[-1][2], told[-1][3]) if told else (True, False)
+        assert waiting.answer is not None
+        terminated, truncated = (told[-1].terminated, told[-1].truncated) if told else (True, False)
         value = config.default_reward
         if told:
-            value = sum(r[0] for r in told) if config.aggregation == "sum" else told[-1][0]
-        waiting.final = float(np.clip(value, *config.reward_range))
+            value = sum(r.value for r in told) if config.aggregation == "sum" else told[-1].value
+        waiting.final, waiting.made = float(np.clip(value, *config.reward_range)), None
         serving.recent.append(waiting.final)
         serving.rewarded += bool(told)
-        if waiting.answer.mode == "shadow":
+        if not waiting.learns:
             return
+        id = waiting.answer.decision_id
         outcome = Outcome(
-            decision=waiting.made.id,
+            decision=id,
             reward=waiting.final,
             terminated=terminated,
             truncated=truncated,
-            bootstrap=waiting.made.value,
+            bootstrap=self.bootstraps.pop(id, np.nan),
         )
         try:
             serving.ledger.close(outcome)
         except DecisionError:  # dropped by the ledger because too many were open
             return
-        serving.unlearned.append(waiting.made.id)
+        serving.unlearned.append(id)
         training = config.training
         if (
             training.automatic
             and serving.learning is None
             and len(serving.ledger) >= max(training.every, training.least)
         ):
-            self._begin_update(serving)
+            self.learned_from(serving)
 
     def expire(self) -> int:
         """Close what waited too long; how many there were."""
         now, count = self.clock(), 0
         for serving in self.policies.values():
-            for waiting in list(serving.decisions.values()):
-                if waiting.final is None and not waiting.deferred and waiting.answer.expires_at < now:
-                    self._finish(serving, waiting)
+            while serving.due and serving.due[0][0] < now:
+                _, id = serving.due.popleft()
+                waiting = self.decisions.get(id)
+                if waiting is not None and waiting.final is None:
+                    self.finish(serving, waiting)
                     count += 1
         return count
-
-    async def update(self, name: str, least: int | None = None) -> schema.Job:
-        """Learn from what is finished, as a job."""
-        serving = self.policy(name)
-        if serving.learning is not None:
-            raise Refused("conflict", f"an update of {name!r} runs already: job {serving.learning}")
-        wanted = serving.config.training.least if least is None else least
-        if len(serving.ledger) < wanted:
-            raise Refused("conflict", f"{len(serving.ledger)} finished decisions; an update takes at least {wanted}")
-        return self._begin_update(serving)
-
-    def _begin_update(self, serving: Serving) -> schema.Job:
-        job = schema.Job(
-            job_id=f"job-{uuid.uuid4().hex[:12]}", policy=serving.config.name, kind="update", state="waiting"
-        )
-        self.jobs[job.job_id] = job
-        serving.learning = job.job_id
-        self._spawn(self._update(serving, job))
-        return job
-
-    async def _update(self, serving: Serving, job: schema.Job) -> None:
-        async with self._learn:
-            job.state = "running"
-            rollout, learned_from = serving.ledger.drain(), serving.unlearned
-            serving.unlearned = []
-            loop = asyncio.get_running_loop()
-            told: Learned = await loop.run_in_executor(None, self.apprentice.ask, serving.recipe, rollout)
-            if told.error:
-                job.state, job.message = "failed", told.error
-            else:
-                body = {"version": told.version, "metrics": told.metrics, "decisions": learned_from}
-                entry = Entry(
-                    kind="version", id=f"{serving.config.name}/{told.version}", tag=serving.config.name, body=body
-                )
-                await self.store.write(entry)
-                job.result = {"version": told.version, "samples": len(learned_from), **told.metrics}
-                self._go_live(serving, told.version, "learned")
-                job.state = "done"
-        serving.learning = None
-
-    def job(self, id: str) -> schema.Job:
-        """The job of that id."""
-        if id not in self.jobs:
-            raise Refused("unknown", f"there is no job {id!r}")
-        return self.jobs[id]
-
-    def version_list(self, name: str) -> schema.VersionList:
-        """All versions, newest first."""
-        serving = self.policy(name)
-        known = {e.body["version"]: e for e in self.store.all("version") if e.tag == name}
-        found = [
-            schema.Version(
-                version=number,
-                created_at=known[number].t if number in known else 0.0,
-                samples=len(known[number].body["decisions"]) if number in known else 0,
-                live=number == serving.version,
-                metrics=known[number].body["metrics"] if number in known else {},
-            )
-            for number in reversed(serving.versions.numbers)
-        ]
-        return schema.VersionList(versions=found)
-
-    async def promote(self, name: str, wish: schema.Promotion) -> schema.Policy:
-        """Let a version answer, all decisions or a share of them."""
-        serving = self.policy(name)
-        network = self._network(serving, wish.version)
-        if wish.gate:
-            found = self.evaluate(name, schema.NewEvaluation(version=wish.version))
-            if not found.enough or found.dr.low < found.logged.value - 0.01 * np.ptp(serving.config.reward_range):
-                why = "too little was logged" if not found.enough else "it may be worse"
-                raise Refused(
-                    "conflict", f"version {wish.version} was not promoted: {why}; dr {found.dr.low:.4f} at least"
-                )
-        if wish.share < 1.0:
-            serving.canary = (wish.version, wish.share, network)
-        else:
-            self._go_live(serving, wish.version, "promoted")
-        return self.describe(serving)
-
-    async def rollback(self, name: str) -> schema.Policy:
-        """Back to the version that answered before."""
-        serving = self.policy(name)
-        try:
-            number = serving.versions.rollback()
-        except DecisionError as why:
-            raise Refused("conflict", str(why)) from why
-        serving.network, serving.version, serving.canary = self._network(serving, number), number, None
-        return self.describe(serving)
-
-    def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
-        """What another version would have earned on the logged decisions."""
-        serving = self.policy(name)
-        network = self._network(serving, wish.version)
-        log_of = [w for w in serving.decisions.values() if w.final is not None and w.answer.mode == "live"][
-            -wish.last :
-        ]
-        if len(log_of) < 10:
-            raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
-        rows = np.stack([w.made.obs["obs"] for w in log_of])
-        logits, _ = network.forward(rows)
-        masks = [w.made.action_mask for w in log_of]
-        target = np.stack([probabilities(x, mask) for x, mask in zip(logits, masks, strict=True)])
-        taken = np.array([w.made.action for w in log_of])
-        reward = np.array([w.final for w in log_of], np.float64)
-        predicted, expected = _direct(rows, taken, reward, target)
-        logged = np.exp([w.made.log_prob for w in log_of])
-        found = offpolicy.evaluate(reward, logged, target[np.arange(len(taken)), taken], predicted, expected)
-
-        def plain(e: offpolicy.Estimate) -> schema.Estimate:
-            return schema.Estimate(value=e.value, low=e.low, high=e.high)
-
-        return schema.OffPolicy(
-            version=wish.version,
-            logged=plain(found.logged),
-            ips=plain(found.ips),
-            snips=plain(found.snips),
-            dr=plain(found.dr),
-            effective_sample_size=found.effective_sample_size,
-            decisions=found.decisions,
-            enough=found.enough,
-        )
-
-    def _go_live(self, serving: Serving, number: int, why: str) -> None:
-        network = self._network(serving, number)
-        if serving.versions.live != number:
-            serving.versions.promote(number, why)
-        serving.network, serving.version, serving.canary = network, number, None
-
-    def _network(self, serving: Serving, number: int) -> Network:
-        try:
-            parts: dict[str, Any] = serving.versions.load(number).parts
-        except CheckpointError as why:
-            kind = "unknown" if number not in serving.versions.numbers else "conflict"
-            raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
-        return Network({name: np.asarray(x) for name, x in parts["weights"].items()}, len(serving.config.actions))
 
     async def _open(self, config: schema.NewPolicy) -> Serving:
         root = self.directory / "policies" / config.name
         versions = Versions(root)
-        recipe = Recipe(
-            name=config.name,
-            actions=len(config.actions),
-            size=config.embedding_size,
-            seed=config.seed,
-            settings=dict(config.training.settings),
-        )
+        recipe = Recipe.of(config)
         if not versions.numbers:
             loop = asyncio.get_running_loop()
             told: Learned = await loop.run_in_executor(None, self.apprentice.ask, recipe, None)
@@ -476,148 +390,69 @@ class Service:
                 raise Refused("invalid", told.error, pointer="/training/settings")
         parts: dict[str, Any] = versions.load().parts
         network = Network({name: np.asarray(x) for name, x in parts["weights"].items()}, len(config.actions))
-        return Serving(config=config, versions=versions, network=network, version=versions.live or 0)
+        return Serving(
+            config=config, versions=versions, network=network, version=versions.live or 0, encoder=encoder_of(config)
+        )
 
     def _recall(self) -> None:
         """Decisions and rewards of before, as they were acknowledged."""
         learned = {id for e in self.store.all("version") for id in e.body["decisions"]}
         activated = {e.id: float(e.body) for e in self.store.all("activated")}
-        rewards: dict[str, list[Any]] = {}
-        for entry in self.store.all("reward"):
-            b = entry.body
-            told = (b["value"], b["parts"], b["terminated"], b["truncated"])
-            rewards.setdefault(entry.id.rpartition("#")[0], []).append(told)
-        for entry in self.store.all("decision"):
-            serving = self.policies.get(entry.tag)
-            if serving is None:
+        rewards: dict[str, list[Told]] = {}
+        for entry in self.store.latest("reward", 2 * KEPT):
+            rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
+        counts = self.store.journal.tallies("decision")
+        for name, serving in self.policies.items():
+            serving.made = counts.get(name, (0, 0.0, 0))[0]
+        self._forgot = sum(count for count, _, _ in counts.values()) > KEPT
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.set_result(None)
+        for entry in self.store.latest("decision", KEPT):
+            if (serving := self.policies.get(entry.tag)) is None:
                 continue
-            waiting = _from_body(entry.body, serving.config)
+            made, answer = made_of(entry.body, len(serving.config.actions))
+            waiting = Waiting(
+                policy=entry.tag,
+                asked=entry.body["asked"],
+                stored=stored,
+                answer=answer,
+                made=made,
+                deferred=entry.body["deferred"],
+                learns=entry.body["learns"] and entry.id not in learned,
+                rewards=rewards.get(entry.id, []),
+            )
             if entry.id in activated:
-                waiting.deferred, waiting.answer.expires_at = False, activated[entry.id]
-            serving.decisions[entry.id] = waiting
-            waiting.rewards = rewards.get(entry.id, [])
-            done = entry.id in learned
-            serving.made += 1
-            if not done and waiting.answer.mode != "shadow" and not waiting.deferred:
-                serving.ledger.open(waiting.made)
-            if done or (waiting.rewards and serving.config.aggregation == "first"):
-                if done:
-                    value = waiting.rewards[-1][0] if waiting.rewards else serving.config.default_reward
-                    waiting.final = value
-                    serving.recent.append(value)
-                    serving.rewarded += bool(waiting.rewards)
-                else:
-                    self._finish(serving, waiting)
+                waiting.deferred, answer.expires_at = False, activated[entry.id]
+            self.decisions[entry.id] = waiting
+            if waiting.deferred:
+                continue
+            self._open_for_reward(serving, waiting)
+            if entry.id in learned or (waiting.rewards and serving.config.aggregation == "first"):
+                self.finish(serving, waiting)
 
     async def _expire_for_ever(self) -> None:
         while True:
             await asyncio.sleep(1.0)
             self.expire()
 
-    def _spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> None:
+        """Run something beside the requests, until it is done or the service closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-def embedding_of(new: schema.NewDecision, size: int, pointer: str) -> np.ndarray:
-    """[size] float32, however it was sent."""
-    if (new.embedding is UNSET) == (new.embedding_b64 is UNSET):
-        raise Refused("invalid", "give embedding or embedding_b64, one of them", pointer=pointer or "/")
-    if new.embedding is not UNSET:
-        row, where = np.array(new.embedding, np.float32), f"{pointer}/embedding"
-    else:
-        where = f"{pointer}/embedding_b64"
-        try:
-            raw = base64.b64decode(new.embedding_b64, validate=True)  # pyright: ignore[reportArgumentType]
-            row = np.frombuffer(raw, "<f4").astype(np.float32)
-        except (binascii.Error, ValueError) as why:
-            raise Refused("invalid", f"it is not base64 of float32: {why}", pointer=where) from why
-    if row.shape != (size,):
-        raise Refused("invalid", f"{len(row)} numbers; this policy sees {size}", pointer=where)
-    if not np.isfinite(row).all():
-        raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
-    return row
+def _forward(serving: Serving) -> None:
+    """Everything that waits goes through the network; a canary's rows through its own."""
+    queue, serving.queue = serving.queue, []
+    for network in {id(network): network for _, network, _ in queue}.values():
+        mine = [(row, done) for row, whose, done in queue if whose is network]
+        for logits, (_, done) in zip(network.logits(np.stack([row for row, _ in mine])), mine, strict=True):
+            if not done.cancelled():
+                done.set_result(logits)
 
 
-def mask_of(new: schema.NewDecision, actions: int, pointer: str) -> np.ndarray | None:
-    """[actions] bool, or None where everything is allowed."""
-    if new.mask is UNSET:
-        return None
-    if len(new.mask) != actions or not any(new.mask):
-        raise Refused(
-            "invalid", f"the mask has {actions} entries, at least one of them true", pointer=f"{pointer}/mask"
-        )
-    return np.array(new.mask, bool)
-
-
-def _taken(new: schema.NewDecision, mask: np.ndarray | None, actions: int, pointer: str) -> int:
-    if new.action is UNSET or new.action >= actions or (mask is not None and not mask[new.action]):
-        raise Refused("invalid", "an apprentice is told an action that is allowed", pointer=f"{pointer}/action")
-    return int(new.action)
-
-
-def value_of(told: schema.NewReward, bounds: tuple[float, float]) -> float:
-    """One number, within what the policy declared."""
-    if told.value is UNSET and told.parts is UNSET:
-        raise Refused("invalid", "give value, or parts", pointer="/value")
-    value = sum(told.parts.values()) if told.value is UNSET and told.parts is not UNSET else told.value
-    number = float(value)  # pyright: ignore[reportArgumentType]
-    if not bounds[0] <= number <= bounds[1]:
-        raise Refused("invalid", f"{number:g} lies outside of {bounds[0]:g} … {bounds[1]:g}", pointer="/value")
-    return number
-
-
-def _direct(
-    rows: np.ndarray, taken: np.ndarray, reward: np.ndarray, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A ridge of rewards on embeddings by action, each half fitted on the other: (of the action taken, of the policy)."""
-    predicted, expected = np.zeros(len(taken)), np.zeros(len(taken))
-    fold = np.arange(len(taken)) % 2
-    for half in (0, 1):
-        fit, use = fold != half, fold == half
-        worth = np.full((int(use.sum()), target.shape[1]), float(reward[fit].mean()))
-        for action in range(target.shape[1]):
-            own = fit & (taken == action)
-            if own.sum() >= 5:
-                x = rows[own] - rows[own].mean(0)
-                gram = x @ x.T + 1.0 * np.eye(len(x))
-                dual = np.linalg.solve(gram, reward[own] - reward[own].mean())
-                worth[:, action] = reward[own].mean() + (rows[use] - rows[own].mean(0)) @ (x.T @ dual)
-        predicted[use] = worth[np.arange(len(worth)), taken[use]]
-        expected[use] = (target[use] * worth).sum(axis=1)
-    return predicted, expected
-
-
-def _body(waiting: Waiting, new: schema.NewDecision) -> dict[str, Any]:
-    made = waiting.made
-    return {
-        "obs": base64.b64encode(made.obs["obs"].tobytes()).decode(),
-        "mask": None if made.action_mask is None else made.action_mask.tolist(),
-        "action": made.action,
-        "log_prob": made.log_prob,
-        "value": made.value,
-        "episode": made.episode,
-        "chances": [round(float(x), 9) for x in waiting.chances],
-        "answer": msgspec.to_builtins(waiting.answer),
-        "asked": waiting.asked,
-        "deferred": waiting.deferred,
-        "subject": "" if new.subject is UNSET else new.subject,
-    }
-
-
-def _from_body(body: dict[str, Any], config: schema.NewPolicy) -> Waiting:
-    row = np.frombuffer(base64.b64decode(body["obs"]), np.float32)
-    answer = msgspec.convert(body["answer"], schema.Decision)
-    made = Made(
-        id=answer.decision_id,
-        episode=body["episode"],
-        obs={"obs": row},
-        action=int(body["action"]),
-        log_prob=float(body["log_prob"]),
-        value=float(body["value"]),
-        policy_version=answer.policy_version,
-        action_mask=None if body["mask"] is None else np.array(body["mask"], bool),
-    )
-    chances = np.array(body["chances"])
-    return Waiting(made=made, answer=answer, chances=chances, asked=body["asked"], deferred=body["deferred"])
+def _fail(stored: asyncio.Future[None], why: BaseException) -> None:
+    if not stored.done():
+        stored.set_exception(why if isinstance(why, Exception) else Refused("unavailable", "it was given up"))
+        stored.exception()  # it is no news if nobody else waits for it

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from surefoot.data.journal import Entry, Journal
+from surefoot.data.journal import Durability, Entry, Journal
 from surefoot.errors import JournalError
 from surefoot.server.problems import Refused
+
+__all__ = ["Durability", "Store"]
 
 Waiting = tuple[tuple[Entry, ...], "asyncio.Future[None]"]
 
@@ -22,8 +24,8 @@ Waiting = tuple[tuple[Entry, ...], "asyncio.Future[None]"]
 class Store:
     """The journal and the thread that writes it. `write` returns once its entries are committed."""
 
-    def __init__(self, path: Path, *, backlog: int = 10_000) -> None:
-        self.journal = Journal(path)
+    def __init__(self, path: Path, *, durability: Durability = "disk", backlog: int = 10_000) -> None:
+        self.journal = Journal(path, durability=durability)
         self.backlog = backlog
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[Waiting] = []
@@ -58,6 +60,10 @@ class Store:
     def all(self, kind: str) -> Iterator[Entry]:
         """Every entry of a kind, oldest first."""
         return self.journal.scan(kind)
+
+    def latest(self, kind: str, count: int, *, tag: str | None = None) -> list[Entry]:
+        """The last entries of a kind (and of a tag), oldest first."""
+        return self.journal.latest(kind, count, tag=tag)
 
     def close(self) -> None:
         """Write what waits, then let go of the file."""

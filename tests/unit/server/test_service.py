@@ -12,6 +12,7 @@ from surefoot.server import schema
 from surefoot.server.learning import answer
 from surefoot.server.problems import Refused
 from surefoot.server.service import Service
+from surefoot.server.steward import Steward
 
 
 def new_policy(**changes):
@@ -50,6 +51,7 @@ def run(tmp_path, story, clock=None, **policy):
 
     async def whole():
         service = Service(tmp_path, clock=clock or Clock(), seed=0, pupil=Inline(tmp_path / "policies"))
+        service.steward = Steward(service)
         await service.start()
         try:
             if "greet" not in service.policies:
@@ -83,10 +85,14 @@ def test_a_decision_is_made_rewarded_and_learned_from(tmp_path):
             assert made.name == ["hello", "bye", "wave"][made.action]
             told = await service.reward(f"d{i}", schema.NewReward(value=float(made.action == 1)))
             assert told.status == "stored"
-        job = await service.update("greet")
-        while service.job(job.job_id).state in ("waiting", "running"):
+        job = await service.steward.update("greet")
+        while service.steward.job(job.job_id).state in ("waiting", "running"):
             await asyncio.sleep(0.05)
-        return service.job(job.job_id), service.describe(service.policy("greet")), service.version_list("greet")
+        return (
+            service.steward.job(job.job_id),
+            service.describe(service.policy("greet")),
+            service.steward.version_list("greet"),
+        )
 
     job, policy, versions = run(tmp_path, story)
     assert (job.state, job.message) == ("done", "")
@@ -252,16 +258,16 @@ def test_a_canary_answers_its_share_and_rollback_takes_it_away(tmp_path):
         for i in range(8):
             await service.decide("greet", [asked(f"d{i}")])
             await service.reward(f"d{i}", schema.NewReward(value=0.5 * (i % 2)))
-        job = await service.update("greet")
-        while service.job(job.job_id).state in ("waiting", "running"):
+        job = await service.steward.update("greet")
+        while service.steward.job(job.job_id).state in ("waiting", "running"):
             await asyncio.sleep(0.05)
-        await service.promote("greet", schema.Promotion(version=0))
-        await service.promote("greet", schema.Promotion(version=1, share=0.5))
+        await service.steward.promote("greet", schema.Promotion(version=0))
+        await service.steward.promote("greet", schema.Promotion(version=1, share=0.5))
         made = await service.decide("greet", [asked() for _ in range(60)])
         share = np.mean([d.policy_version == 1 for d in made])
-        back = await service.rollback("greet")
+        back = await service.steward.rollback("greet")
         with refused("unknown"):
-            await service.promote("greet", schema.Promotion(version=9))
+            await service.steward.promote("greet", schema.Promotion(version=9))
         return share, back.version, back.canary
 
     share, version, canary = run(tmp_path, story)
@@ -272,9 +278,9 @@ def test_a_canary_answers_its_share_and_rollback_takes_it_away(tmp_path):
 def test_an_update_needs_enough_and_runs_alone(tmp_path):
     async def story(service):
         with refused("conflict"):
-            await service.update("greet")
+            await service.steward.update("greet")
         with refused("unknown"):
-            await service.update("nobody")
+            await service.steward.update("nobody")
 
     run(tmp_path, story)
 
@@ -285,7 +291,7 @@ def test_the_log_says_what_another_version_would_have_earned(tmp_path):
         for i in range(300):
             (made,) = await service.decide("greet", [asked(f"d{i}", embedding=rng.standard_normal(4).tolist())])
             await service.reward(f"d{i}", schema.NewReward(value=float(made.action == 1)))
-        return service.evaluate("greet", schema.NewEvaluation(version=0))
+        return await service.steward.evaluate("greet", schema.NewEvaluation(version=0))
 
     found = run(tmp_path, story)
     assert found.decisions == 300
@@ -306,3 +312,130 @@ def test_a_policy_is_made_once(tmp_path):
         return again.name
 
     assert run(tmp_path, story) == "greet"
+
+
+def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
+    async def story(service):
+        order = []
+        write = service.store.write
+
+        async def slow(*entries):
+            await asyncio.sleep(0.05)
+            await write(*entries)
+            order.append("committed")
+
+        service.store.write = slow
+
+        async def one():
+            (made,) = await service.decide("greet", [asked("x")])
+            order.append("answered")
+            return made
+
+        first, again = await asyncio.gather(one(), one())
+        return first == again, order
+
+    assert run(tmp_path, story) == (True, ["committed", "answered", "answered"])
+
+
+def test_what_the_disk_refuses_was_never_decided(tmp_path):
+    async def story(service):
+        write = service.store.write
+
+        async def broken(*entries):
+            raise Refused("full", "the disk is full")
+
+        service.store.write = broken
+        with refused("full"):
+            await service.decide("greet", [asked("x")])
+        assert service.find("x") is None
+        service.store.write = write
+        await service.decide("greet", [asked("x")])
+        service.store.write = broken
+        with refused("full"):
+            await service.reward("x", schema.NewReward(value=1.0))
+        service.store.write = write
+        return (await service.reward("x", schema.NewReward(value=0.5))).status
+
+    assert run(tmp_path, story) == "stored"
+
+
+def test_an_id_belongs_to_one_policy(tmp_path):
+    async def story(service):
+        await service.create(new_policy(name="other"))
+        await service.decide("greet", [asked("x")])
+        with refused("conflict"):
+            await service.decide("other", [asked("x")])
+
+    run(tmp_path, story)
+
+
+def test_what_memory_forgot_the_disk_knows(tmp_path, monkeypatch):
+    monkeypatch.setattr("surefoot.server.service.KEPT", 3)
+
+    async def story(service):
+        first = (await service.decide("greet", [asked("d0")]))[0]
+        await service.reward("d0", schema.NewReward(value=1.0))
+        for i in range(1, 6):
+            await service.decide("greet", [asked(f"d{i}")])
+            await service.reward(f"d{i}", schema.NewReward(value=1.0))
+        assert "d0" not in service.decisions
+        with refused("expired"):
+            await service.reward("d0", schema.NewReward(value=0.5))
+        return first == (await service.decide("greet", [asked("d0")]))[0]
+
+    assert run(tmp_path, story)
+
+
+def test_text_is_encoded_where_the_policy_has_an_encoder(tmp_path):
+    async def story(service):
+        with refused("invalid", "/text"):
+            await service.decide("greet", [schema.NewDecision(text="hello there")])
+        await service.create(new_policy(name="words", encoder="hashing", embedding_size=64))
+        return [
+            (await service.decide("words", [schema.NewDecision(text=t, distribution=True)]))[0].distribution
+            for t in ("hello there", "hello there", "good bye")
+        ]
+
+    one, same, other = run(tmp_path, story)
+    assert one == same
+    assert one != other
+
+
+def test_a_decision_is_explained(tmp_path):
+    async def story(service):
+        for i in range(6):
+            await service.decide("greet", [asked(f"d{i}", embedding=[1.0, 0.1 * i, 0.0, 0.0])])
+            await service.reward(f"d{i}", schema.NewReward(value=0.1 * i))
+        return await service.steward.explain("d5")
+
+    told = run(tmp_path, story)
+    assert told.reward == pytest.approx(0.5)
+    assert (told.learned, told.prior) == (0.0, pytest.approx(told.decision.probability, abs=1e-6))
+    assert [past.decision_id for past in told.nearest] == ["d4", "d3", "d2", "d1", "d0"]
+    assert sum(told.distribution) == pytest.approx(1.0)
+
+
+def test_a_checkpoint_can_be_gone_back_to(tmp_path):
+    async def story(service):
+        named = await service.steward.checkpoint("greet", schema.NewCheckpoint())
+        for i in range(8):
+            await service.decide("greet", [asked(f"d{i}")])
+            await service.reward(f"d{i}", schema.NewReward(value=0.5 * (i % 2)))
+        await service.steward.finished(await service.steward.update("greet"))
+        assert service.policy("greet").version == 1
+        with refused("unknown"):
+            await service.steward.activate_checkpoint("greet-77")
+        return (await service.steward.activate_checkpoint(named.checkpoint_id)).version
+
+    assert run(tmp_path, story) == 0
+
+
+def test_the_likeliest_action_is_not_learned_from(tmp_path):
+    async def story(service):
+        made = await service.decide("greet", [asked(deterministic=True) for _ in range(5)])
+        for each in made:
+            await service.reward(each.decision_id, schema.NewReward(value=1.0))
+        return {each.action for each in made}, len(service.policy("greet").ledger)
+
+    actions, finished = run(tmp_path, story)
+    assert (len(actions), finished) == (1, 0)
