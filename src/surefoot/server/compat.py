@@ -180,8 +180,8 @@ class Directive023:
         return {
             **{name: told[name] for name in names},
             "learning_rate": told["lr"],
-            "buffer_size": told["samples"],
-            "update_count": told["version"],
+            "buffer_size": int(told["samples"]),
+            "update_count": int(told["version"]),
         }
 
     async def distribution(self, asked: Select) -> Distribution:

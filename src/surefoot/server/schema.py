@@ -24,7 +24,7 @@ BATCH = 1000
 """Decisions or rewards of one request."""
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class _Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A field that nobody knows is an error: a misspelt one must not be passed over."""
 
 
