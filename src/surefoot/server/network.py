@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,13 +86,23 @@ def probabilities(logits: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     return spread / spread.sum()
 
 
-def choose(chances: np.ndarray, draw: float) -> int:
-    """Which action a uniform number in [0, 1) falls on."""
-    place = int(np.searchsorted(np.cumsum(chances), draw, side="right"))
-    place = min(place, len(chances) - 1)
-    while chances[place] == 0.0:  # rounding at the end: the last one that is possible
-        place -= 1
-    return place
+def draw(logits: np.ndarray, masks: Sequence[np.ndarray | None], numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """([B, A] probabilities, B actions), one for each uniform number in [0, 1); what is not allowed is never drawn."""
+    if any(mask is not None for mask in masks):
+        allowed = np.ones(logits.shape, bool)
+        for row, mask in zip(allowed, masks, strict=True):
+            if mask is not None:
+                row[:] = mask
+        logits = np.where(allowed, logits, -np.inf)
+    chances = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
+    chances /= chances.sum(axis=1, keepdims=True)
+    steps = chances.cumsum(axis=1)
+    places = (steps <= numbers[:, None] * steps[:, -1:]).sum(axis=1).tolist()
+    for row, place in enumerate(places):
+        while place >= chances.shape[1] or chances[row, place] == 0.0:  # rounding at the end: the last possible one
+            place -= 1
+        places[row] = place
+    return chances, places
 
 
 def log(chance: float) -> float:

@@ -19,10 +19,11 @@ from surefoot.decide.promotion import Versions
 from surefoot.errors import DecisionError
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
-from surefoot.server.network import Network, choose, log, probabilities
+from surefoot.server.network import Network, draw, log, probabilities
 from surefoot.server.problems import Refused
 from surefoot.server.serving import (
     Asked,
+    Drawn,
     Serving,
     Told,
     Waiting,
@@ -143,7 +144,8 @@ class Service:
                 raise
         answers: list[schema.Decision] = []
         for a in asked:
-            await asyncio.shield(waiting[a.id].stored)
+            if not (stored := waiting[a.id].stored).done():
+                await asyncio.shield(stored)
             found = waiting[a.id].answer
             assert found is not None
             answers.append(found)
@@ -170,16 +172,18 @@ class Service:
     async def _make(self, serving: Serving, slots: Sequence[tuple[Asked, Waiting]]) -> None:
         """Choose, write it down, and count it in."""
         whose = [self._whose(serving) for _ in slots]
-        logits = await self._logits(serving, [network for _, network in whose], [a.row for a, _ in slots])
+        drawn = await self._drawn(serving, [(a, network) for (a, _), (_, network) in zip(slots, whose, strict=True)])
         entries: list[Entry] = []
         answers: list[tuple[schema.Decision, Made]] = []
-        for (asked, waiting), scores, (version, _) in zip(slots, logits, whose, strict=True):
-            answer, made = self._choose(serving, asked, scores, version)
+        for (asked, waiting), found, (version, _) in zip(slots, drawn, whose, strict=True):
+            answer, made = self._answer(serving, asked, found, version)
             waiting.deferred = asked.new.defer
             waiting.learns = asked.new.mode != "shadow" and not asked.new.deterministic
             answers.append((answer, made))
             body = body_of(asked, made, answer, learns=waiting.learns)
-            entries.append(Entry(kind="decision", id=asked.id, tag=serving.config.name, body=body))
+            entries.append(
+                Entry(kind="decision", id=asked.id, tag=serving.config.name, body=body, raw=asked.row.tobytes())
+            )
         await self.store.write(*entries)
         for (_, waiting), (answer, made) in zip(slots, answers, strict=True):
             waiting.answer, waiting.made = answer, made
@@ -192,24 +196,21 @@ class Service:
             return serving.canary[0], serving.canary[2]
         return serving.version, serving.network
 
-    async def _logits(
-        self, serving: Serving, networks: Sequence[Network], rows: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """[actions] for each row. Requests that are ready together go through a network together: weights are read once."""
+    async def _drawn(self, serving: Serving, asked: Sequence[tuple[Asked, Network]]) -> list[Drawn]:
+        """Questions that are ready together go through a network together: weights are read once."""
         loop = asyncio.get_running_loop()
         if not serving.queue:
-            loop.call_soon(_forward, serving)
-        done: list[asyncio.Future[np.ndarray]] = [loop.create_future() for _ in rows]
-        serving.queue += zip(rows, networks, done, strict=True)
+            loop.call_soon(_forward, serving, self._rng)
+        done: list[asyncio.Future[Drawn]] = [loop.create_future() for _ in asked]
+        serving.queue += [(a, network, d) for (a, network), d in zip(asked, done, strict=True)]
         return [await each for each in done]
 
-    def _choose(self, serving: Serving, asked: Asked, logits: np.ndarray, version: int) -> tuple[schema.Decision, Made]:
-        config, new = serving.config, asked.new
-        chances = probabilities(logits, asked.mask)
+    def _answer(self, serving: Serving, asked: Asked, found: Drawn, version: int) -> tuple[schema.Decision, Made]:
+        config, new, chances, action = serving.config, asked.new, found.chances, found.action
         if new.mode == "apprentice":
             action = taken_of(new, asked.mask, len(config.actions), "")
-        else:
-            action = int(chances.argmax()) if new.deterministic else choose(chances, float(self._rng.random()))
+        elif new.deterministic:
+            action = int(chances.argmax())
         answer = schema.Decision(
             decision_id=asked.id,
             policy=config.name,
@@ -262,13 +263,13 @@ class Service:
         known = self.decisions.get(id)
         if known is not None or not self._forgot:
             return known
-        body = self.store.read("decision", id)
-        if body is None:
+        entry = self.store.entry("decision", id)
+        if entry is None:
             return None
-        _, answer = made_of(body, len(body["mask"] or ()) or 1)
+        _, answer = made_of(entry, 1)
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         stored.set_result(None)
-        return Waiting(policy=answer.policy, asked=body["asked"], stored=stored, answer=answer, final=0.0)
+        return Waiting(policy=answer.policy, asked=entry.body["asked"], stored=stored, answer=answer, final=0.0)
 
     def decision(self, id: str) -> tuple[Serving, Waiting]:
         """The decision of that id, whichever policy made it."""
@@ -410,7 +411,7 @@ class Service:
         for entry in self.store.latest("decision", KEPT):
             if (serving := self.policies.get(entry.tag)) is None:
                 continue
-            made, answer = made_of(entry.body, len(serving.config.actions))
+            made, answer = made_of(entry, len(serving.config.actions))
             waiting = Waiting(
                 policy=entry.tag,
                 asked=entry.body["asked"],
@@ -442,14 +443,16 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
 
-def _forward(serving: Serving) -> None:
-    """Everything that waits goes through the network; a canary's rows through its own."""
+def _forward(serving: Serving, rng: np.random.Generator) -> None:
+    """Everything that waits goes through the network and is drawn; a canary's questions through its own."""
     queue, serving.queue = serving.queue, []
     for network in {id(network): network for _, network, _ in queue}.values():
-        mine = [(row, done) for row, whose, done in queue if whose is network]
-        for logits, (_, done) in zip(network.logits(np.stack([row for row, _ in mine])), mine, strict=True):
+        mine = [(asked, done) for asked, whose, done in queue if whose is network]
+        logits = network.logits(np.stack([asked.row for asked, _ in mine]))
+        chances, actions = draw(logits, [asked.mask for asked, _ in mine], rng.random(len(mine)))
+        for row, action, (_, done) in zip(chances, actions, mine, strict=True):
             if not done.cancelled():
-                done.set_result(logits)
+                done.set_result(Drawn(row, action))
 
 
 def _fail(stored: asyncio.Future[None], why: BaseException) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import binascii
 import hashlib
+import os
+import time
 import uuid
 from collections import deque
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import numpy as np
 from msgspec import UNSET
 
 from surefoot.data.experience import Decision as Made
+from surefoot.data.journal import Entry
 from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
@@ -68,6 +71,14 @@ class Asked:
     hash: str
 
 
+class Drawn(NamedTuple):
+    """What the network made of a question."""
+
+    chances: np.ndarray
+    """[actions]"""
+    action: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Serving:
     """One policy in memory."""
@@ -87,8 +98,8 @@ class Serving:
     """The job that runs."""
     unlearned: list[str] = field(default_factory=list[str])
     encoder: Encoder | None = None
-    queue: list[tuple[np.ndarray, Network, asyncio.Future[np.ndarray]]] = field(default_factory=list[Any])
-    """Rows that wait for the next pass through the network."""
+    queue: list[tuple[Asked, Network, asyncio.Future[Drawn]]] = field(default_factory=list[Any])
+    """Questions that wait for the next pass through the network."""
 
 
 def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> Asked:
@@ -97,12 +108,20 @@ def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | No
     mask = mask_of(new, len(config.actions), pointer)
     if new.mode == "apprentice":
         taken_of(new, mask, len(config.actions), pointer)
-    digest = hashlib.sha256(row.tobytes())
-    digest.update(b"" if mask is None else mask.tobytes())
+    digest = hashlib.blake2b(row, digest_size=16)
+    if mask is not None:
+        digest.update(mask)
     how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject)
     digest.update(repr(how).encode())
-    id = str(uuid.uuid4()) if new.decision_id is UNSET else new.decision_id
+    id = ordered_id() if new.decision_id is UNSET else new.decision_id
     return Asked(id=id, new=new, row=row, mask=mask, hash=digest.hexdigest())
+
+
+def ordered_id() -> str:
+    """A UUID of version 7: those made later sort later, so that the store's index grows at its end."""
+    made = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10), "big")
+    made = made & ~(0xF << 76) & ~(0x3 << 62) | (0x7 << 76) | (0x2 << 62)
+    return str(uuid.UUID(int=made))
 
 
 def _row(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> np.ndarray:
@@ -162,7 +181,6 @@ def body_of(asked: Asked, made: Made, answer: schema.Decision, *, learns: bool) 
     """A decision as the store keeps it."""
     new = asked.new
     return {
-        "obs": base64.b64encode(asked.row.tobytes()).decode(),
         "mask": None if asked.mask is None else asked.mask.tolist(),
         "log_prob": made.log_prob,
         "episode": made.episode,
@@ -174,14 +192,15 @@ def body_of(asked: Asked, made: Made, answer: schema.Decision, *, learns: bool) 
     }
 
 
-def made_of(body: dict[str, Any], actions: int) -> tuple[Made, schema.Decision]:
-    """What `body_of` kept."""
+def made_of(entry: Entry, actions: int) -> tuple[Made, schema.Decision]:
+    """What `body_of` kept, and the row beside it."""
+    body: dict[str, Any] = entry.body
     answer = msgspec.convert(body["answer"], schema.Decision)
     mask = np.ones(actions, bool) if body["mask"] is None else np.array(body["mask"], bool)
     made = Made(
         id=answer.decision_id,
         episode=body["episode"],
-        obs={"obs": np.frombuffer(base64.b64decode(body["obs"]), np.float32)},
+        obs={"obs": np.frombuffer(entry.raw or b"", np.float32)},
         action=answer.action,
         log_prob=float(body["log_prob"]),
         value=0.0,

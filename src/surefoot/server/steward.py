@@ -212,7 +212,7 @@ class Steward:
             told = rewards.get(entry.id)
             if told and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
                 value = sum(r.value for r in told) if serving.config.aggregation == "sum" else told[-1].value
-                found.append((made_of(entry.body, actions)[0], float(np.clip(value, *serving.config.reward_range))))
+                found.append((made_of(entry, actions)[0], float(np.clip(value, *serving.config.reward_range))))
         return found
 
     async def explain(self, id: str) -> schema.Explained:
@@ -221,9 +221,9 @@ class Steward:
         return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
 
     def _explain(self, serving: Serving, id: str, final: float | None) -> schema.Explained:
-        body = self.store.read("decision", id)
-        assert body is not None
-        made, answer = made_of(body, len(serving.config.actions))
+        entry = self.store.entry("decision", id)
+        assert entry is not None
+        made, answer = made_of(entry, len(serving.config.actions))
         row = made.obs["obs"]
         first = self._network(serving, serving.versions.numbers[0])
         then = self._network(serving, made.policy_version)

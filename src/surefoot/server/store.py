@@ -52,6 +52,10 @@ class Store:
             self._news.notify()
         await done
 
+    def entry(self, kind: str, id: str) -> Entry | None:
+        """The entry of that id, or None."""
+        return self.journal.get(kind, id)
+
     def read(self, kind: str, id: str) -> Any | None:
         """The body of an entry, or None."""
         found = self.journal.get(kind, id)
