@@ -102,7 +102,10 @@ ABUSES = {
     "half a head": (b"GET /healthz HTTP/1.1\r\nHost: 127", 408),
     "a head without end": (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", 408),
     "a huge head": (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", 431),
-    "a thousand headers": (b"GET /healthz HTTP/1.1\r\n" + b"A: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n" * 1000 + b"\r\n", 431),
+    "a thousand headers": (
+        b"GET /healthz HTTP/1.1\r\n" + b"A: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\r\n" * 1000 + b"\r\n",
+        431,
+    ),
     "a huge path": (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 431),
     "half a body": (HEAD + length(BODY[:10], 40), 408),
     "no body": (HEAD + b"Content-Length: 60\r\n\r\n", 408),
@@ -114,7 +117,10 @@ ABUSES = {
     "a huge length": (HEAD + b"Content-Length: 99999999999\r\n\r\n", 413),
     "chunks that lie": (HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n", 400),
     "half a chunk": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n40\r\n{", 408),
-    "too many chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b" " * 65536 + b"\r\n") * 17, 413),
+    "too many chunks": (
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b" " * 65536 + b"\r\n") * 17,
+        413,
+    ),
     "no content type": (HEAD.replace(b"Content-Type: application/json\r\n", b"") + length(BODY), 415),
     "a form": (HEAD.replace(b"application/json", b"application/x-www-form-urlencoded") + length(BODY), 415),
     "a foreign page": (HEAD + b"Origin: https://evil.example\r\n" + length(BODY), 403),

@@ -17,6 +17,7 @@ from surefoot.data.experience import Outcome
 from surefoot.data.journal import Entry
 from surefoot.decide.promotion import Versions
 from surefoot.errors import DecisionError
+from surefoot.learn.files import RunLock
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
 from surefoot.server.network import Network, draw, log, probabilities
@@ -54,6 +55,7 @@ class Service:
     ) -> None:
         self.directory, self.clock = directory, clock
         directory.mkdir(parents=True, exist_ok=True)
+        self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)
         self.apprentice = pupil or Apprentice(directory / "policies")
         self.policies: dict[str, Serving] = {}
@@ -84,6 +86,7 @@ class Service:
             task.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self.apprentice.close)
         self.store.close()
+        self._lock.__exit__(None, None, None)
 
     async def create(self, new: schema.NewPolicy) -> schema.Policy:
         """A new policy, its first version untrained."""
