@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -222,3 +223,42 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path):
     assert set(told) <= set(rows)
     assert len(rows) == len(set(rows))
     assert len(told) == len(set(told))
+
+
+def test_schemathesis_finds_nothing(tmp_path: Path):
+    pytest.importorskip("schemathesis")
+    token, tokens, config = "k" * 32, tmp_path / "tokens", tmp_path / "schemathesis.toml"
+    tokens.write_text(token + "\n")
+    config.write_text('[parameters]\n"path.policy" = "p"\n')
+    process = Process(tmp_path / "d", "--token-file", str(tokens))
+    try:
+        link = http.client.HTTPConnection("127.0.0.1", process.port, timeout=90)
+        head = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        link.request("POST", "/v1/policies", json.dumps(POLICY), head)
+        assert link.getresponse().status == 201
+        told = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)),
+                *("run", f"http://127.0.0.1:{process.port}/openapi.json", "-H", f"Authorization: Bearer {token}"),
+                *("--checks", "not_a_server_error,status_code_conformance,content_type_conformance"),
+                *("--checks", "response_schema_conformance,negative_data_rejection", "--seed", "1"),
+                *("--max-examples", os.environ.get("SUREFOOT_EXAMPLES", "50"), "--no-color"),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        )
+        assert told.returncode == 0, told.stdout[-4000:] + told.stderr[-2000:]
+    finally:
+        assert process.end() == 0
+
+
+def test_the_loop_of_the_page_works_with_curl(served: Process):
+    page = (Path(__file__).parents[2] / "docs/how-to/serve.md").read_text()
+    lines = re.findall(r"^curl .*?(?=\n(?:curl|```))", page, re.MULTILINE | re.DOTALL)
+    assert len(lines) == 6
+    for line in lines:
+        asked = shlex.split(line.replace("localhost:8765", f"127.0.0.1:{served.port}"))
+        told = subprocess.run([*asked, "--fail-with-body", "-m", "90"], capture_output=True, text=True)
+        assert told.returncode == 0, f"{line}\n{told.stdout}{told.stderr}"
+        json.loads(told.stdout)

@@ -96,17 +96,20 @@ def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
 def serve(pipe: Connection, root: Path) -> None:
     """The child: answers each (recipe, rollout or None) with what was learned. Ends when the pipe does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
-    with contextlib.suppress(OSError):
-        os.nice(19)
     import torch
 
     torch.set_num_threads(1)
     learners: dict[str, Any] = {}
+    polite = False
     while True:
         try:
             recipe, rollout = pipe.recv()
         except EOFError:
             return
+        if rollout is not None and not polite:  # somebody waits for a first version, nobody for an update
+            with contextlib.suppress(OSError):
+                os.nice(19)
+            polite = True
         pipe.send(answer(learners, recipe, rollout, root / recipe.name))
 
 

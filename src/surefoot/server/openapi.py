@@ -21,12 +21,13 @@ WITH_BODY = ("malformed", "timeout", "too-large", "media-type", "invalid")
 _REF = "#/components/schemas/{name}"
 
 
-def document(routes: Sequence[Route]) -> bytes:
-    """The whole description as JSON, the same bytes every time."""
-    return msgspec.json.format(msgspec.json.encode(described(routes), order="deterministic"), indent=2) + b"\n"
+def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
+    """The whole description as JSON, the same bytes every time; `secured` where a token is asked for."""
+    told = described(routes, secured=secured)
+    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=2) + b"\n"
 
 
-def described(routes: Sequence[Route]) -> dict[str, Any]:
+def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
     """The whole description."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
     outs, components = msgspec.json.schema_components([*kinds, schema.Problem], ref_template=_REF)
@@ -42,7 +43,7 @@ def described(routes: Sequence[Route]) -> dict[str, Any]:
             "description": "Policies that decide, are told what came of it, and learn. Errors are RFC 9457 problems.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "security": [{"token": []}],
+        "security": [{"token": []}] if secured else [],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -74,6 +75,11 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
             "content": {kind: {"schema": by_kind[repr(route.answer)]}},
         }
     }
+    if route.links:
+        found[str(route.status)]["links"] = {
+            name: {"operationId": name, "parameters": {word: f"$response.body#/{field}"}}
+            for name, (word, field) in route.links.items()
+        }
     by_status: dict[int, list[str]] = {}
     for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
         by_status.setdefault(PROBLEMS[name][0], []).append(name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
 from surefoot.server import schema
-from surefoot.server.guard import Scope
+from surefoot.server.guard import Guard, Scope
 from surefoot.server.metrics import exposition
 from surefoot.server.openapi import document
 from surefoot.server.problems import Refused
@@ -41,6 +41,8 @@ class Route:
     about: str = ""
     problems: tuple[str, ...] = ()
     """Kinds of problems beside those that everything may have."""
+    links: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """{what may be asked next: (its word, the field of the answer that is it)}"""
 
 
 class Counted(Protocol):
@@ -49,6 +51,7 @@ class Counted(Protocol):
     counts: dict[tuple[str, int], int]
     seconds: float
     routes: list[Route]
+    guard: Guard
 
 
 def described_routes() -> list[Route]:
@@ -77,7 +80,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
         return exposition(service, steward, counted.counts, counted.seconds)
 
     async def openapi() -> bytes:
-        return document(counted.routes)
+        return document(counted.routes, secured=bool(counted.guard.tokens))
 
     async def policies() -> list[schema.Policy]:
         return [service.describe(serving) for serving in service.policies.values()]
@@ -100,6 +103,8 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     async def versions(name: str) -> schema.VersionList:
         return steward.version_list(name)
 
+    after = ("decision", "decision_id")
+    next_ = {"reward": after, "explain": after, "activate": after}
     p, d = "/v1/policies/{policy}", "/v1/decisions/{decision}"
     s = schema
     get, post = "GET", "POST"
@@ -180,6 +185,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             body=s.NewDecision,
             answer=s.Decision,
             name="decide",
+            links=next_,
             problems=("unknown", "conflict", "full"),
             about="Choose an action. Acknowledged means on the disk.",
         ),
@@ -232,6 +238,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             scope="admin",
             status=202,
             name="update",
+            links={"getJob": ("job", "job_id")},
             problems=("unknown", "conflict"),
             about="Learn now, as a job.",
         ),
@@ -296,6 +303,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             scope="admin",
             status=201,
             name="createCheckpoint",
+            links={"activateCheckpoint": ("checkpoint", "checkpoint_id")},
             problems=("unknown", "conflict"),
             about="Give a version a name that stays.",
         ),
