@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -76,7 +76,7 @@ class App:
 
     async def _http(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         begin, path, method = time.perf_counter(), scope["path"], scope["method"]
-        request, shown = uuid.uuid4().hex, "unknown"
+        request, shown = os.urandom(16).hex(), "unknown"
         extra: Mapping[str, str] = {}
         try:
             headers = dict(scope["headers"])

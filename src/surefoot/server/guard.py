@@ -7,6 +7,7 @@ import ipaddress
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +46,7 @@ def read_tokens(path: Path) -> dict[str, frozenset[Scope]]:
     return tokens
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     if host == "localhost":

@@ -17,7 +17,7 @@ class Deadlined(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
-        self._head = 0
+        self._head, self._in_head = 0, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -29,18 +29,21 @@ class Deadlined(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head = 0
+        self._head, self._in_head = 0, True
         self._within(HEAD_SECONDS, 408)
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value) + 4)
-        super().on_header(name, value)
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:  # all of it was head, and there is no end yet
+            self._head += len(data)
+            if self._head > HEAD_BYTES:
+                self._refuse(431)
 
     def on_headers_complete(self) -> None:
+        self._in_head = False
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES:
+            self._refuse(431)
+            return
         self._within(BODY_SECONDS, 408)
         super().on_headers_complete()
 
@@ -51,11 +54,6 @@ class Deadlined(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._in_time()
-
-    def _count(self, size: int) -> None:
-        self._head += size
-        if self._head > HEAD_BYTES:
-            self._refuse(431)
 
     def _within(self, seconds: float, status: int) -> None:
         self._in_time()

@@ -67,6 +67,7 @@ def serve(settings: Settings) -> int:
                 lifespan="on",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 server_header=False,
                 date_header=False,
                 limit_concurrency=CONNECTIONS,
