@@ -1,0 +1,56 @@
+"""What each agent can do now: what is not possible is not offered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surefoot.town.layout import CHAT, LEAVE, NORTH, USE, WAIT, Layout, numbers
+from surefoot.town.queues import Utilities
+from surefoot.town.state import State
+from surefoot.town.ties import rivalry_with
+
+
+def action_mask(
+    state: State, layout: Layout, utilities: Utilities, nearest: np.ndarray, apart: np.ndarray
+) -> np.ndarray:
+    """[B, A, actions] bool, True = possible. Who uses something can only wait or leave it; who is gone only waits.
+
+    `nearest` and `apart` [B, A] say who is nearest to each, and how far.
+    """
+    towns, agents = state.here.shape
+    mask = np.zeros((towns, agents, layout.actions), np.bool_)
+    idle = state.here & (state.using < 0)
+    mask[:, :, WAIT] = True
+    mask[:, :, LEAVE] = state.here & ((state.using >= 0) | (state.queued >= 0))
+    after = layout.step[state.cell]
+    mask[:, :, NORTH : NORTH + 4] = (after[:, :, 1:] != after[:, :, :1]) & idle[:, :, None]
+    rules = layout.scenario
+    chat = idle & (apart <= 1) & (state.chat_at <= state.tick[:, None])
+    if np.count_nonzero(chat) and rules.queue.guardrail:
+        chat &= rivalry_with(state, nearest) < rules.rivalry.avoid_threshold
+    mask[:, :, CHAT] = chat
+    if layout.types:
+        mask[:, :, USE:] = _uses(state, layout, utilities, idle)
+    return mask
+
+
+def _uses(state: State, layout: Layout, utilities: Utilities, idle: np.ndarray) -> np.ndarray:
+    towns, agents = state.here.shape
+    thing = layout.reach_row[state.cell]
+    fine = (thing >= 0) & idle[:, :, None]
+    if not np.count_nonzero(fine):
+        return fine
+    b, a = (x[:, :, None] for x in numbers(towns, agents))
+    there = np.maximum(thing, 0)
+    fine &= state.ready_at[b, a, there] <= state.tick[:, None, None]
+    fine &= utilities.usable[:, None, :]
+    fine &= state.wallet[:, :, None] >= layout.cost * utilities.price[:, None, None]
+    if layout.somebody_eats:
+        fine &= ~layout.takes | (state.meals > 0)[:, None, None]
+    strong = (state.rivalry >= layout.scenario.rivalry.avoid_threshold) & (state.tie_with >= 0)
+    if layout.scenario.queue.guardrail and np.count_nonzero(strong):
+        user = np.where(thing >= 0, state.user[b, there], -1)
+        for k in range(layout.types):
+            same = strong & (state.tie_with == user[:, :, k, None]) & (user[:, :, k, None] >= 0)
+            fine[:, :, k] &= ~same.any(axis=2)
+    return fine

@@ -1,0 +1,58 @@
+"""What a tick is worth to each agent, part by part, so that nobody need guess why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.town.jobs import Pay
+from surefoot.town.layout import Layout
+from surefoot.town.state import State
+
+PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal")
+SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL = range(len(PARTS))
+_ONES = np.ones(len(PARTS))
+
+
+@dataclass(slots=True, kw_only=True)
+class Facts:
+    """What a tick's reward depends on besides the state, [B, A] each."""
+
+    acted: np.ndarray
+    pay: Pay | None
+    social: np.ndarray
+    """What chats and quarrels were worth."""
+    waiting: np.ndarray
+    """bool: in a queue."""
+    avoid: np.ndarray
+    """Rivals to be avoided."""
+    near: np.ndarray
+    """Those of them that are near."""
+    fainted: np.ndarray
+    evicted: np.ndarray
+
+
+def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
+    """[B, A] rewards, and the parts [B, A, PARTS] they are made of. Agents that are not there get 0."""
+    rules = layout.scenario.rewards
+    parts = np.zeros((*facts.acted.shape, len(PARTS)))
+    parts[:, :, SURVIVAL] = rules.survival * layout.factor[:, 0]
+    lacking = 1.0 - state.needs
+    parts[:, :, NEED] = -((lacking * lacking) @ layout.need_cost)
+    if facts.pay is not None:
+        parts[:, :, WAGE] = rules.wage * facts.pay.earned * layout.factor[:, 1]
+        parts[:, :, PUNCTUALITY] = rules.punctuality * facts.pay.punctual
+    if rules.social:
+        parts[:, :, SOCIAL] = facts.social * layout.factor[:, 2] - rules.waiting * facts.waiting
+    if rules.avoidance and np.count_nonzero(facts.avoid):
+        away = (facts.avoid > 0) & (facts.near == 0)
+        parts[:, :, AVOIDANCE] = rules.avoidance * away - 4.0 * rules.avoidance * facts.near
+    ended = facts.fainted | facts.evicted
+    if np.count_nonzero(ended):
+        # Who goes gets nothing good in that tick.
+        np.minimum(parts, 0.0, out=parts, where=ended[:, :, None])
+        parts[:, :, TERMINAL] = -rules.faint * facts.fainted - rules.eviction * facts.evicted
+    parts *= facts.acted[:, :, None]
+    total = parts @ _ONES
+    return np.minimum(np.maximum(total, -rules.clip), rules.clip), parts
