@@ -11,7 +11,7 @@ from surefoot.town.yamlread import Lines
 MEASURES = (
     "return",
     "waiting",
-    "waiting_per_use",
+    "queueing",
     "conflict_intensity",
     "conflicts",
     "punctuality",

@@ -89,6 +89,8 @@ class Layout:
     """[3]: what needs lose in a tick."""
     need_cost: np.ndarray
     """[3]: what a squared deficit costs."""
+    wanting: np.ndarray
+    """[3]: below this a need that something here serves is wanting (the script's threshold); -1 where nothing does."""
     somebody_works: bool
     somebody_eats: bool
     """Some type takes meals from the stock."""
@@ -195,6 +197,12 @@ def make_layout(scenario: Scenario) -> Layout:
         factor=np.array([[p.get(n, 1.0) for n in ("survival", "work", "social")] for p in profiles]),
         decay=np.array([getattr(decay, n) for n in NEEDS]),
         need_cost=np.array([getattr(cost, n) for n in NEEDS]),
+        wanting=np.array(
+            [
+                getattr(scenario.behavior, f"{n}_threshold") if any(getattr(a, n) > 0 for a in what) else -1.0
+                for n in NEEDS
+            ]
+        ),
         somebody_works=any(j is not None for j in mine),
         somebody_eats=any(a.takes_meal for a in what),
     )

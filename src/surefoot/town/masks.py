@@ -21,7 +21,8 @@ def action_mask(
     mask = np.zeros((towns, agents, layout.actions), np.bool_)
     idle = state.here & (state.using < 0)
     mask[:, :, WAIT] = True
-    mask[:, :, LEAVE] = state.here & ((state.using >= 0) | (state.queued >= 0))
+    held = state.queued >= 0
+    mask[:, :, LEAVE] = state.here & (held if layout.scenario.queue.commit else held | (state.using >= 0))
     after = layout.step[state.cell]
     mask[:, :, NORTH : NORTH + 4] = (after[:, :, 1:] != after[:, :, :1]) & idle[:, :, None]
     rules = layout.scenario

@@ -7,14 +7,14 @@ import numpy as np
 from surefoot.town.check import MEASURES
 from surefoot.town.state import COUNT
 
-SMALLER_IS_BETTER = frozenset({"waiting", "waiting_per_use", "conflict_intensity", "conflicts", "rivalry_integral", "need_deficit"})
+SMALLER_IS_BETTER = frozenset({"waiting", "queueing", "conflict_intensity", "conflicts", "rivalry_integral", "need_deficit"})
 
 
 def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
     """{measure: [n]} of n finished episodes, whose counts are [n, COUNTS].
 
-    `waiting` are agent-ticks spent in queues an agent, `waiting_per_use` those for one finished use (an episode that
-    finished none counts as one), `rivalry_integral` the sum over ticks of an agent's strongest rivalry, `need_deficit`
+    `waiting` are an agent's ticks without being served while it stands in a queue or a need is below the script's
+    threshold: who never goes where the queue is waits too. `queueing` are those in a queue. `rivalry_integral` is the sum over ticks of an agent's strongest rivalry, `need_deficit`
     the mean of 1 - need, `punctuality` the share of scheduled ticks at work of those who came in time.
     """
     get = {name: counts[:, i] for name, i in COUNT.items()}
@@ -22,7 +22,7 @@ def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
     found = {
         "return": get["return_sum"] / agents,
         "waiting": get["waiting_ticks"] / agents,
-        "waiting_per_use": get["waiting_ticks"] / np.maximum(get["use_events"], 1.0),
+        "queueing": get["queueing_ticks"] / agents,
         "conflict_intensity": get["queue_conflict_intensity_sum"],
         "conflicts": get["queue_conflict_events"],
         "punctuality": get["punctual_ticks"] / np.maximum(get["shift_ticks"], 1.0),

@@ -93,6 +93,8 @@ def _share_meals(
 def walk_away(state: State, layout: Layout, action: np.ndarray) -> None:
     """`leave` frees what is held; who steps out of reach loses the place in the queue. `state` changes."""
     leaves = action == LEAVE
+    if layout.scenario.queue.commit:
+        leaves &= state.using < 0
     if np.count_nonzero(leaves):
         release(state, *np.nonzero(leaves))
     waits = state.queued >= 0

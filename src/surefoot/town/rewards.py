@@ -29,6 +29,8 @@ class Facts:
     """Rivals to be avoided."""
     near: np.ndarray
     """Those of them that are near."""
+    rivalry: np.ndarray
+    """The strongest."""
     fainted: np.ndarray
     evicted: np.ndarray
 
@@ -48,6 +50,8 @@ def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.n
     if rules.avoidance and np.count_nonzero(facts.avoid):
         away = (facts.avoid > 0) & (facts.near == 0)
         parts[:, :, AVOIDANCE] = rules.avoidance * away - 4.0 * rules.avoidance * facts.near
+    if rules.rivalry:
+        parts[:, :, AVOIDANCE] -= rules.rivalry * facts.rivalry
     ended = facts.fainted | facts.evicted
     if np.count_nonzero(ended):
         # Who goes gets nothing good in that tick.

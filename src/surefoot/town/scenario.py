@@ -112,6 +112,7 @@ class QueueRules:
     cooldown: int = knob(60, "Ticks after a use in which the same agent may not use the same object.", 0)
     ghost_step_after: int = knob(3, "Pushes after which the head of a queue gives way.", 1)
     age_weight: float = knob(0.1, "What a tick of waiting is worth, in places.", 0)
+    commit: bool = knob(True, "What was begun is finished: only a place in a queue can be left.")
     guardrail: bool = knob(True, "Nobody queues behind, or chats with, somebody to be avoided.")
 
 
@@ -157,6 +158,7 @@ class RewardRules:
     conflict: float = knob(0.03, "Times the intensity, taken from who pushed; half of it from the other.", 0)
     waiting: float = knob(0.004, "Taken away for a tick in a queue.", 0)
     avoidance: float = knob(0.005, "For keeping away from a rival to be avoided; four times it is taken for being near.", 0)
+    rivalry: float = knob(0.0, "Times one's strongest rivalry, taken away each tick.", 0)
     faint: float = knob(1.0, "Taken away on fainting.", 0)
     eviction: float = knob(2.0, "Taken away on having to leave town.", 0)
     clip: float = knob(2.5, "No tick is worth more than this, nor less than minus this.", 0)

@@ -32,6 +32,7 @@ COUNTS = (
     "rotation_events",
     "handover_events",
     "use_events",
+    "queueing_ticks",
     "waiting_ticks",
     "agent_ticks",
     "need_deficit_sum",

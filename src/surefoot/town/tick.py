@@ -82,6 +82,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     evicted = pay.must_leave & ~fainted if pay is not None else np.zeros_like(fainted)
     waiting = s.queued >= 0
     avoid, near = _rivals(s, layout)
+    strongest = s.rivalry.max(axis=2)
     quarrels = conflicts != s.counts[:, COUNT["queue_conflict_events"]]
     facts = Facts(
         acted=acted,
@@ -90,13 +91,13 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
         waiting=waiting,
         avoid=avoid,
         near=near,
+        rivalry=strongest,
         fainted=fainted,
         evicted=evicted,
     )
     total, parts = reward(s, layout, facts)
     s.last_action[:], s.last_ok[:] = action, ~denied
-    strongest = s.rivalry.max(axis=2)
-    _count(s, facts, strongest, total, happened)
+    _count(s, layout, facts, strongest, total, happened)
     _leave_town(s, layout, fainted | evicted)
     s.age[...] += acted
     s.tick[:] += 1
@@ -207,12 +208,15 @@ def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.nd
     return social
 
 
-def _count(s: State, facts: Facts, strongest: np.ndarray, total: np.ndarray, happened: Happenings) -> None:
+def _count(
+    s: State, layout: Layout, facts: Facts, strongest: np.ndarray, total: np.ndarray, happened: Happenings
+) -> None:
     counts, acted = s.counts, facts.acted
-    table = np.empty((*acted.shape, 6))
-    table[:, :, 0], table[:, :, 1] = facts.waiting, acted
-    table[:, :, 2] = (1.0 - s.needs @ _THIRDS) * acted
-    table[:, :, 3], table[:, :, 4], table[:, :, 5] = strongest * acted, facts.avoid, total
+    table = np.empty((*acted.shape, len(_COUNTED)))
+    wanting = (s.needs < layout.wanting).any(axis=2) & (s.using < 0) & acted
+    table[:, :, 0], table[:, :, 1], table[:, :, 2] = facts.waiting, facts.waiting | wanting, acted
+    table[:, :, 3] = (1.0 - s.needs @ _THIRDS) * acted
+    table[:, :, 4], table[:, :, 5], table[:, :, 6] = strongest * acted, facts.avoid, total
     counts[:, _COUNTED] += table.sum(axis=1)
     for kind, who in (("faint", facts.fainted), ("eviction", facts.evicted)):
         if np.count_nonzero(who):
@@ -222,7 +226,15 @@ def _count(s: State, facts: Facts, strongest: np.ndarray, total: np.ndarray, hap
 
 _COUNTED = [
     COUNT[name]
-    for name in ("waiting_ticks", "agent_ticks", "need_deficit_sum", "rivalry_max_sum", "rivalry_avoid_sum", "return_sum")
+    for name in (
+        "queueing_ticks",
+        "waiting_ticks",
+        "agent_ticks",
+        "need_deficit_sum",
+        "rivalry_max_sum",
+        "rivalry_avoid_sum",
+        "return_sum",
+    )
 ]
 _THIRDS = np.full(3, 1.0 / 3.0)
 
