@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -30,6 +30,15 @@ class WorldMaker(Protocol):
     """Makes worlds of one kind: for a number of streams, stepped by a number of workers."""
 
     def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A world that counts what happens in it."""
+
+    def take_counts(self) -> dict[str, float]:
+        """What happened since last asked, by name; it goes into the report's stats."""
+        ...
 
 
 class Training:
@@ -107,6 +116,8 @@ class Training:
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
+        if isinstance(self.world, Counting):
+            rollout.stats.update(self.world.take_counts())
         if self.vitals.due(self.learner.updates):
             rollout.stats.update(self.vitals.seen(rollout))
         else:
