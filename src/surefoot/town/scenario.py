@@ -236,7 +236,7 @@ class Scenario:
     window: int = knob(11, "Side of the map that an agent sees (hybrid, full); compact has 7.", 3)
     decay: Needs = knob(Needs(hunger=0.004, hygiene=0.003, energy=0.002), "What each need loses in a tick.", 0, 1)
     objects: list[Thing] = knob([], "What can be used.")
-    agents: list[Resident] = need("Who lives here.")
+    agents: list[Resident] = knob([], "Who lives here; at least one.")
     jobs: dict[str, Job] = knob({}, "Shifts by name.")
     affordances: dict[str, Affordance] = knob({}, "What object types do, where it differs from the shipped ones.")
     meals: int = knob(0, "Cooked meals in stock at the beginning.", 0)
@@ -288,16 +288,30 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
-def load_scenario(name: str | Path) -> Scenario:
-    """A shipped scenario by its name, or a YAML file of your own."""
+def load_scenario(name: str | Path, *, auto_seed_agents: bool = False) -> Scenario:
+    """A shipped scenario by its name, or a YAML file of your own; `auto_seed_agents` puts two into an empty one."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         if not path.is_file():
             raise ScenarioError(f"there is no file {path}")
-        return from_values(*read_yaml(path))
+        return from_values(*_seeded(*read_yaml(path), auto_seed_agents))
     if str(name) not in shipped():
         raise ScenarioError(f"there is no scenario {str(name)!r}; there are {', '.join(shipped())}, or give a YAML file")
     return from_values(*read_yaml(SHIPPED / f"{name}.yaml"))
+
+
+AUTO_AGENTS: list[dict[str, Any]] = [
+    {"id": "alice", "position": [0, 0], "needs": {"hunger": 0.3, "hygiene": 0.4, "energy": 0.5}, "wallet": 2.0},
+    {"id": "bob", "position": [1, 0], "needs": {"hunger": 0.6, "hygiene": 0.7, "energy": 0.8}, "wallet": 3.0},
+]
+
+
+def _seeded(values: dict[str, Any], lines: Lines, wanted: bool) -> tuple[dict[str, Any], Lines]:
+    """Two agents, and a stove if there is nothing else, in a town that has none."""
+    if wanted and not values.get("agents"):
+        values = {**values, "agents": AUTO_AGENTS}
+        values.setdefault("objects", [{"id": "stove_1", "type": "stove", "position": [2, 0]}])
+    return values, lines
 
 
 def parse_scenario(text: str, source: str = "<text>") -> Scenario:

@@ -24,6 +24,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.cycle import Cycles
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
 from surefoot.train.rundir import RunDir
@@ -36,7 +37,7 @@ EVAL_STREAMS = 10
 class Run:
     """Owns a run directory while it trains; make one with `create_run` or `resume_run`, iterate `moments`, close it."""
 
-    def __init__(self, directory: RunDir, training: Training, recorder: Recorder, lock: RunLock) -> None:
+    def __init__(self, directory: RunDir, training: Training | Cycles, recorder: Recorder, lock: RunLock) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
         self.spec = training.spec
         self.best_mean = -np.inf
@@ -45,6 +46,8 @@ class Run:
         self.saved_at: int | None = None
         self.notes: list[str] = []
         """Sentences for the next moment."""
+        self.labels: dict[str, str] = {"data_mode": training.mode} if isinstance(training, Cycles) else {}
+        """Words that go into the record beside the numbers of each update."""
         self._eval_world: World | None = None
         self._closed = False
 
@@ -209,6 +212,7 @@ class Run:
             stopped_early=report.stopped_early,
             rolled_back=report.rolled_back,
             skipped_reason=report.skipped_reason,
+            labels=self.labels,
         )
 
 
@@ -216,7 +220,7 @@ def create_run(
     directory: RunDir,
     spec: RunSpec,
     *,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
 ) -> Run:
@@ -239,7 +243,7 @@ def resume_run(
     directory: RunDir,
     *,
     total_steps: int | None = None,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
 ) -> tuple[Run, Checkpoint]:
@@ -289,7 +293,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def _write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+def _write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str]) -> None:
     header = {
         "name": directory.name,
         "spec": training.spec.to_json(),

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from surefoot.data.rollout import Rollout
 from surefoot.envs.api import View, World
 from surefoot.envs.make import make_world
 from surefoot.envs.placement import Workers
@@ -107,12 +108,14 @@ class Training:
         """True once the spec's steps are done."""
         return self.env_steps >= self.spec.total_steps
 
-    def update(self) -> UpdateReport:
-        """Collect one rollout and learn from it."""
+    def update(self, kept: list[Rollout] | None = None) -> UpdateReport:
+        """Collect one rollout and learn from it; `kept` takes the rollout in."""
         # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         with self.learner.acting(progress):
             rollout = self.collector.collect(self.learner.policy_version)
+        if kept is not None:
+            kept.append(rollout)
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
