@@ -63,7 +63,7 @@ class Run:
                 raise
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
-            self._record(report, fresh)
+            self.record(report, fresh)
             steps, finished = self.training.env_steps, self.training.finished
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
@@ -190,7 +190,8 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
+    def record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
+        """Write an update and the episodes that ended with it down."""
         steps = self.training.env_steps
         for episode in fresh:
             self.recorder.episode(
