@@ -60,7 +60,9 @@ def town_spec(
     probe = town_maker(env, kwargs)(1)
     spec = make_spec(env, probe.action, settings=chosen, total_steps=steps or rules.steps, env_kwargs=kwargs, **fixed)
     if spec.ppo.envs % len(scenario.agents):
-        raise ConfigError(f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here")
+        raise ConfigError(
+            f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here"
+        )
     return spec
 
 
@@ -96,7 +98,13 @@ class PolicyRuntime:
 
 
 def measure_policy(
-    policy: Policy, scenario: Scenario, episodes: int = 64, *, seed: int, variant: str | None = None, central: bool = False
+    policy: Policy,
+    scenario: Scenario,
+    episodes: int = 64,
+    *,
+    seed: int,
+    variant: str | None = None,
+    central: bool = False,
 ) -> dict[str, np.ndarray]:
     """{measure: [episodes]} of a policy's likeliest actions, in towns that training never saw."""
     world = TownWorld(scenario, min(episodes, 64), variant=variant, central=central)
@@ -106,7 +114,14 @@ def measure_policy(
 
 
 def capture_samples(
-    policy: Policy, scenario: Scenario, ticks: int, *, seed: int, towns: int = 1, variant: str | None = None, version: int = 0
+    policy: Policy,
+    scenario: Scenario,
+    ticks: int,
+    *,
+    seed: int,
+    towns: int = 1,
+    variant: str | None = None,
+    version: int = 0,
 ) -> RolloutBuffer:
     """What a policy did in `ticks` ticks, with its own log-probs and values: one sample an agent and stretch."""
     if ticks < 1:
@@ -154,7 +169,10 @@ def capture_behaviour(
         next_value=zeros,
         start=np.concatenate([np.ones_like(ended[:1]), (ended | ~whole["valid"])[:-1]]),
         policy_version=np.zeros(zeros.shape, np.int64),
-        **{name: whole[name] for name in ("action", "log_prob", "reward", "terminated", "truncated", "valid", "action_mask")},
+        **{
+            name: whole[name]
+            for name in ("action", "log_prob", "reward", "terminated", "truncated", "valid", "action_mask")
+        },
     )
     return _buffer(rollout, world, ticks, {"seed": seed, "policy_hash": None, "behaviour": behaviour})
 
@@ -220,7 +238,9 @@ def trajectories_of(dataset: ReplayDataset) -> Recording:
     if not made:
         raise ReplayError("no sample has two steps or more, so there is nothing to clone")
     first = dataset.first
-    observation = {"features": Box(first.features.shape[1:])} | ({"map": Box(first.map.shape[1:])} if first.map.shape[1] else {})
+    observation = {"features": Box(first.features.shape[1:])} | (
+        {"map": Box(first.map.shape[1:])} if first.map.shape[1] else {}
+    )
     return Recording(env=dataset.label, observation=observation, action=Discrete(first.action_dim), episodes=made)
 
 
@@ -240,7 +260,9 @@ class TrainingHarness:
         rollout_ticks: int | None = None,
         auto_seed_agents: bool = False,
     ) -> None:
-        loaded = scenario if isinstance(scenario, Scenario) else load_scenario(scenario, auto_seed_agents=auto_seed_agents)
+        loaded = (
+            scenario if isinstance(scenario, Scenario) else load_scenario(scenario, auto_seed_agents=auto_seed_agents)
+        )
         self.scenario, self.variant = loaded, variant
         spec = town_spec(
             loaded, settings=settings, variant=variant, towns=towns, rollout_ticks=rollout_ticks, eval_every=0
@@ -254,7 +276,12 @@ class TrainingHarness:
         return self.training.policy
 
     def capture_rollout(
-        self, ticks: int | None = None, *, output_dir: Path | str | None = None, prefix: str = "rollout_sample", towns: int = 1
+        self,
+        ticks: int | None = None,
+        *,
+        output_dir: Path | str | None = None,
+        prefix: str = "rollout_sample",
+        towns: int = 1,
     ) -> RolloutBuffer:
         """Let the policy of now live for `ticks` ticks; written to `output_dir` if one is given."""
         seed = self.training.spec.seed + 7919 * (1 + self.cycle)
@@ -307,7 +334,9 @@ class TrainingHarness:
         self.cycle = max(self.cycle, cycles.cycle)
         return reports
 
-    def run_bc_training(self, dataset: ReplayDataset | Recording | Path | str | None = None, *, epochs: int = 30) -> CloneReport:
+    def run_bc_training(
+        self, dataset: ReplayDataset | Recording | Path | str | None = None, *, epochs: int = 30
+    ) -> CloneReport:
         """Clone samples, recorded episodes, or (None) the script's; the last report. PPO goes on from these weights."""
         recording = self._recording(dataset)
         generator = torch.Generator().manual_seed(self.training.spec.seed)
@@ -386,4 +415,3 @@ class _Log:
     def __exit__(self, *_: object) -> None:
         if self.mirror is not None:
             self.mirror.close()
-

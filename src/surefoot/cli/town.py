@@ -187,7 +187,9 @@ class TownTrainArgs:
         if mode == "rollout" and samples:
             raise Usage("mode rollout learns from live towns only; leave the samples away, or say --mode mixed")
         if mode == "replay" and not samples:
-            raise Usage("mode replay needs samples: --replay-manifest FILE or --capture-dir DIR (`surefoot town capture`)")
+            raise Usage(
+                "mode replay needs samples: --replay-manifest FILE or --capture-dir DIR (`surefoot town capture`)"
+            )
         if mode == "replay" and self.rollout_ticks is not None:
             raise Usage("mode replay has no live towns, so --rollout-ticks means nothing; say --mode mixed for both")
         if mode == "replay" and self.steps is not None:
@@ -197,11 +199,15 @@ class TownTrainArgs:
         if self.steps is not None and self.epochs is not None:
             raise Usage("--steps and --epochs were both given; one of them says how long")
         if mode == "mixed" and not 0.0 < self.replay_share < 1.0:
-            raise Usage(f"--replay-share is {self.replay_share}; mixed is between 0 and 1, else say --mode rollout or replay")
+            raise Usage(
+                f"--replay-share is {self.replay_share}; mixed is between 0 and 1, else say --mode rollout or replay"
+            )
         if self.central and samples:
             raise Usage("samples hold what one agent saw, so --central has nothing to show its critic; leave one away")
         if self.train_ppo and mode == "bc":
-            raise Usage("mode bc clones; --train-ppo belongs to replay. `surefoot resume RUN` goes on with PPO from a clone")
+            raise Usage(
+                "mode bc clones; --train-ppo belongs to replay. `surefoot resume RUN` goes on with PPO from a clone"
+            )
 
     def settings(self) -> dict[str, Any]:
         """What the flags say, by our names."""
@@ -233,7 +239,9 @@ class TownTrainArgs:
             return None
         manifests = [self.replay_manifest] if self.replay_manifest is not None else []
         if self.capture_dir is not None:
-            manifests = sorted(self.capture_dir.rglob("*_manifest.json")) + sorted(self.capture_dir.rglob("*_manifest.yaml"))
+            manifests = sorted(self.capture_dir.rglob("*_manifest.json")) + sorted(
+                self.capture_dir.rglob("*_manifest.yaml")
+            )
             if not manifests:
                 raise ReplayError(f"{self.capture_dir} holds no *_manifest.json; `surefoot town capture` writes one")
         return ReplayDataset(
@@ -337,7 +345,11 @@ class TownTrainArgs:
         directory = new_run_dir(training.spec.env, training.spec.seed, root=runs_root(self.runs), name=self.name)
         run = create_run(directory, training.spec, training=training, command=["surefoot", *sys.argv[1:]])
         try:
-            code = self._clone(run, training, recording) if mode == "bc" else self._anneal(run, training, recording, scenario)
+            code = (
+                self._clone(run, training, recording)
+                if mode == "bc"
+                else self._anneal(run, training, recording, scenario)
+            )
         except BaseException as error:
             run.close("error", str(error))
             raise
@@ -357,7 +369,9 @@ class TownTrainArgs:
             clone(training.policy, recording, config, generator=generator, device=training.device),
             key=lambda report: report.agreement or 0.0,
         )
-        told = f"cloned {len(recording.episodes)} episodes, {recording.steps:,} steps: agrees in {best.agreement or 0:.1%}"
+        told = (
+            f"cloned {len(recording.episodes)} episodes, {recording.steps:,} steps: agrees in {best.agreement or 0:.1%}"
+        )
         run.recorder.event("cloned", told)
         print(f"{run.directory.name}: {told}; `surefoot resume {run.directory.name}` goes on with PPO")
         return 0
@@ -370,7 +384,9 @@ class TownTrainArgs:
         seed = training.spec.seed + EVAL_SEED_OFFSET
 
         def score() -> float:
-            found = measure_policy(training.policy, scenario, 32, seed=seed, variant=self.observations, central=self.central)
+            found = measure_policy(
+                training.policy, scenario, 32, seed=seed, variant=self.observations, central=self.central
+            )
             return float(found["return"].mean())
 
         results = []
@@ -380,11 +396,14 @@ class TownTrainArgs:
         def told(report: Any) -> None:
             run.record(report, training.collector.episodes.take_fresh())
 
-        for result in anneal(training, recording, stages_of(self.anneal_schedule, self.epochs), rules, score=score, told=told):
+        for result in anneal(
+            training, recording, stages_of(self.anneal_schedule, self.epochs), rules, score=score, told=told
+        ):
             results.append(result)
             run.labels["anneal_stage"] = result.mode
             said = f"accuracy {result.accuracy:.3f}" if result.accuracy is not None else f"loss {result.loss:.4f}"
-            print(f"stage {result.cycle} {result.mode}: {result.status}  {said}  score {result.score:.3f} {' '.join(result.reasons)}")
+            why = " ".join(result.reasons)
+            print(f"stage {result.cycle} {result.mode}: {result.status}  {said}  score {result.score:.3f} {why}")
         status = verdict(results)
         whole = {"status": status, "stages": [result.to_json() for result in results]}
         (run.directory.path / "anneal_results.json").write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
@@ -423,8 +442,17 @@ def load(name: str, auto_seed_agents: bool = False) -> Scenario:
 
 def _tell(dataset: ReplayDataset) -> int:
     known = dataset.baseline_metrics
-    print(f"{len(dataset.source)} samples in {len(dataset)} batches are fit to learn from; --train-ppo learns from them")
-    for name in ("timesteps", "reward_mean", "reward_sum", "log_prob_mean", "rivalry_max_max", "rivalry_avoid_count_mean"):
+    print(
+        f"{len(dataset.source)} samples in {len(dataset)} batches are fit to learn from; --train-ppo learns from them"
+    )
+    for name in (
+        "timesteps",
+        "reward_mean",
+        "reward_sum",
+        "log_prob_mean",
+        "rivalry_max_max",
+        "rivalry_avoid_count_mean",
+    ):
         if name in known:
             print(f"  {name:<26} {known[name]:.4g}")
     return 0

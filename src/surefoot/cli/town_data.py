@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from surefoot.cli.town import ScenarioName, load
+from surefoot.cli.town import load
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class TownCaptureArgs:
             where = self.output / scenario.name if len(self.scenarios) > 1 else self.output
             manifest = made.save(where, self.prefix, compress=not self.no_compress)
             events, intensity = (made.counts.get(f"queue_conflict_{x}", 0.0) for x in ("events", "intensity_sum"))
-            print(f"{scenario.name}: {len(made.samples)} samples of {made.ticks} ticks → {manifest}; {events:.0f} queue conflicts, intensity {intensity:.2f}")
+            told = f"{events:.0f} queue conflicts, intensity {intensity:.2f}"
+            print(f"{scenario.name}: {len(made.samples)} samples of {made.ticks} ticks → {manifest}; {told}")
             if self.minari is not None:
                 self._to_minari(scenario)
         return 0
@@ -147,7 +148,9 @@ class TownReplayArgs:
             print(text.dumps(told if len(told) > 1 else told[0], indent=2))
             return 0
         for sample, numbers in zip(samples, told, strict=True):
-            print(f"{sample.meta.get('sample_id', self.sample.name)}  agent {numbers['agent_id']}  sha256 {sample.digest()[:12]}")
+            print(
+                f"{sample.meta.get('sample_id', self.sample.name)}  agent {numbers['agent_id']}  sha256 {sample.digest()[:12]}"
+            )
             for name, value in numbers.items():
                 if isinstance(value, float):
                     print(f"  {name:<30} {value:.5g}")
@@ -184,6 +187,4 @@ class TownScenariosArgs:
 
 
 def _brief(scenario: Scenario) -> str:
-    return (
-        f"{len(scenario.agents)} agents, {len(scenario.objects)} objects, {scenario.ticks} ticks. {scenario.description}"
-    )
+    return f"{len(scenario.agents)} agents, {len(scenario.objects)} objects, {scenario.ticks} ticks. {scenario.description}"

@@ -68,7 +68,10 @@ class TownWatchArgs:
             for happening in frame.happened:
                 print(f"{frame.tick:5}  {sentence(happening, loop.world.scenario)}")
         state = frame.state
-        needs = " ".join(f"{resident.id} {state.needs[0, i].round(2).tolist()}" for i, resident in enumerate(loop.world.scenario.agents))
+        needs = " ".join(
+            f"{resident.id} {state.needs[0, i].round(2).tolist()}"
+            for i, resident in enumerate(loop.world.scenario.agents)
+        )
         print(f"after {ticks} ticks: {needs}")
 
 
@@ -89,9 +92,13 @@ def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
         table.add_column(name)
     for i, resident in enumerate(scenario.agents):
         bars = [Text("█" * round(float(x) * 8), style="green" if x > 0.4 else "red") for x in state.needs[0, i]]
-        table.add_row(resident.id, *bars, f"{state.wallet[0, i]:.2f}", f"{state.rivalry[0, i].max():.2f}", _does(loop, frame, i))
+        table.add_row(
+            resident.id, *bars, f"{state.wallet[0, i]:.2f}", f"{state.rivalry[0, i].max():.2f}", _does(loop, frame, i)
+        )
     title = f"{scenario.name}  tick {frame.tick}"
-    return Columns([Panel(_map(loop, frame), title=title), Panel(table), Panel("\n".join(told) or "quiet", title="stories")])
+    return Columns(
+        [Panel(_map(loop, frame), title=title), Panel(table), Panel("\n".join(told) or "quiet", title="stories")]
+    )
 
 
 def _map(loop: SimulationLoop, frame: Frame) -> Any:
@@ -189,7 +196,9 @@ class TownFilmArgs:
             import imageio.v2 as imageio
             import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingImports]
         except ImportError as why:
-            raise EnvError('an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html need nothing') from why
+            raise EnvError(
+                'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html need nothing'
+            ) from why
         imageio.mimwrite(self.output, self._pictures(loop, ticks), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
 
 

@@ -82,7 +82,9 @@ class TownAcceptArgs:
 
         where = self.output / f"cycle_{number:03d}"
         captured = harness.capture_rollout(self.capture_ticks, output_dir=where)
-        again = ReplayDataset(read_manifest(where / "rollout_sample_manifest.json").entries, batch_size=len(captured.samples))
+        again = ReplayDataset(
+            read_manifest(where / "rollout_sample_manifest.json").entries, batch_size=len(captured.samples)
+        )
         read = [again.sample(i) for i in range(len(captured.samples))]
         same = all(a.digest() == b.digest() for a, b in zip(captured.samples, read, strict=True))
         first = harness.run_ppo(again, epochs=1, log_path=log)
@@ -101,12 +103,19 @@ class TownAcceptArgs:
             "kl": max(report.approx_kl for report in reports),
             "entropy": reports[-1].entropy,
             "queue_conflict_events": sum(report.stats.get("queue_conflict_events", 0.0) for report in reports),
-            "queue_conflict_intensity_sum": sum(report.stats.get("queue_conflict_intensity_sum", 0.0) for report in reports),
+            "queue_conflict_intensity_sum": sum(
+                report.stats.get("queue_conflict_intensity_sum", 0.0) for report in reports
+            ),
             "weights": [report.loss for report in reports],
         }
 
     def _checks(
-        self, log: Path, rows: list[dict[str, Any]], before: dict[str, np.ndarray], after: dict[str, np.ndarray], scenario: Scenario
+        self,
+        log: Path,
+        rows: list[dict[str, Any]],
+        before: dict[str, np.ndarray],
+        after: dict[str, np.ndarray],
+        scenario: Scenario,
     ) -> list[tuple[str, bool, str]]:
         from surefoot.telemetry.validate import validate
 
@@ -120,10 +129,18 @@ class TownAcceptArgs:
         frozen = len(scenario.objects) == 0
         return [
             ("cycles", len(rows) >= 1, f"{len(rows)} of capture and training"),
-            ("samples", all(row["identical"] for row in rows), f"{sum(row['samples'] for row in rows)} written, read back, the same digests"),
+            (
+                "samples",
+                all(row["identical"] for row in rows),
+                f"{sum(row['samples'] for row in rows)} written, read back, the same digests",
+            ),
             ("drift", drift <= 1e-6, f"live against replay {drift:.2g} in mean reward"),
             ("ratio", error <= 1e-4, f"policies find their own samples as likely as they were: {error:.1g}"),
-            ("telemetry", not mistakes, f"{len(mistakes)} mistakes in {log.name}" + (f": {mistakes[0]}" if mistakes else "")),
+            (
+                "telemetry",
+                not mistakes,
+                f"{len(mistakes)} mistakes in {log.name}" + (f": {mistakes[0]}" if mistakes else ""),
+            ),
             ("watch", not alerts, f"{len(alerts)} alerts" + (f": {alerts[0]}" if alerts else "")),
             ("moving", len(set(losses)) == len(losses), f"{len(losses)} updates, no two alike"),
             ("learning", gain > 0 or frozen, f"return {before['return'].mean():.3f} → {after['return'].mean():.3f}"),
@@ -272,14 +289,20 @@ class TownPromoteArgs:
             promotion.promoted({"run": str(directory.path), "checkpoint": step, "policy_hash": digest})
         if not self.dry_run:
             promotion.save(where)
-        why = reasons or ([] if decision == "PROMOTE" else [f"candidate_not_ready: {promotion.pass_streak} of {self.required_passes} passes"])
+        why = reasons or (
+            []
+            if decision == "PROMOTE"
+            else [f"candidate_not_ready: {promotion.pass_streak} of {self.required_passes} passes"]
+        )
         if self.json:
             print(json.dumps({"decision": decision, "reasons": why, "run": str(directory.path), "checkpoint": step}))
         else:
             print(f"{directory.name}: {decision}" + "".join(f"\n  {reason}" for reason in why))
         return {"PROMOTE": 0, "HOLD": 1, "FAIL": 2}[decision]
 
-    def _look(self, training: Any, scenario: Scenario, promotion: Any, directory: Any, number: int) -> tuple[bool, list[str]]:
+    def _look(
+        self, training: Any, scenario: Scenario, promotion: Any, directory: Any, number: int
+    ) -> tuple[bool, list[str]]:
         from surefoot.cli.harness import measure_policy
         from surefoot.cli.look import load_policy
         from surefoot.town.promotion import gates

@@ -99,7 +99,7 @@ def make_sample(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], where
     if missing:
         raise ReplayError(f"{where} lacks {', '.join(missing)}; without them there is nothing to learn from")
     _check_names(arrays, meta, where)
-    given = {name: np.asarray(arrays[name]) for name in (*OBSERVED, *TRAINING) }
+    given = {name: np.asarray(arrays[name]) for name in (*OBSERVED, *TRAINING)}
     given |= {name: np.asarray(arrays[name]) for name in OPTIONAL if name in arrays}
     sheet, seen = given["map"], given["features"]
     if seen.ndim == 1:
@@ -153,7 +153,9 @@ def _check_lengths(given: Mapping[str, np.ndarray], where: str) -> None:
         right = (steps, steps + 1) if name == "value_preds" else (steps,)
         if array.ndim < 1 or len(array) not in right:
             wanted = " or ".join(str(n) for n in right)
-            raise ReplayError(f"{where}: {name} has {len(array) if array.ndim else 0} steps, features {steps}; {wanted} is right")
+            raise ReplayError(
+                f"{where}: {name} has {len(array) if array.ndim else 0} steps, features {steps}; {wanted} is right"
+            )
     if steps < 1:
         raise ReplayError(f"{where} has no step at all")
 
@@ -167,13 +169,19 @@ def _check_numbers(sample: ReplaySample, where: str) -> None:
     wrong = np.flatnonzero((sample.actions < 0) | (sample.actions >= sample.action_dim))
     if len(wrong):
         step = int(wrong[0])
-        raise ReplayError(f"{where}: action {sample.actions[step]} at step {step}; there are {sample.action_dim} actions")
+        raise ReplayError(
+            f"{where}: action {sample.actions[step]} at step {step}; there are {sample.action_dim} actions"
+        )
     if (sample.old_log_probs > 1e-4).any():
         step = int(np.flatnonzero(sample.old_log_probs > 1e-4)[0])
-        raise ReplayError(f"{where}: old_log_probs is {sample.old_log_probs[step]:g} at step {step}; a log-prob is not above 0")
+        raise ReplayError(
+            f"{where}: old_log_probs is {sample.old_log_probs[step]:g} at step {step}; a log-prob is not above 0"
+        )
     if sample.action_masks is not None:
         if sample.action_masks.shape[1] != sample.action_dim:
-            raise ReplayError(f"{where}: action_masks are {sample.action_masks.shape[1]} wide, action_dim is {sample.action_dim}")
+            raise ReplayError(
+                f"{where}: action_masks are {sample.action_masks.shape[1]} wide, action_dim is {sample.action_dim}"
+            )
         allowed = sample.action_masks[np.arange(sample.steps), sample.actions]
         if not allowed.all():
             step = int(np.flatnonzero(~allowed)[0])
@@ -208,7 +216,9 @@ def _read_json(path: Path, sample: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ReplayError(f"there is no metadata {path} for {sample.name}; it has the sample's name and ends in .json") from None
+        raise ReplayError(
+            f"there is no metadata {path} for {sample.name}; it has the sample's name and ends in .json"
+        ) from None
     except (OSError, UnicodeDecodeError, ValueError) as why:
         raise ReplayError(f"{path} cannot be read as JSON: {why}") from why
     if not isinstance(about, dict):
@@ -219,7 +229,9 @@ def _read_json(path: Path, sample: Path) -> dict[str, Any]:
 def write_sample(sample: ReplaySample, path: Path | str, *, compress: bool = True) -> Path:
     """Write NPZ and JSON; the JSON holds the digest of the arrays."""
     path = Path(path)
-    arrays = {name: getattr(sample, name) for name in (*OBSERVED, *TRAINING, *OPTIONAL) if getattr(sample, name) is not None}
+    arrays = {
+        name: getattr(sample, name) for name in (*OBSERVED, *TRAINING, *OPTIONAL) if getattr(sample, name) is not None
+    }
     about = {
         **sample.meta,
         "training_arrays": list(TRAINING),

@@ -87,7 +87,9 @@ def _find(name: str, manifest: Path, number: int) -> Path:
     for candidate in (manifest.parent / name, Path(name)):
         if candidate.is_file():
             return candidate
-    raise ReplayError(f"{manifest}: entry {number} names {name}, which is neither beside it nor in the working directory")
+    raise ReplayError(
+        f"{manifest}: entry {number} names {name}, which is neither beside it nor in the working directory"
+    )
 
 
 def write_manifest(path: Path | str, names: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> Path:
@@ -131,7 +133,9 @@ class ReplayBatch:
         obs = {"features": _side_by_side([s.features for s in self.samples])}
         if first.map.shape[1] > 0:
             obs["map"] = _side_by_side([s.map for s in self.samples])
-        versions = [np.full(s.steps, unknown_version) if s.policy_version is None else s.policy_version for s in self.samples]
+        versions = [
+            np.full(s.steps, unknown_version) if s.policy_version is None else s.policy_version for s in self.samples
+        ]
         masks = [s.action_masks for s in self.samples if s.action_masks is not None]
         return Rollout(
             obs=obs,
@@ -187,7 +191,9 @@ class ReplayDataset:
             self.first = sample if number == 0 else self.first
         self._buckets = list(buckets.values())
         if not len(self):
-            raise ReplayError(f"no batch of {batch_size} can be made of {len(self.source)} samples with drop_last; lower batch_size")
+            raise ReplayError(
+                f"no batch of {batch_size} can be made of {len(self.source)} samples with drop_last; lower batch_size"
+            )
 
     @property
     def baseline_metrics(self) -> dict[str, float]:
@@ -232,7 +238,12 @@ class ReplayDataset:
 
 
 def samples_of(
-    rollout: Rollout, *, agents: Sequence[str], feature_names: Sequence[str], meta: Mapping[str, Any], actions: Sequence[str]
+    rollout: Rollout,
+    *,
+    agents: Sequence[str],
+    feature_names: Sequence[str],
+    meta: Mapping[str, Any],
+    actions: Sequence[str],
 ) -> list[ReplaySample]:
     """A rollout [T, N] cut into N samples, stream n being agent n mod len(agents). Steps that do not count are left out."""
     made: list[ReplaySample] = []
@@ -313,7 +324,9 @@ class RolloutBuffer:
     def build_dataset(self, batch_size: int = 1, drop_last: bool = False) -> ReplayDataset:
         """The samples as a dataset in memory."""
         if self.is_empty:
-            raise ReplayError("nothing was captured; no agents were there, or no ticks were taken (--auto-seed-agents?)")
+            raise ReplayError(
+                "nothing was captured; no agents were there, or no ticks were taken (--auto-seed-agents?)"
+            )
         return ReplayDataset(self.samples, batch_size=batch_size, drop_last=drop_last, label="rollout_buffer")
 
     def save(self, directory: Path | str, prefix: str = "rollout_sample", *, compress: bool = True) -> Path:
@@ -336,7 +349,16 @@ class RolloutBuffer:
                 }
             )
             metrics[path.name] = sample_metrics(sample)
-        whole = {"samples": metrics, "baseline": baseline(list(metrics.values())), "counts": self.counts, "ticks": self.ticks}
+        whole = {
+            "samples": metrics,
+            "baseline": baseline(list(metrics.values())),
+            "counts": self.counts,
+            "ticks": self.ticks,
+        }
         (directory / f"{prefix}_metrics.json").write_text(json.dumps(whole, indent=2, sort_keys=True) + "\n", "utf-8")
-        shared = {**dict(self.samples[0].meta.get("capture_metadata") or {}), "counts": self.counts, "ticks": self.ticks}
+        shared = {
+            **dict(self.samples[0].meta.get("capture_metadata") or {}),
+            "counts": self.counts,
+            "ticks": self.ticks,
+        }
         return write_manifest(directory / f"{prefix}_manifest.json", names, shared)

@@ -286,7 +286,15 @@ _TUNED = (
     Preset(
         name="town",
         summary="Towns: many agents side by side, large minibatches, raw rewards so that samples can be replayed.",
-        ppo={"envs": 192, "steps": 80, "minibatch_size": 2048, "epochs": 4, "gamma": 0.98, "lam": 0.95, "ent_coef": 0.01}
+        ppo={
+            "envs": 192,
+            "steps": 80,
+            "minibatch_size": 2048,
+            "epochs": 4,
+            "gamma": 0.98,
+            "lam": 0.95,
+            "ent_coef": 0.01,
+        }
         | {"lr": Linear(1e-3), "max_grad_norm": 0.5},
         total_steps=1_500_000,
     ),

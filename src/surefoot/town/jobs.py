@@ -105,9 +105,7 @@ def _absent(
     happened.add("took_my_shift", town[taken], agent[taken], taker[taken])
 
 
-def _coworker(
-    state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, there: np.ndarray
-) -> np.ndarray:
+def _coworker(state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, there: np.ndarray) -> np.ndarray:
     """[n] somebody of the same job who is at work, -1 for nobody."""
     same = (layout.job_number[None] == layout.job_number[agent][:, None]) & there[town]
     same[np.arange(len(agent)), agent] = False
@@ -124,4 +122,3 @@ def _leaving(state: State, layout: Layout, missed: np.ndarray) -> np.ndarray:
     goes = wants & (place <= rules.daily_exits)
     state.exits[...] += goes.sum(axis=1).astype(np.int32)
     return goes
-

@@ -146,7 +146,11 @@ def make_layout(scenario: Scenario) -> Layout:
     for k in range(len(types)):
         mine = np.flatnonzero(kind == k)
         nearest[k] = mine[distance[mine].argmin(axis=0)]
-    close = np.take_along_axis(distance, nearest.astype(np.int64), axis=0) <= REACH if len(types) else np.zeros_like(nearest)
+    close = (
+        np.take_along_axis(distance, nearest.astype(np.int64), axis=0) <= REACH
+        if len(types)
+        else np.zeros_like(nearest)
+    )
     reach = np.where(close, nearest, -1).astype(np.int16)
     everywhere = np.arange(len(floor))
     to_types = np.concatenate(

@@ -50,7 +50,14 @@ def decider(world: TownWorld, name: str, seed: int) -> Decide:
 class SimulationLoop:
     """One town with somebody to decide; `step` is a tick, iterating goes on to the end of the episode."""
 
-    def __init__(self, scenario: Scenario, decide: Decide | str = "script", *, seed: int | None = None, variant: str | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        decide: Decide | str = "script",
+        *,
+        seed: int | None = None,
+        variant: str | None = None,
+    ) -> None:
         self.world = TownWorld(scenario, 1, variant=variant)
         self.seed = scenario.seed if seed is None else seed
         self.decide = decider(self.world, decide, self.seed) if isinstance(decide, str) else decide
@@ -99,7 +106,9 @@ def play_towns(world: TownWorld, decide: Decide, episodes: int, *, seed: int) ->
     return {name: values[:episodes] for name, values in world.measured().items()}
 
 
-def record_behaviour(scenario: Scenario, behaviour: str, episodes: int, *, seed: int, variant: str | None = None) -> Recording:
+def record_behaviour(
+    scenario: Scenario, behaviour: str, episodes: int, *, seed: int, variant: str | None = None
+) -> Recording:
     """Whole episodes of a behaviour, to be cloned; each agent's episode is one trajectory, `episodes` towns play."""
     if episodes < 1:
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
@@ -125,7 +134,9 @@ def record_behaviour(scenario: Scenario, behaviour: str, episodes: int, *, seed:
     return Recording(env=world.name, observation=world.observation, action=world.action, episodes=trajectories)
 
 
-def _lives(n: int, seen: list, masks: list, actions: list, rewards: list, ended: list, valid: list, final: dict) -> list[Trajectory]:  # pyright: ignore[reportUnknownParameterType, reportMissingTypeArgument]
+def _lives(
+    n: int, seen: list, masks: list, actions: list, rewards: list, ended: list, valid: list, final: dict
+) -> list[Trajectory]:  # pyright: ignore[reportUnknownParameterType, reportMissingTypeArgument]
     """The lives of one stream, cut where somebody went; a life of a single step teaches nothing and is left out."""
     made: list[Trajectory] = []
     begin = 0

@@ -143,9 +143,7 @@ def _town(out: np.ndarray, state: State, layout: Layout, utilities: Utilities) -
         out[:, :, AT[name]] = utilities.usable[:, needy].all(axis=1)[:, None] if needy.any() else 1.0
 
 
-def _social(
-    out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> None:
+def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     nearest, apart, around = near
     b, a = numbers(*state.here.shape)
     y, x = np.divmod(state.cell, layout.width)
@@ -187,7 +185,13 @@ def _job(out: np.ndarray, state: State, layout: Layout) -> None:
     out[:, :, AT["on_shift"]] = due
     out[:, :, AT["attendance_ratio"]] = state.present_ticks / np.maximum(state.shift_ticks, 1)
     out[:, :, AT["wages_withheld"]] = np.minimum(state.withheld, 2.0) * 0.5
-    for name, which in (("pre", (IDLE, AWAIT)), ("on_time", (ON_TIME,)), ("late", (LATE,)), ("absent", (ABSENT,)), ("post", (POST,))):
+    for name, which in (
+        ("pre", (IDLE, AWAIT)),
+        ("on_time", (ON_TIME,)),
+        ("late", (LATE,)),
+        ("absent", (ABSENT,)),
+        ("post", (POST,)),
+    ):
         out[:, :, AT[f"shift_{name}"]] = np.isin(shift, which) & has
     ahead = (layout.job_start - clock) % scenario.ticks_per_day
     out[:, :, AT["job_starts_in"]] = np.where(has & ~due, np.minimum(ahead, 50) * 0.02, 0.0)

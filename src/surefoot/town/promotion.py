@@ -63,7 +63,11 @@ class Promotion:
         if self.current_release is None:
             raise CheckpointError("nothing was promoted here, so there is nothing to take back")
         before = next(
-            (entry["before"] for entry in reversed(self.history) if entry["what"] == "promoted" and entry["release"] == self.current_release),
+            (
+                entry["before"]
+                for entry in reversed(self.history)
+                if entry["what"] == "promoted" and entry["release"] == self.current_release
+            ),
             None,
         )
         self._note("rolled_back", release=self.current_release)

@@ -39,9 +39,7 @@ AFFORDANCES: dict[str, Affordance] = {
     "shower": Affordance(
         action="use_shower", duration=30, hygiene=0.45, energy=-0.03, cost=0.2, power=True, water=True
     ),
-    "fridge": Affordance(
-        action="eat_meal", duration=15, hunger=0.4, energy=0.05, takes_meal=True, meal=True
-    ),
+    "fridge": Affordance(action="eat_meal", duration=15, hunger=0.4, energy=0.05, takes_meal=True, meal=True),
     "stove": Affordance(
         action="cook_meal", duration=40, hunger=0.1, energy=-0.05, hygiene=-0.02, cost=0.15, makes_meals=2, power=True
     ),
@@ -83,7 +81,9 @@ class Resident:
     wallet: float = knob(2.0, "Money; 1 is about one basic meal.", 0)
     job: str | None = knob(None, "One of `jobs`.")
     profile: str = knob("balanced", "balanced, socialite, industrious or stoic.")
-    schedule: list[str] = knob([], "What the script does, tick after tick and over again: names of actions, or to:OBJECT.")
+    schedule: list[str] = knob(
+        [], "What the script does, tick after tick and over again: names of actions, or to:OBJECT."
+    )
 
 
 PROFILES: dict[str, dict[str, float]] = {
@@ -157,7 +157,9 @@ class RewardRules:
     chat: float = knob(0.01, "For a good chat, plus 0.3 trust and 0.2 familiarity, times its quality.", 0)
     conflict: float = knob(0.03, "Times the intensity, taken from who pushed; half of it from the other.", 0)
     waiting: float = knob(0.004, "Taken away for a tick in a queue.", 0)
-    avoidance: float = knob(0.005, "For keeping away from a rival to be avoided; four times it is taken for being near.", 0)
+    avoidance: float = knob(
+        0.005, "For keeping away from a rival to be avoided; four times it is taken for being near.", 0
+    )
     rivalry: float = knob(0.0, "Times one's strongest rivalry, taken away each tick.", 0)
     faint: float = knob(1.0, "Taken away on fainting.", 0)
     eviction: float = knob(2.0, "Taken away on having to leave town.", 0)
@@ -296,7 +298,9 @@ def load_scenario(name: str | Path, *, auto_seed_agents: bool = False) -> Scenar
             raise ScenarioError(f"there is no file {path}")
         return from_values(*_seeded(*read_yaml(path), auto_seed_agents))
     if str(name) not in shipped():
-        raise ScenarioError(f"there is no scenario {str(name)!r}; there are {', '.join(shipped())}, or give a YAML file")
+        raise ScenarioError(
+            f"there is no scenario {str(name)!r}; there are {', '.join(shipped())}, or give a YAML file"
+        )
     return from_values(*read_yaml(SHIPPED / f"{name}.yaml"))
 
 

@@ -244,6 +244,7 @@ def _leave_town(s: State, layout: Layout, gone: np.ndarray) -> None:
         return
     release(s, *np.nonzero(gone))
     s.here[gone] = False
-    s.back_at[gone] = (s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay).repeat(gone.shape[1], axis=1)[gone]
+    s.back_at[gone] = (s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay).repeat(gone.shape[1], axis=1)[
+        gone
+    ]
     forget(s, gone)
-

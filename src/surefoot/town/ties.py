@@ -48,7 +48,9 @@ def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndar
     slot = np.where(new, np.where(known < 0, -1.0, strength).argmin(axis=1), same.argmax(axis=1))
     at = (town, one, slot)
     state.tie_with[at] = other
-    for array, delta, low in zip((state.trust, state.familiarity, state.rivalry), deltas, (-1.0, -1.0, 0.0), strict=True):
+    for array, delta, low in zip(
+        (state.trust, state.familiarity, state.rivalry), deltas, (-1.0, -1.0, 0.0), strict=True
+    ):
         array[at] = np.minimum(np.maximum(np.where(new, 0.0, array[at]) + delta, low), 1.0)
 
 
@@ -64,7 +66,10 @@ def fade(state: State, layout: Layout) -> None:
         state.rivalry[near] += rules.chafe + rules.decay
         np.minimum(state.rivalry, 1.0, out=state.rivalry)
     np.maximum(state.rivalry, 0.0, out=state.rivalry)
-    weak = tied & (_strength(state.trust, state.familiarity, state.rivalry) <= rules.eviction_threshold)
+    weak = tied & (state.rivalry <= rules.eviction_threshold)
+    if np.count_nonzero(weak):
+        friendship = np.maximum(np.abs(state.trust), np.abs(state.familiarity))
+        weak &= (friendship < rules.eviction_threshold) | (friendship == 0.0)
     if np.count_nonzero(weak):
         state.tie_with[weak] = -1
         state.trust[weak], state.familiarity[weak], state.rivalry[weak] = 0.0, 0.0, 0.0

@@ -31,7 +31,13 @@ class TownWorld:
     inexact: str | None = None
 
     def __init__(
-        self, scenario: Scenario, towns: int, *, variant: str | None = None, central: bool = False, name: str | None = None
+        self,
+        scenario: Scenario,
+        towns: int,
+        *,
+        variant: str | None = None,
+        central: bool = False,
+        name: str | None = None,
     ) -> None:
         if towns < 1:
             raise ConfigError(f"towns is {towns}; there must be at least 1")
@@ -171,7 +177,9 @@ class TownWorld:
         if action.shape != (self.num_envs,):
             raise EnvError(f"{self.name} takes [{self.num_envs}] actions, one a stream; got {list(action.shape)}")
         if action.size and (action.min() < 0 or action.max() >= self.layout.actions):
-            raise EnvError(f"{self.name} has actions 0 to {self.layout.actions - 1}; got {action.min()} to {action.max()}")
+            raise EnvError(
+                f"{self.name} has actions 0 to {self.layout.actions - 1}; got {action.min()} to {action.max()}"
+            )
         return action.reshape(self.towns, self.agents)
 
     def _see(self) -> View:
@@ -208,4 +216,3 @@ class TownWorld:
         self.finished += list(counts)
         if len(self.finished) > KEPT_EPISODES:
             del self.finished[:-KEPT_EPISODES]
-

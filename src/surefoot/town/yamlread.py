@@ -36,7 +36,7 @@ class Lines:
         self.source, self.lines = source, dict(lines or {})
 
     def at(self, path: str) -> str:
-        """"file.yaml:12", or only the source where the line is not known."""
+        """ "file.yaml:12", or only the source where the line is not known."""
         while path not in self.lines and "." in path:
             path = path.rpartition(".")[0]
         return f"{self.source}:{self.lines[path]}" if path in self.lines else self.source
@@ -128,7 +128,9 @@ def _sequence(origin: Any, args: tuple[Any, ...], value: Any, about: Mapping[str
     if origin is tuple and args[-1] is not Ellipsis:
         if len(value) != len(args):
             raise lines.error(path, f"{_called(path)} must have {len(args)} entries, not {len(value)}")
-        return tuple(_value(a, v, about, lines, f"{path}.{i}") for i, (a, v) in enumerate(zip(args, value, strict=True)))
+        return tuple(
+            _value(a, v, about, lines, f"{path}.{i}") for i, (a, v) in enumerate(zip(args, value, strict=True))
+        )
     made = (_value(args[0], v, about, lines, f"{path}.{i}") for i, v in enumerate(value))
     return origin(made)
 

@@ -33,7 +33,9 @@ class Stage:
         if self.mode not in ("bc", "ppo"):
             raise ConfigError(f"a stage's mode is {self.mode!r}; it is 'bc' or 'ppo'")
         if self.epochs < 1 or self.bc_weight <= 0.0:
-            raise ConfigError(f"a stage has epochs={self.epochs} and bc_weight={self.bc_weight}; at least 1, and above 0")
+            raise ConfigError(
+                f"a stage has epochs={self.epochs} and bc_weight={self.bc_weight}; at least 1, and above 0"
+            )
 
 
 DEFAULT_STAGES = (Stage(mode="bc", epochs=30), Stage(mode="ppo", epochs=20), Stage(mode="ppo", epochs=20))
@@ -85,7 +87,11 @@ def anneal(
     """
     rules, before = rules or AnnealRules(), None
     for cycle, stage in enumerate(stages):
-        made = _clone(training, recording, stage, rules, cycle) if stage.mode == "bc" else _ppo(training, stage, cycle, told)
+        made = (
+            _clone(training, recording, stage, rules, cycle)
+            if stage.mode == "bc"
+            else _ppo(training, stage, cycle, told)
+        )
         made.score = score()
         if before is not None:
             _compare(made, before, rules)
@@ -119,9 +125,7 @@ def _clone(
     return made
 
 
-def _ppo(
-    training: Training | Cycles, stage: Stage, cycle: int, told: Callable[[UpdateReport], None]
-) -> StageResult:
+def _ppo(training: Training | Cycles, stage: Stage, cycle: int, told: Callable[[UpdateReport], None]) -> StageResult:
     reports: list[UpdateReport] = []
     for _ in range(stage.epochs):
         reports.append(training.update())
@@ -134,10 +138,10 @@ def _compare(made: StageResult, before: StageResult, rules: AnnealRules) -> None
     """HOLD what drifted; a clone and PPO have different losses, so only their scores are compared."""
     if made.status == "FAIL" or made.score is None or before.score is None:
         return
-    if made.mode == before.mode == "ppo" and made.loss is not None and before.loss is not None:
-        # A loss that only falls is what learning looks like.
-        if made.loss - before.loss > rules.loss_drift * max(abs(before.loss), 0.05):
-            made.reasons.append(f"loss_flag_cycle_{made.cycle}")
+    # A loss that only falls is what learning looks like.
+    rose = (made.loss or 0.0) - (before.loss or 0.0) > rules.loss_drift * max(abs(before.loss or 0.0), 0.05)
+    if made.mode == before.mode == "ppo" and rose:
+        made.reasons.append(f"loss_flag_cycle_{made.cycle}")
     if before.score - made.score > rules.score_drop * max(abs(before.score), 0.1):
         made.reasons.append(f"score_flag_cycle_{made.cycle}")
     if made.reasons:

@@ -45,7 +45,9 @@ class Cycles:
         if replay > 0.0 and dataset is None and recent < 1:
             raise ConfigError("replay needs something to replay: samples of a manifest, or recent=1 rollouts or more")
         if replay == 1.0 and dataset is None:
-            raise ConfigError("with nothing but replay there are no live rollouts to keep; samples of a manifest are needed")
+            raise ConfigError(
+                "with nothing but replay there are no live rollouts to keep; samples of a manifest are needed"
+            )
         if training.spec.collect.normalize_reward and dataset is not None:
             raise ConfigError("samples hold raw rewards, so normalize_reward must be off where they are learned from")
         self.training, self.replay, self.dataset = training, replay, dataset

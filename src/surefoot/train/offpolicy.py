@@ -3,7 +3,9 @@
 V-trace (Espeholt et al. 2018) needs no place in the learner: `next_value` is data. Each step becomes an episode of its own
 whose successor is worth the corrected return, so that the learner's GAE gives
 
-    A_t = r_t + γ v_{t+1} - V(s_t),     v_t = V(s_t) + δ_t + γ c_t (v_{t+1} - V(s_{t+1})),     δ_t = ρ_t (r_t + γ V(s_{t+1}) - V(s_t))
+    A_t = r_t + γ v_{t+1} - V(s_t)
+    v_t = V(s_t) + δ_t + γ c_t (v_{t+1} - V(s_{t+1}))
+    δ_t = ρ_t (r_t + γ V(s_{t+1}) - V(s_t))
 
 with ρ = min(ρ̄, π/μ) and c = λ min(c̄, π/μ). With π = μ this is GAE itself. The ratio that PPO clips is π/μ too, from the
 log-probs that were written down when the actions were chosen.
@@ -74,7 +76,9 @@ def renew(
     `same_run` says that `policy_version` counts the updates of this very policy; else there is no lag to speak of.
     """
     if policy.sequential:
-        raise ConfigError("a policy with memory cannot learn from replay: its hidden states were those of other weights")
+        raise ConfigError(
+            "a policy with memory cannot learn from replay: its hidden states were those of other weights"
+        )
     log_prob, value = _now(rollout, policy, torch.device(device))
     log_ratio = np.clip(log_prob - rollout.log_prob, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     valid = rollout.valid
@@ -82,7 +86,9 @@ def renew(
     counted = ratio[valid].astype(np.float64)
     size = float(counted.sum() ** 2 / (np.square(counted).sum() * max(len(counted), 1))) if len(counted) else 0.0
     lag = version - int(rollout.policy_version[valid].min()) if same_run and valid.any() else 0
-    judged = Judged(lag=lag, sample_size=size, weight=float(counted.mean()) if len(counted) else 0.0, stale=_stale(rules, lag, size))
+    judged = Judged(
+        lag=lag, sample_size=size, weight=float(counted.mean()) if len(counted) else 0.0, stale=_stale(rules, lag, size)
+    )
     corrected = _vtrace(rollout, value, ratio, rules, gamma=gamma, lam=lam)
     ends = np.ones_like(valid)
     now = np.full_like(rollout.policy_version, version) if not same_run else rollout.policy_version
