@@ -165,14 +165,17 @@ def capture_behaviour(
     zeros, ended = np.zeros_like(whole["log_prob"]), whole["terminated"] | whole["truncated"]
     rollout = Rollout(
         obs={name.removeprefix("obs."): x for name, x in whole.items() if name.startswith("obs.")},
+        action=whole["action"],
+        log_prob=whole["log_prob"],
         value=zeros,
         next_value=zeros,
+        reward=whole["reward"],
+        terminated=whole["terminated"],
+        truncated=whole["truncated"],
         start=np.concatenate([np.ones_like(ended[:1]), (ended | ~whole["valid"])[:-1]]),
+        valid=whole["valid"],
         policy_version=np.zeros(zeros.shape, np.int64),
-        **{
-            name: whole[name]
-            for name in ("action", "log_prob", "reward", "terminated", "truncated", "valid", "action_mask")
-        },
+        action_mask=whole["action_mask"],
     )
     return _buffer(rollout, world, ticks, {"seed": seed, "policy_hash": None, "behaviour": behaviour})
 

@@ -67,11 +67,9 @@ class TownWatchArgs:
         for frame in loop.run(ticks):
             for happening in frame.happened:
                 print(f"{frame.tick:5}  {sentence(happening, loop.world.scenario)}")
-        state = frame.state
-        needs = " ".join(
-            f"{resident.id} {state.needs[0, i].round(2).tolist()}"
-            for i, resident in enumerate(loop.world.scenario.agents)
-        )
+        state = loop.world.now
+        names = [resident.id for resident in loop.world.scenario.agents]
+        needs = " ".join(f"{name} {state.needs[0, i].round(2).tolist()}" for i, name in enumerate(names))
         print(f"after {ticks} ticks: {needs}")
 
 

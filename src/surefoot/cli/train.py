@@ -16,6 +16,7 @@ from surefoot.errors import ConfigError
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
     from surefoot.telemetry.writer import Mirror
+    from surefoot.train.cycle import Cycles
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
@@ -292,7 +293,7 @@ def header_of(run: Run) -> Header:
     )
 
 
-def path_note(training: Training) -> str:
+def path_note(training: Training | Cycles) -> str:
     """Which implementation learns, and why it is that one."""
     import torch
 

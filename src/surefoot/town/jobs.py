@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.town.happenings import Happenings
 from surefoot.town.layout import REACH, Layout
-from surefoot.town.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State
+from surefoot.town.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State, add_count
 from surefoot.town.ties import HELPED_WHEN_LATE, TOOK_SHIFT, both_ways
 
 
@@ -88,7 +88,7 @@ def _late(state: State, layout: Layout, late: np.ndarray, there: np.ndarray, hap
     helper = _coworker(state, layout, town, agent, there & ~late)
     helped = helper >= 0
     both_ways(state, town[helped], agent[helped], helper[helped], HELPED_WHEN_LATE)
-    np.add.at(state.counts, (town[helped], COUNT["late_help_events"]), 1.0)
+    add_count(state, "late_help_events", town[helped])
     happened.add("helped_when_late", town[helped], agent[helped], helper[helped])
 
 
@@ -101,7 +101,7 @@ def _absent(
     taker = _coworker(state, layout, town, agent, there & ~absent)
     taken = taker >= 0
     both_ways(state, town[taken], agent[taken], taker[taken], TOOK_SHIFT)
-    np.add.at(state.counts, (town[taken], COUNT["shift_takeover_events"]), 1.0)
+    add_count(state, "shift_takeover_events", town[taken])
     happened.add("took_my_shift", town[taken], agent[taken], taker[taken])
 
 

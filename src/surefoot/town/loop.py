@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording, Trajectory
-from surefoot.envs.api import View
+from surefoot.envs.api import Arrays, Step, View
 from surefoot.errors import ConfigError
 from surefoot.town.happenings import Happening
 from surefoot.town.scenario import Scenario
@@ -114,54 +115,49 @@ def record_behaviour(
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
     world = TownWorld(scenario, episodes, variant=variant)
     decide, view = decider(world, behaviour, seed), world.reset(seed)
-    seen, masks, actions, rewards, ended, valid = [], [], [], [], [], []
-    final = view.obs
+    told = _Told()
     for _ in range(scenario.ticks):
         action = decide(world, view)
         step = world.step(action)
-        seen.append(view.obs)
-        masks.append(view.action_mask)
-        actions.append(action)
-        rewards.append(step.reward)
-        ended.append((step.terminated, step.truncated))
-        valid.append(step.valid)
-        if step.final_obs is not None:
-            final = step.final_obs
+        told.seen.append(view.obs)
+        told.mask.append(view.action_mask)
+        told.action.append(action)
+        told.step.append(step)
         view = step.view
-    trajectories: list[Trajectory] = []
-    for n in range(world.num_envs):
-        trajectories += _lives(n, seen, masks, actions, rewards, ended, valid, final)
-    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=trajectories)
+    lives = [life for n in range(world.num_envs) for life in told.lives(n)]
+    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=lives)
 
 
-def _lives(
-    n: int, seen: list, masks: list, actions: list, rewards: list, ended: list, valid: list, final: dict
-) -> list[Trajectory]:  # pyright: ignore[reportUnknownParameterType, reportMissingTypeArgument]
-    """The lives of one stream, cut where somebody went; a life of a single step teaches nothing and is left out."""
-    made: list[Trajectory] = []
-    begin = 0
-    for t in range(len(seen)):
-        gone = bool(ended[t][0][n])
-        last = t == len(seen) - 1
-        if not valid[t][n]:
-            begin = t + 1
-            continue
-        if not (gone or last):
-            continue
-        # Of who went before the end no last look was kept: the step before is the last one that is told.
-        upto = t + 1 if last and not gone else t
-        if upto - begin >= 1:
-            after = {k: x[n] for k, x in final.items()} if upto == t + 1 else {k: x[n] for k, x in seen[upto].items()}
-            obs = {k: np.stack([*(s[k][n] for s in seen[begin:upto]), after[k]]) for k in after}
-            made.append(
-                Trajectory(
-                    obs=obs,
-                    action=np.array([a[n] for a in actions[begin:upto]]),
-                    reward=np.array([r[n] for r in rewards[begin:upto]]),
-                    terminated=False,
-                    truncated=upto == t + 1,
-                    action_mask=np.stack([m[n] for m in masks[begin:upto]]),
-                )
-            )
-        begin = t + 1
-    return made
+@dataclass(slots=True)
+class _Told:
+    """Ticks of many streams, one entry a tick."""
+
+    seen: list[Arrays] = field(default_factory=list[Arrays])
+    mask: list[Any] = field(default_factory=list[Any])
+    action: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    step: list[Step] = field(default_factory=list[Step])
+
+    def lives(self, n: int) -> list[Trajectory]:
+        """Stream n, cut where somebody went."""
+        made: list[Trajectory] = []
+        begin = 0
+        for t, step in enumerate(self.step):
+            if not step.valid[n]:
+                begin = t + 1
+            elif step.terminated[n] or step.truncated[n]:
+                made.append(self._life(n, begin, t + 1))
+                begin = t + 1
+        return made
+
+    def _life(self, n: int, begin: int, end: int) -> Trajectory:
+        last = self.step[end - 1]
+        assert last.final_obs is not None
+        rows = range(begin, end)
+        return Trajectory(
+            obs={name: np.stack([*(self.seen[t][name][n] for t in rows), x[n]]) for name, x in last.final_obs.items()},
+            action=np.array([self.action[t][n] for t in rows]),
+            reward=np.array([self.step[t].reward[n] for t in rows]),
+            terminated=bool(last.terminated[n]),
+            truncated=bool(last.truncated[n]),
+            action_mask=np.stack([self.mask[t][n] for t in rows]),
+        )

@@ -15,9 +15,10 @@ SMALLER_IS_BETTER = frozenset(
 def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
     """{measure: [n]} of n finished episodes, whose counts are [n, COUNTS].
 
-    `waiting` are an agent's ticks without being served while it stands in a queue or a need is below the script's
-    threshold: who never goes where the queue is waits too. `queueing` are those in a queue. `rivalry_integral` is the
-    sum over ticks of an agent's strongest rivalry, `need_deficit` the mean of 1 - need, `punctuality` the share of scheduled ticks at work of those who came in time.
+    `waiting`: an agent's ticks without being served while it stands in a queue or a need is below the script's threshold;
+    who never goes where the queue is waits too. `queueing`: those in a queue. `rivalry_integral`: the sum over ticks of an
+    agent's strongest rivalry. `need_deficit`: the mean of 1 - need. `punctuality`: the share of scheduled ticks at work of
+    those who came in time.
     """
     get = {name: counts[:, i] for name, i in COUNT.items()}
     ticks = np.maximum(get["agent_ticks"], 1.0)

@@ -140,7 +140,7 @@ def _town(out: np.ndarray, state: State, layout: Layout, utilities: Utilities) -
     ):
         out[:, :, AT[name]] = values[:, None]
     for name, needy in (("power", layout.power), ("water", layout.water)):
-        out[:, :, AT[name]] = utilities.usable[:, needy].all(axis=1)[:, None] if needy.any() else 1.0
+        out[:, :, AT[name]] = utilities.usable[:, needy].all(axis=1, keepdims=True) if needy.any() else 1.0
 
 
 def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:

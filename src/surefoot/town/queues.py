@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.town.happenings import Happenings
 from surefoot.town.layout import LEAVE, REACH, USE, Layout, first_of_each
-from surefoot.town.state import COUNT, State
+from surefoot.town.state import COUNT, State, add_count
 from surefoot.town.ties import HANDOVER, SHARED_MEAL, both_ways
 
 GHOST_STEP, LONGER_QUEUE = 1.5, 0.25
@@ -53,7 +53,7 @@ def finish_uses(state: State, layout: Layout, utilities: Utilities, happened: Ha
     state.ready_at[town, agent, thing] = state.tick[town] + layout.scenario.queue.cooldown
     state.user[town, thing], state.last_user[town, thing] = -1, agent
     state.using[town, agent] = -1
-    np.add.at(state.counts, (town, COUNT["use_events"]), 1.0)
+    add_count(state, "use_events", town)
     happened.add("use_done", town, agent, -1, thing)
     _count_kinds(state, layout, town, kind)
     _share_meals(state, layout, town, agent, kind, happened)
@@ -63,7 +63,7 @@ def _count_kinds(state: State, layout: Layout, town: np.ndarray, kind: np.ndarra
     for word, count in (("shower", "shower_complete_events"), ("bed", "sleep_complete_events")):
         if word in layout.scenario.types:
             mine = kind == layout.scenario.types.index(word)
-            np.add.at(state.counts, (town[mine], COUNT[count]), 1.0)
+            add_count(state, count, town[mine])
 
 
 def _share_meals(
@@ -86,7 +86,7 @@ def _share_meals(
     row, other = row[~twice], other[~twice]
     if len(row):
         both_ways(state, town[row], agent[row], other, SHARED_MEAL)
-        np.add.at(state.counts, (town[row], COUNT["shared_meal_events"]), 1.0)
+        add_count(state, "shared_meal_events", town[row])
         happened.add("shared_meal", town[row], agent[row], other)
 
 
@@ -119,7 +119,7 @@ def request(
     there = thing >= 0
     cooling = there & (state.ready_at[town, agent, np.maximum(thing, 0)] > state.tick[town])
     if np.count_nonzero(cooling):
-        np.add.at(state.counts, (town[cooling], COUNT["cooldown_events"]), 1.0)
+        add_count(state, "cooldown_events", town[cooling])
     fine = there & ~cooling & can_pay(state, layout, utilities, town, agent, kind)
     denied = nobody.copy()
     denied[town[~fine], agent[~fine]] = True
@@ -192,7 +192,7 @@ def _push(
         ("queue_conflict_events", 1.0),
         ("queue_conflict_intensity_sum", intensity),
     ):
-        np.add.at(counts, (town, COUNT[name]), amount)
+        add_count(state, name, town, amount)
     forgives = 1.0 - 0.3 * layout.character[agent, 1]
     both_ways(state, town, agent, rival, (0.0, -0.05, layout.scenario.rivalry.conflict * intensity * forgives))
     happened.add("queue_conflict", town, agent, rival, thing, intensity)
@@ -236,7 +236,7 @@ def promote(state: State, layout: Layout, utilities: Utilities, happened: Happen
     polite = (state.since[town, agent] < state.tick[town]) & (before >= 0) & (before != agent)
     if np.count_nonzero(polite):
         both_ways(state, town[polite], agent[polite], before[polite], HANDOVER)
-        np.add.at(state.counts, (town[polite], COUNT["handover_events"]), 1.0)
+        add_count(state, "handover_events", town[polite])
         happened.add("handover", town[polite], agent[polite], before[polite], thing[polite])
 
 

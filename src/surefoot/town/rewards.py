@@ -10,8 +10,10 @@ from surefoot.town.jobs import Pay
 from surefoot.town.layout import Layout
 from surefoot.town.state import State
 
-PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal")
-SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL = range(len(PARTS))
+PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal", "shaping")
+SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL, SHAPING = range(len(PARTS))
+DISCOUNT = 0.98
+"""Of the potential's shaping: that of the preset for towns."""
 _ONES = np.ones(len(PARTS))
 
 
@@ -31,8 +33,19 @@ class Facts:
     """Those of them that are near."""
     rivalry: np.ndarray
     """The strongest."""
+    shaping: np.ndarray | None
+    """What the potential says, where there is one."""
     fainted: np.ndarray
     evicted: np.ndarray
+
+
+def potential(state: State, layout: Layout) -> np.ndarray:
+    """[B, A] minus the way to work, in shares of the town's size, while one should be there or be on the way."""
+    rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
+    clock = (state.tick % day)[:, None]
+    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.here
+    way = np.minimum(layout.distance[layout.job_object, state.cell], layout.width + layout.height)
+    return -rules.commute * due * way / (layout.width + layout.height)
 
 
 def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
@@ -52,6 +65,8 @@ def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.n
         parts[:, :, AVOIDANCE] = rules.avoidance * away - 4.0 * rules.avoidance * facts.near
     if rules.rivalry:
         parts[:, :, AVOIDANCE] -= rules.rivalry * facts.rivalry
+    if facts.shaping is not None:
+        parts[:, :, SHAPING] = facts.shaping
     ended = facts.fainted | facts.evicted
     if np.count_nonzero(ended):
         # Who goes gets nothing good in that tick.

@@ -154,6 +154,13 @@ class RewardRules:
     energy: float = knob(0.04, "Likewise.", 0)
     wage: float = knob(1.0, "Times what was paid less what was withheld.", 0)
     punctuality: float = knob(0.05, "For a tick at work of one who came in time.", 0)
+    commute: float = knob(
+        0.0,
+        "Potential of the way to work, from `commute_ahead` ticks before a shift to its end: coming nearer pays, going away "
+        "costs as much (Ng et al. 1999; the best behaviour stays the best).",
+        0,
+    )
+    commute_ahead: int = knob(30, "See commute.", 0)
     chat: float = knob(0.01, "For a good chat, plus 0.3 trust and 0.2 familiarity, times its quality.", 0)
     conflict: float = knob(0.03, "Times the intensity, taken from who pushed; half of it from the other.", 0)
     waiting: float = knob(0.004, "Taken away for a tick in a queue.", 0)

@@ -149,6 +149,11 @@ class State:
 _NAMES = tuple(entry.name for entry in dataclasses.fields(State))
 
 
+def add_count(state: State, name: str, town: np.ndarray, amount: np.ndarray | float = 1.0) -> None:
+    """Count something in each of these towns, which may be named more than once; `state` changes."""
+    np.add.at(state.counts[:, COUNT[name]], town, amount)
+
+
 @dataclass(frozen=True, slots=True)
 class Randomness:
     """The streams of random numbers that a tick draws from; a third, the policy's, belongs to whoever acts."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from surefoot.town.queues import (
     request,
     walk_away,
 )
-from surefoot.town.rewards import Facts, reward
+from surefoot.town.rewards import DISCOUNT, Facts, potential, reward
 from surefoot.town.scenario import PERTURBATIONS
 from surefoot.town.state import COUNT, Randomness, State, plan_events, settle
 from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, tie_distance
@@ -92,6 +93,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
         avoid=avoid,
         near=near,
         rivalry=strongest,
+        shaping=_shaping(state, s, layout),
         fainted=fainted,
         evicted=evicted,
     )
@@ -105,6 +107,14 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     return s, Outcome(
         acted=acted, reward=total, parts=parts, terminated=gone, rivalry=strongest, avoid=avoid, happened=happened
     )
+
+
+def _shaping(before: State, after: State, layout: Layout) -> np.ndarray | None:
+    """γ Φ(s') - Φ(s); the potential of the next tick's hour, for what is left is judged there."""
+    if not layout.somebody_works or layout.scenario.rewards.commute == 0.0:
+        return None
+    after = replace(after, tick=after.tick + 1)
+    return DISCOUNT * potential(after, layout) - potential(before, layout)
 
 
 def welcome(layout: Layout, state: State, rng: Randomness) -> State:
@@ -203,8 +213,9 @@ def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.nd
     cost = layout.scenario.rewards.conflict
     for kind, town, actor, other, _, intensity in happened.parts:
         if kind == "queue_conflict":
-            np.add.at(social, (town, actor), -cost * intensity)
-            np.add.at(social, (town, other), -0.5 * cost * intensity)
+            for who, share in ((actor, 1.0), (other, 0.5)):
+                at: Any = (town, who)
+                np.add.at(social, at, -share * cost * intensity)
     return social
 
 

@@ -100,7 +100,7 @@ class TownWorld:
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
         """Whole towns begin anew in which any of `streams` is."""
-        over = np.asarray(streams, np.bool_).reshape(self.towns, self.agents).any(axis=1)
+        over = np.asarray(streams.reshape(self.towns, self.agents).any(axis=1), np.bool_)
         if np.count_nonzero(over):
             self.now = replace_towns(self.now, self.layout, over, self.random)
             self._before = self.now.counts

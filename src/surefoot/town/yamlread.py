@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import yaml
-
 from surefoot.errors import ScenarioError
 
 T = TypeVar("T")
@@ -20,7 +18,7 @@ def knob(default: Any, doc: str, low: float | None = None, high: float | None = 
     """A field of a scenario: its default, what it means, and between which numbers it lies."""
     about = {"doc": doc, "low": low, "high": high}
     if isinstance(default, dict | list):
-        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=about)
+        return dataclasses.field(default_factory=default.copy, metadata=about)
     return dataclasses.field(default=default, metadata=about)
 
 
@@ -57,6 +55,8 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
 
 def parse_yaml(text: str, source: str = "<text>") -> tuple[dict[str, Any], Lines]:
     """The same from text."""
+    import yaml  # a scenario that comes as JSON needs none
+
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as why:
@@ -70,7 +70,9 @@ def parse_yaml(text: str, source: str = "<text>") -> tuple[dict[str, Any], Lines
     return values, Lines(source, lines)
 
 
-def _plain(node: yaml.Node, path: str, lines: dict[str, int], source: str) -> Any:
+def _plain(node: Any, path: str, lines: dict[str, int], source: str) -> Any:
+    import yaml
+
     if path:
         lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
@@ -202,7 +204,8 @@ def _schema(hint: Any, about: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": _schema(args[0], about)}
     if hint is Any:
         return {}
-    made: dict[str, Any] = {"type": {float: "number", int: "integer", str: "string", bool: "boolean"}[hint]}
+    words: dict[Any, str] = {float: "number", int: "integer", str: "string", bool: "boolean"}
+    made: dict[str, Any] = {"type": words[hint]}
     if hint in (int, float):
         made |= {"minimum": about["low"]} if about.get("low") is not None else {}
         made |= {"maximum": about["high"]} if about.get("high") is not None else {}

@@ -125,10 +125,14 @@ def test_keeping_apart_earns_more_than_quarrelling_over_the_stove() -> None:
 
 
 def test_in_the_control_nobody_does_better_than_anybody_else() -> None:
-    assert _means("observation_baseline", "random")["return"] == pytest.approx(_means("observation_baseline", "idle")["return"])
+    assert _means("observation_baseline", "random")["return"] == pytest.approx(
+        _means("observation_baseline", "idle")["return"]
+    )
 
 
-@pytest.mark.parametrize("name", ["kitchen_breakfast", "queue_conflict", "rivalry_decay", "employment_punctuality", "observation_baseline"])
+@pytest.mark.parametrize(
+    "name", ["kitchen_breakfast", "queue_conflict", "rivalry_decay", "employment_punctuality", "observation_baseline"]
+)
 def test_rewards_vary_and_are_not_clipped(name: str) -> None:
     world = TownWorld(load_scenario(name), 8)
     decide, view, rewards = decider(world, "script", 0), world.reset(1), []
