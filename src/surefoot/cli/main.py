@@ -56,6 +56,7 @@ VERBS = {
         "surefoot.cli.town_data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
     ),
     "town replay": Verb("surefoot.cli.town_data", "TownReplayArgs", "Look at samples, or check them: --validate"),
+    "town samples": Verb("surefoot.cli.town_data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
     "town scenarios": Verb(
         "surefoot.cli.town_data", "TownScenariosArgs", "List scenarios, check one, print the schema"
     ),

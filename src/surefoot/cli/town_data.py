@@ -188,3 +188,22 @@ class TownScenariosArgs:
 
 def _brief(scenario: Scenario) -> str:
     return f"{len(scenario.agents)} agents, {len(scenario.objects)} objects, {scenario.ticks} ticks. {scenario.description}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TownSamplesArgs:
+    """Copy the samples that come along, their manifest and poc_hybrid.yaml into a directory, to try things on."""
+
+    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("samples")
+    """Where they go."""
+
+    def run(self) -> int:
+        import shutil
+
+        from surefoot.town import scenario
+
+        self.output.mkdir(parents=True, exist_ok=True)
+        for path in sorted((Path(scenario.__file__).parent / "samples").iterdir()):
+            shutil.copyfile(path, self.output / path.name)
+            print(self.output / path.name)
+        return 0

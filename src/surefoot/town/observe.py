@@ -7,6 +7,8 @@ import numpy as np
 from surefoot.town.layout import USE, WAY, Layout, numbers
 from surefoot.town.queues import Utilities
 from surefoot.town.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
+from surefoot.town.ties import added
+from surefoot.town.ties import strongest as strongest_of
 
 OWN = (
     "need_hunger",
@@ -163,10 +165,10 @@ def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarra
     if np.count_nonzero(avoid):
         out[:, :, AT["rivalry_avoid_count"]] = avoid.sum(axis=2)
     places = state.rivalry.shape[2]
-    out[:, :, AT["social_trust_mean"]] = state.trust.sum(axis=2) / places
-    out[:, :, AT["social_trust_max"]] = state.trust.max(axis=2)
-    out[:, :, AT["social_rivalry_mean"]] = state.rivalry.sum(axis=2) / places
-    out[:, :, AT["social_familiarity_max"]] = state.familiarity.max(axis=2)
+    out[:, :, AT["social_trust_mean"]] = added(state.trust) / places
+    out[:, :, AT["social_trust_max"]] = strongest_of(state.trust)
+    out[:, :, AT["social_rivalry_mean"]] = added(state.rivalry) / places
+    out[:, :, AT["social_familiarity_max"]] = strongest_of(state.familiarity)
     rival = state.tie_with[b, a, strongest]
     real = (peak > 0) & (rival >= 0)
     if np.count_nonzero(real):

@@ -87,10 +87,9 @@ class State:
     meals: np.ndarray
     """[B] int32: in stock."""
     tie_with: np.ndarray
-    """[B, A, E] int16: whom a tie is with, -1 for a free place; `trust`, `familiarity`, `rivalry` alike."""
-    trust: np.ndarray
-    familiarity: np.ndarray
-    rivalry: np.ndarray
+    """[B, A, E] int16: whom a tie is with, -1 for a free place."""
+    ties: np.ndarray
+    """[B, A, E, 3]: trust, familiarity and rivalry of each tie, 0 for a free place."""
     chat_at: np.ndarray
     """int32: tick from which one may chat again."""
     ate_at: np.ndarray
@@ -128,6 +127,21 @@ class State:
     def towns(self) -> int:
         """B."""
         return len(self.tick)
+
+    @property
+    def trust(self) -> np.ndarray:
+        """[B, A, E], a view into `ties`."""
+        return self.ties[:, :, :, 0]
+
+    @property
+    def familiarity(self) -> np.ndarray:
+        """[B, A, E], likewise."""
+        return self.ties[:, :, :, 1]
+
+    @property
+    def rivalry(self) -> np.ndarray:
+        """[B, A, E], likewise."""
+        return self.ties[:, :, :, 2]
 
     def copy(self) -> State:
         """The same in memory of its own."""
@@ -198,9 +212,7 @@ def begin(layout: Layout, towns: int, rng: Randomness) -> State:
         tickets=np.zeros((towns, o), np.int32),
         meals=np.full(towns, scenario.meals, np.int32),
         tie_with=np.full((*shape, e), -1, np.int16),
-        trust=np.zeros((*shape, e)),
-        familiarity=np.zeros((*shape, e)),
-        rivalry=np.zeros((*shape, e)),
+        ties=np.zeros((*shape, e, 3)),
         chat_at=np.zeros(shape, np.int32),
         ate_at=np.full(shape, -1000, np.int32),
         shift=np.zeros(shape, np.int8),
@@ -250,8 +262,7 @@ def settle(state: State, layout: Layout, who: np.ndarray, rng: Randomness) -> No
     state.here[who], state.age[who] = True, 0
     state.using[who], state.queued[who], state.use_left[who] = -1, -1, 0
     state.ready_at[town, agent] = 0
-    state.tie_with[town, agent], state.rivalry[town, agent] = -1, 0.0
-    state.trust[town, agent], state.familiarity[town, agent] = 0.0, 0.0
+    state.tie_with[town, agent], state.ties[town, agent] = -1, 0.0
     state.chat_at[who], state.ate_at[who] = 0, -1000
     for array in (state.gone_for, state.lateness, state.absences, state.shift_ticks, state.present_ticks):
         array[who] = 0

@@ -23,7 +23,7 @@ from surefoot.town.queues import (
 from surefoot.town.rewards import DISCOUNT, Facts, potential, reward
 from surefoot.town.scenario import PERTURBATIONS
 from surefoot.town.state import COUNT, Randomness, State, plan_events, settle
-from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, tie_distance
+from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     evicted = pay.must_leave & ~fainted if pay is not None else np.zeros_like(fainted)
     waiting = s.queued >= 0
     avoid, near = _rivals(s, layout)
-    strongest = s.rivalry.max(axis=2)
+    rivalry = strongest(s.rivalry)
     quarrels = conflicts != s.counts[:, COUNT["queue_conflict_events"]]
     facts = Facts(
         acted=acted,
@@ -92,20 +92,20 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
         waiting=waiting,
         avoid=avoid,
         near=near,
-        rivalry=strongest,
+        rivalry=rivalry,
         shaping=_shaping(state, s, layout),
         fainted=fainted,
         evicted=evicted,
     )
     total, parts = reward(s, layout, facts)
     s.last_action[:], s.last_ok[:] = action, ~denied
-    _count(s, layout, facts, strongest, total, happened)
+    _count(s, layout, facts, rivalry, total, happened)
     _leave_town(s, layout, fainted | evicted)
     s.age[...] += acted
     s.tick[:] += 1
     gone = fainted | evicted
     return s, Outcome(
-        acted=acted, reward=total, parts=parts, terminated=gone, rivalry=strongest, avoid=avoid, happened=happened
+        acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
     )
 
 
@@ -166,9 +166,9 @@ def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happene
         return worth
     rules, pays = layout.scenario.rivalry, layout.scenario.rewards
     known = s.tie_with[town, agent] == other[:, None]
-    ties = (s.trust, s.familiarity, s.rivalry)
-    trust, familiarity, rivalry = ((x[town, agent] * known).sum(axis=1) for x in ties)
-    mood = s.needs[town, agent].min(axis=1) * s.needs[town, other].min(axis=1)
+    trust, familiarity, rivalry = np.einsum("nek,ne->kn", s.ties[town, agent], known)
+    lowest = s.needs.min(axis=2)
+    mood = lowest[town, agent] * lowest[town, other]
     likes = 0.5 + 0.3 * trust + 0.2 * layout.character[agent, 0] - 0.6 * rivalry + 0.4 * mood
     good = rng.world.random(len(town)) < np.minimum(np.maximum(likes, 0.05), 0.95)
     quality = np.minimum(0.4 + 0.6 * mood, 1.0)
@@ -220,14 +220,14 @@ def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.nd
 
 
 def _count(
-    s: State, layout: Layout, facts: Facts, strongest: np.ndarray, total: np.ndarray, happened: Happenings
+    s: State, layout: Layout, facts: Facts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
 ) -> None:
     counts, acted = s.counts, facts.acted
     table = np.empty((*acted.shape, len(_COUNTED)))
     wanting = (s.needs < layout.wanting).any(axis=2) & (s.using < 0) & acted
     table[:, :, 0], table[:, :, 1], table[:, :, 2] = facts.waiting, facts.waiting | wanting, acted
     table[:, :, 3] = (1.0 - s.needs @ _THIRDS) * acted
-    table[:, :, 4], table[:, :, 5], table[:, :, 6] = strongest * acted, facts.avoid, total
+    table[:, :, 4], table[:, :, 5], table[:, :, 6] = rivalry * acted, facts.avoid, total
     counts[:, _COUNTED] += table.sum(axis=1)
     for kind, who in (("faint", facts.fainted), ("eviction", facts.evicted)):
         if np.count_nonzero(who):

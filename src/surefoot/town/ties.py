@@ -22,36 +22,46 @@ def both_ways(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray
     n = len(town)
     if n == 0:
         return
-    twice = [np.concatenate([x, x]) if isinstance(x, np.ndarray) else np.full(2 * n, x) for x in deltas]
+    twice = np.empty((2 * n, 3))
+    for column, delta in enumerate(deltas):
+        twice[:n, column] = delta
+    twice[n:] = twice[:n]
     change(state, np.concatenate([town, town]), np.concatenate([one, other]), np.concatenate([other, one]), twice)
 
 
-def change(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: list[np.ndarray]) -> None:
-    """Add `deltas` (each [n]) to the tie that `one` has with `other`; a new tie takes a free place, or the weakest's."""
-    left = np.flatnonzero((one != other) & (other >= 0))
-    agents = state.here.shape[1]
-    while len(left):
+def change(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: np.ndarray) -> None:
+    """Add `deltas` [n, 3] to the tie that `one` has with `other`; a new tie takes a free place, or the weakest's."""
+    key = town * state.here.shape[1] + one
+    key[(one == other) | (other < 0)] = -1
+    order = key.argsort(kind="stable")
+    order = order[int(np.count_nonzero(key < 0)) :]
+    while len(order):
         # Two changes for one agent in the same tick come one after the other.
-        key = town[left] * agents + one[left]
-        order = key.argsort(kind="stable")
         first = first_of_each(key[order])
-        now = left[order[first]]
-        _change_once(state, town[now], one[now], other[now], [x[now] for x in deltas])
-        left = left[order[~first]]
+        now = order[first]
+        _change_once(state, town[now], one[now], other[now], deltas[now])
+        if len(now) == len(order):
+            return
+        order = order[~first]
 
 
-def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: list[np.ndarray]) -> None:
+def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: np.ndarray) -> None:
     known = state.tie_with[town, one]
     same = known == other[:, None]
-    strength = _strength(state.trust[town, one], state.familiarity[town, one], state.rivalry[town, one])
-    new = ~same.any(axis=1)
-    slot = np.where(new, np.where(known < 0, -1.0, strength).argmin(axis=1), same.argmax(axis=1))
+    slot = same.argmax(axis=1)
+    row = np.arange(len(town))
+    new = np.flatnonzero(~same[row, slot])
+    if len(new):
+        strength = np.abs(state.ties[town[new], one[new]]).max(axis=2)
+        strength[known[new] < 0] = -1.0
+        slot[new] = strength.argmin(axis=1)
+        state.tie_with[town[new], one[new], slot[new]] = other[new]
+        state.ties[town[new], one[new], slot[new]] = 0.0
     at = (town, one, slot)
-    state.tie_with[at] = other
-    for array, delta, low in zip(
-        (state.trust, state.familiarity, state.rivalry), deltas, (-1.0, -1.0, 0.0), strict=True
-    ):
-        array[at] = np.minimum(np.maximum(np.where(new, 0.0, array[at]) + delta, low), 1.0)
+    state.ties[at] = np.minimum(np.maximum(state.ties[at] + deltas, _LEAST), 1.0)
+
+
+_LEAST = np.array([-1.0, -1.0, 0.0])
 
 
 def fade(state: State, layout: Layout) -> None:
@@ -60,19 +70,17 @@ def fade(state: State, layout: Layout) -> None:
     tied = state.tie_with >= 0
     if not np.count_nonzero(tied):
         return
-    np.subtract(state.rivalry, rules.decay, out=state.rivalry)
+    rivalry = state.rivalry - rules.decay
     if rules.chafe > 0.0:
-        near = tied & (state.rivalry > 0.0) & (tie_distance(state, layout) <= rules.chafe_distance)
-        state.rivalry[near] += rules.chafe + rules.decay
-        np.minimum(state.rivalry, 1.0, out=state.rivalry)
-    np.maximum(state.rivalry, 0.0, out=state.rivalry)
-    weak = tied & (state.rivalry <= rules.eviction_threshold)
+        near = tied & (rivalry > 0.0) & (tie_distance(state, layout) <= rules.chafe_distance)
+        rivalry[near] = np.minimum(rivalry[near] + rules.chafe + rules.decay, 1.0)
+    state.rivalry[...] = rivalry = np.maximum(rivalry, 0.0)
+    weak = tied & (rivalry <= rules.eviction_threshold)
     if np.count_nonzero(weak):
         friendship = np.maximum(np.abs(state.trust), np.abs(state.familiarity))
         weak &= (friendship < rules.eviction_threshold) | (friendship == 0.0)
     if np.count_nonzero(weak):
-        state.tie_with[weak] = -1
-        state.trust[weak], state.familiarity[weak], state.rivalry[weak] = 0.0, 0.0, 0.0
+        state.tie_with[weak], state.ties[weak] = -1, 0.0
 
 
 def forget(state: State, who: np.ndarray) -> None:
@@ -80,9 +88,8 @@ def forget(state: State, who: np.ndarray) -> None:
     town, gone = np.nonzero(who)
     for b, a in zip(town.tolist(), gone.tolist(), strict=True):
         was = state.tie_with[b] == a
-        state.tie_with[b][was] = -1
-        state.trust[b][was], state.familiarity[b][was], state.rivalry[b][was] = 0.0, 0.0, 0.0
-    state.tie_with[who], state.rivalry[who] = -1, 0.0
+        state.tie_with[b][was], state.ties[b][was] = -1, 0.0
+    state.tie_with[who], state.ties[who] = -1, 0.0
 
 
 def tie_distance(state: State, layout: Layout) -> np.ndarray:
@@ -101,5 +108,17 @@ def rivalry_with(state: State, other: np.ndarray) -> np.ndarray:
     return np.where(same, state.rivalry, 0.0).max(axis=2)
 
 
-def _strength(trust: np.ndarray, familiarity: np.ndarray, rivalry: np.ndarray) -> np.ndarray:
-    return np.maximum(np.maximum(np.abs(trust), np.abs(familiarity)), rivalry)
+def strongest(values: np.ndarray) -> np.ndarray:
+    """[B, A] the largest of [B, A, E]; place by place, which is faster than a reduction where there are few places."""
+    found = values[:, :, 0]
+    for place in range(1, values.shape[2]):
+        found = np.maximum(found, values[:, :, place])
+    return found
+
+
+def added(values: np.ndarray) -> np.ndarray:
+    """[B, A] the sum of [B, A, E], likewise."""
+    found = values[:, :, 0]
+    for place in range(1, values.shape[2]):
+        found = found + values[:, :, place]
+    return found

@@ -3,7 +3,7 @@
 V-trace (Espeholt et al. 2018) needs no place in the learner: `next_value` is data. Each step becomes an episode of its own
 whose successor is worth the corrected return, so that the learner's GAE gives
 
-    A_t = r_t + γ v_{t+1} - V(s_t)
+    A_t = r_t + γ (V(s_{t+1}) + λ (v_{t+1} - V(s_{t+1}))) - V(s_t)
     v_t = V(s_t) + δ_t + γ c_t (v_{t+1} - V(s_{t+1}))
     δ_t = ρ_t (r_t + γ V(s_{t+1}) - V(s_t))
 
@@ -166,6 +166,6 @@ def _vtrace(
     corrected = after.copy()
     for t in range(steps - 1, -1, -1):
         going_on = ~ended[t] if t + 1 < steps else np.zeros_like(ended[t])
-        corrected[t] = after[t] + np.where(going_on, correction, 0.0)
+        corrected[t] = after[t] + lam * np.where(going_on, correction, 0.0)
         correction = delta[t] + gamma * trace[t] * np.where(going_on, correction, 0.0)
     return corrected.astype(np.float32)
