@@ -65,10 +65,12 @@ def learn(name: str, seed: int) -> dict[str, Any]:
 
     scenario = load_scenario(name)
     training = town_training(town_spec(scenario, settings={"seed": seed}, eval_every=0))
-    begin, curve = time.process_time(), []
-    for report in training:
-        if report.update % max(1, training.spec.total_updates // 40) == 0:
-            curve.append([training.env_steps, training.collector.episodes.recent()[0]])
+    begin, every = time.process_time(), max(1, training.spec.total_updates // 40)
+    curve = [
+        [training.env_steps, training.collector.episodes.recent()[0]]
+        for report in training
+        if report.update % every == 0
+    ]
     cpu = time.process_time() - begin
     episodes = EPISODES if len(scenario.agents) < 10 else 32
     return {

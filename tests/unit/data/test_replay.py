@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_sample_is_said_in_one_sentence(given: dict, about:
 
 def test_nothing_is_ever_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "evil.npz"
-    np.savez(path, **arrays(), **{"old": np.array([{"a": 1}], dtype=object)})
+    np.savez(path, **arrays(), old=np.array([{"a": 1}], dtype=object))
     np.savez(tmp_path / "worse.npz", **arrays(actions=np.array([print] * 4, dtype=object)))
     for name in ("evil", "worse"):
         (tmp_path / f"{name}.json").write_text(json.dumps(meta()))
