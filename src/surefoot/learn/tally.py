@@ -89,6 +89,7 @@ class Table:
             "entropy_std": math.sqrt(sum([d * d for d in [x - mean["entropy"] for x in column["entropy"]]]) / steps),
             "advantage_min_std": min(spread),
             "zero_std_minibatches": spread.count(0.0),
+            "clipped_minibatches": steps - column["clip_fraction"].count(0.0),
             "minibatches": steps,
             "epochs": tuple(
                 [
