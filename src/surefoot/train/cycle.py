@@ -161,7 +161,8 @@ class Cycles:
         own = bool(self.recent) and self.keep
         if own and (self.dataset is None or turn % 2 == 0):
             kept = self.recent[-1 - (turn % len(self.recent))]
-            return replace(kept, valid=kept.valid.copy()), True
+            # What happened then was counted then.
+            return replace(kept, valid=kept.valid.copy(), stats={}), True
         if self.dataset is None:
             raise ReplayError("nothing to replay yet: the first update of a mixed run must be live")
         lap = turn // 2 if own else turn

@@ -37,6 +37,7 @@ def test_mixed_learns_from_recent_rollouts_and_only_live_steps_count() -> None:
     assert reports[1].policy_lag == 1
     assert reports[0].stats["rollout_ticks"] == 10
     assert reports[1].stats["rollout_ticks"] == 0
+    assert "queue_conflict_events" not in reports[1].stats
 
 
 @pytest.mark.parametrize("after", [2, 3])
