@@ -278,19 +278,28 @@ class TownTrainArgs:
         )
 
     def _drive(self, scenario: Scenario, cycles: Cycles, mode: str) -> int:
-        from surefoot.cli.train import _mirrors  # pyright: ignore[reportPrivateUsage]  # the same room
+        from surefoot.cli.train import _mirrors, attending  # pyright: ignore[reportPrivateUsage]  # the same room
         from surefoot.train.run import create_run, resume_run
         from surefoot.train.rundir import find_run, new_run_dir, runs_root
 
         root, command = runs_root(self.runs), ["surefoot", *sys.argv[1:]]
         if self.resume is not None:
             directory = find_run(self.resume, root)
-            mirrors = _mirrors(directory.path, tensorboard=False, ppo_log=self.ppo_log)
-            run, _ = resume_run(directory, training=cycles, command=command, mirrors=mirrors)
+            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            run, _ = resume_run(
+                directory, training=cycles, command=command, mirrors=mirrors, doctor=attending(False, False)
+            )
         else:
             directory = new_run_dir(cycles.spec.env, cycles.spec.seed, root=root, name=self.name)
-            mirrors = _mirrors(directory.path, tensorboard=False, ppo_log=self.ppo_log)
-            run = create_run(directory, cycles.spec, training=cycles, command=command, mirrors=mirrors)
+            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            run = create_run(
+                directory,
+                cycles.spec,
+                training=cycles,
+                command=command,
+                mirrors=mirrors,
+                doctor=attending(False, False),
+            )
         run.labels |= {"data_mode": mode if mode in ("replay", "mixed") else "rollout"}
         code = drive(run, self.display)
         self._after(scenario, run)

@@ -41,6 +41,13 @@ class Layout:
     """[objects] int16: the type of each."""
     nearest: np.ndarray
     """[types, cells] int16: the nearest object of a type; ties go to the first."""
+    nearest_row: np.ndarray
+    """[cells, types] int64: the same, cell first."""
+    column: np.ndarray
+    """[cells] int16: where a cell is from left to right; likewise `row` from top to bottom."""
+    row: np.ndarray
+    clock: np.ndarray
+    """[ticks of a day, 2] float32: sine and cosine of the hour."""
     reach: np.ndarray
     """[types, cells] int16: the object of a type that can be used from here, or -1."""
     reach_row: np.ndarray
@@ -92,6 +99,8 @@ class Layout:
     wanting: np.ndarray
     """[3]: below this a need that something here serves is wanting (the script's threshold); -1 where nothing does."""
     somebody_works: bool
+    somebody_pays: bool
+    """Something here costs money."""
     somebody_eats: bool
     """Some type takes meals from the stock."""
 
@@ -120,6 +129,18 @@ class Layout:
 def numbers(towns: int, agents: int) -> tuple[np.ndarray, np.ndarray]:
     """[B, 1] and [1, A]: every town's and every agent's number, for looking up. Not to be written to."""
     return np.arange(towns)[:, None], np.arange(agents)[None]
+
+
+@lru_cache(maxsize=64)
+def first_agent(towns: int, agents: int) -> np.ndarray:
+    """[B, 1]: where each town's row begins in a flat [B, A]. `take` with it is several times as fast as two indices."""
+    return np.arange(towns)[:, None] * agents
+
+
+@lru_cache(maxsize=64)
+def first_place(towns: int, agents: int, places: int) -> np.ndarray:
+    """[B, A]: where each agent's row begins in a flat [B, A, places]."""
+    return np.arange(towns * agents).reshape(towns, agents) * places
 
 
 def first_of_each(ordered: np.ndarray) -> np.ndarray:
@@ -173,6 +194,10 @@ def make_layout(scenario: Scenario) -> Layout:
         way=way,
         kind=kind,
         nearest=nearest,
+        nearest_row=np.ascontiguousarray(nearest.T, np.int64),
+        column=(everywhere % width).astype(np.int16),
+        row=(everywhere // width).astype(np.int16),
+        clock=_clock(scenario.ticks_per_day),
         reach=reach,
         reach_row=np.ascontiguousarray(reach.T),
         way_to_types=to_types,
@@ -208,8 +233,14 @@ def make_layout(scenario: Scenario) -> Layout:
             ]
         ),
         somebody_works=any(j is not None for j in mine),
+        somebody_pays=any(a.cost > 0 for a in what),
         somebody_eats=any(a.takes_meal for a in what),
     )
+
+
+def _clock(day: int) -> np.ndarray:
+    angle = np.arange(day) * (2.0 * np.pi / day)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
 
 
 def _steps(floor: np.ndarray, width: int, height: int) -> np.ndarray:

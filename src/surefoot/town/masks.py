@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.layout import CHAT, LEAVE, NORTH, USE, WAIT, Layout, numbers
+from surefoot.town.layout import CHAT, LEAVE, NORTH, USE, WAIT, Layout, first_agent, first_place
 from surefoot.town.queues import Utilities
 from surefoot.town.state import State
 from surefoot.town.ties import rivalry_with
@@ -23,7 +23,7 @@ def action_mask(
     mask[:, :, WAIT] = True
     held = state.queued >= 0
     mask[:, :, LEAVE] = state.here & (held if layout.scenario.queue.commit else held | (state.using >= 0))
-    after = layout.step[state.cell]
+    after = layout.step.take(state.cell, axis=0)
     mask[:, :, NORTH : NORTH + 4] = (after[:, :, 1:] != after[:, :, :1]) & idle[:, :, None]
     rules = layout.scenario
     chat = idle & (apart <= 1) & (state.chat_at <= state.tick[:, None])
@@ -36,21 +36,23 @@ def action_mask(
 
 
 def _uses(state: State, layout: Layout, utilities: Utilities, idle: np.ndarray) -> np.ndarray:
-    towns, agents = state.here.shape
-    thing = layout.reach_row[state.cell]
+    thing = layout.reach_row.take(state.cell, axis=0)
     fine = (thing >= 0) & idle[:, :, None]
     if not np.count_nonzero(fine):
         return fine
-    b, a = (x[:, :, None] for x in numbers(towns, agents))
     there = np.maximum(thing, 0)
-    fine &= state.ready_at[b, a, there] <= state.tick[:, None, None]
-    fine &= utilities.usable[:, None, :]
-    fine &= state.wallet[:, :, None] >= layout.cost * utilities.price[:, None, None]
+    ready = state.ready_at.take(there + first_place(*state.ready_at.shape)[:, :, None])
+    fine &= ready <= state.tick[:, None, None]
+    if layout.scenario.perturbations.events:
+        fine &= utilities.usable[:, None, :]
+    if layout.somebody_pays:
+        fine &= state.wallet[:, :, None] >= layout.cost * utilities.price[:, None, None]
     if layout.somebody_eats:
         fine &= ~layout.takes | (state.meals > 0)[:, None, None]
     strong = (state.rivalry >= layout.scenario.rivalry.avoid_threshold) & (state.tie_with >= 0)
     if layout.scenario.queue.guardrail and np.count_nonzero(strong):
-        user = np.where(thing >= 0, state.user[b, there], -1)
+        in_town = there + first_agent(*state.user.shape)[:, :, None]
+        user = np.where(thing >= 0, state.user.take(in_town), -1)
         for k in range(layout.types):
             same = strong & (state.tie_with == user[:, :, k, None]) & (user[:, :, k, None] >= 0)
             fine[:, :, k] &= ~same.any(axis=2)

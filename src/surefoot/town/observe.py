@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from surefoot.town.layout import USE, WAY, Layout, numbers
+from surefoot.town.layout import USE, WAY, Layout, first_agent, first_place, numbers
 from surefoot.town.queues import Utilities
 from surefoot.town.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
 from surefoot.town.ties import added
@@ -66,6 +68,8 @@ OF_A_TYPE = ("busy", "queue", "cooldown", "mine")
 """Features of the nearest object of each type, besides the way to it."""
 CONFLICT_FEATURES = ("rivalry_max", "rivalry_avoid_count")
 AT = {name: i for i, name in enumerate(OWN)}
+NOBODY = 30_000
+"""How far away nobody is."""
 
 
 def feature_names(layout: Layout) -> list[str]:
@@ -80,17 +84,22 @@ def neighbours(state: State, layout: Layout) -> tuple[np.ndarray, np.ndarray, np
     towns, agents = state.here.shape
     if agents == 1:
         nobody = np.full((towns, 1), -1)
-        return nobody, np.full((towns, 1), 30_000), np.zeros((towns, 1))
-    y, x = np.divmod(state.cell.astype(np.int16), np.int16(layout.width))
+        return nobody, np.full((towns, 1), NOBODY), np.zeros((towns, 1))
+    x, y = layout.column.take(state.cell), layout.row.take(state.cell)
     apart = np.abs(x[:, :, None] - x[:, None, :])
     apart += np.abs(y[:, :, None] - y[:, None, :])
+    apart += _oneself(agents)
     if np.count_nonzero(state.here) < state.here.size:
-        apart[~np.broadcast_to(state.here[:, None, :], apart.shape)] = 30_000
-    b, me = numbers(towns, agents)
-    apart[:, me[0], me[0]] = 30_000
-    nearest = apart.argmin(axis=2)
-    far = apart[b, me, nearest]
-    return np.where(far < 30_000, nearest, -1), far, (apart <= 5).sum(axis=2)
+        apart[~np.broadcast_to(state.here[:, None, :], apart.shape)] = NOBODY
+    nearest, far = apart.argmin(axis=2), apart.min(axis=2)
+    nearest[far >= NOBODY] = -1
+    return nearest, far, (apart <= 5).sum(axis=2)
+
+
+@lru_cache(maxsize=64)
+def _oneself(agents: int) -> np.ndarray:
+    """[A, A]: nobody is near to oneself."""
+    return np.eye(agents, dtype=np.int16) * np.int16(NOBODY)
 
 
 def features(
@@ -132,47 +141,49 @@ def _self(out: np.ndarray, state: State, layout: Layout) -> None:
 
 def _town(out: np.ndarray, state: State, layout: Layout, utilities: Utilities) -> None:
     scenario = layout.scenario
-    angle = (state.tick % scenario.ticks_per_day) * (2.0 * np.pi / scenario.ticks_per_day)
+    first = AT["time_sin"]
+    out[:, :, first : first + 2] = layout.clock.take(state.tick % scenario.ticks_per_day, axis=0)[:, None]
     for name, values in (
-        ("time_sin", np.sin(angle)),
-        ("time_cos", np.cos(angle)),
         ("episode_progress", state.tick / scenario.ticks),
         ("price", utilities.price * 0.5),
         ("meals", np.minimum(state.meals, 10) * 0.1),
     ):
         out[:, :, AT[name]] = values[:, None]
     for name, needy in (("power", layout.power), ("water", layout.water)):
-        out[:, :, AT[name]] = utilities.usable[:, needy].all(axis=1, keepdims=True) if needy.any() else 1.0
+        cut = layout.scenario.perturbations.events and np.count_nonzero(needy)
+        out[:, :, AT[name]] = utilities.usable[:, needy].all(axis=1, keepdims=True) if cut else 1.0
 
 
 def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     nearest, apart, around = near
-    b, a = numbers(*state.here.shape)
-    y, x = np.divmod(state.cell, layout.width)
+    first = first_agent(*state.here.shape)
+    x, y = layout.column.take(state.cell), layout.row.take(state.cell)
     scale = 1.0 / (layout.width + layout.height)
     someone = nearest >= 0
-    out[:, :, AT["nearest_agent_dx"]] = (x[b, nearest] - x) * someone * (1.0 / layout.width)
-    out[:, :, AT["nearest_agent_dy"]] = (y[b, nearest] - y) * someone * (1.0 / layout.height)
+    other = nearest + first
+    out[:, :, AT["nearest_agent_dx"]] = (x.take(other) - x) * someone * (1.0 / layout.width)
+    out[:, :, AT["nearest_agent_dy"]] = (y.take(other) - y) * someone * (1.0 / layout.height)
     out[:, :, AT["nearest_agent_distance"]] = np.minimum(apart * scale, 1.0)
     out[:, :, AT["neighbor_agent_ratio"]] = around / max(1, state.here.shape[1] - 1)
     out[:, :, AT["rival_distance"]] = 1.0
     if not np.count_nonzero(state.tie_with >= 0):
         return
-    strongest = state.rivalry.argmax(axis=2)
-    peak = state.rivalry[b, a, strongest]
+    rivalry, trust = state.rivalry, state.trust
+    peak = strongest_of(rivalry)
     out[:, :, AT["rivalry_max"]] = peak
-    avoid = state.rivalry >= max(layout.scenario.rivalry.avoid_threshold, 1e-9)
+    avoid = rivalry >= max(layout.scenario.rivalry.avoid_threshold, 1e-9)
     if np.count_nonzero(avoid):
         out[:, :, AT["rivalry_avoid_count"]] = avoid.sum(axis=2)
-    places = state.rivalry.shape[2]
-    out[:, :, AT["social_trust_mean"]] = added(state.trust) / places
-    out[:, :, AT["social_trust_max"]] = strongest_of(state.trust)
-    out[:, :, AT["social_rivalry_mean"]] = added(state.rivalry) / places
+    places = rivalry.shape[2]
+    out[:, :, AT["social_trust_mean"]] = added(trust) / places
+    out[:, :, AT["social_trust_max"]] = strongest_of(trust)
+    out[:, :, AT["social_rivalry_mean"]] = added(rivalry) / places
     out[:, :, AT["social_familiarity_max"]] = strongest_of(state.familiarity)
-    rival = state.tie_with[b, a, strongest]
-    real = (peak > 0) & (rival >= 0)
-    if np.count_nonzero(real):
-        dx, dy = (x[b, rival] - x) * real, (y[b, rival] - y) * real
+    if np.count_nonzero(peak):
+        rival = state.tie_with.take(rivalry.argmax(axis=2) + first_place(*state.tie_with.shape))
+        real = (peak > 0) & (rival >= 0)
+        at = rival + first
+        dx, dy = (x.take(at) - x) * real, (y.take(at) - y) * real
         out[:, :, AT["rival_dx"]], out[:, :, AT["rival_dy"]] = dx / layout.width, dy / layout.height
         out[:, :, AT["rival_distance"]] = np.where(real, np.minimum((np.abs(dx) + np.abs(dy)) * scale, 1.0), 1.0)
 
@@ -206,17 +217,17 @@ def _job(out: np.ndarray, state: State, layout: Layout) -> None:
 def _queues(out: np.ndarray, state: State, layout: Layout) -> None:
     """[B, A, types · 4]: the nearest object of each type is in use; its queue; my cooldown; it is mine, or I wait for it."""
     towns, agents = state.here.shape
-    b, a = (x[:, :, None] for x in numbers(towns, agents))
-    thing = layout.nearest.T[state.cell]
+    objects = state.user.shape[1]
+    thing = layout.nearest_row.take(state.cell, axis=0)
+    in_town = thing + first_agent(towns, objects)[:, :, None]
     shaped = out.reshape(towns, agents, layout.types, len(OF_A_TYPE))
-    shaped[:, :, :, 0] = state.user[b, thing] >= 0
+    shaped[:, :, :, 0] = state.user.take(in_town) >= 0
     waits = state.queued >= 0
     if np.count_nonzero(waits):
-        town, agent = np.nonzero(waits)
-        objects = state.user.shape[1]
-        length = np.bincount(town * objects + state.queued[town, agent], minlength=towns * objects)
-        shaped[:, :, :, 1] = np.minimum(length.reshape(towns, objects)[b, thing], 8) * 0.25
-    left = state.ready_at[b, a, thing] - state.tick[:, None, None]
-    shaped[:, :, :, 2] = left.clip(0, 50) * 0.02
+        queue = (state.queued + first_agent(towns, objects))[waits]
+        length = np.bincount(queue, minlength=towns * objects)
+        shaped[:, :, :, 1] = np.minimum(length.take(in_town), 8) * 0.25
+    left = state.ready_at.take(thing + first_place(towns, agents, objects)[:, :, None]) - state.tick[:, None, None]
+    shaped[:, :, :, 2] = np.minimum(np.maximum(left, 0), 50) * 0.02
     shaped[:, :, :, 3] = (state.queued[:, :, None] == thing) | (state.using[:, :, None] == thing)
     out[...] = shaped.reshape(out.shape)

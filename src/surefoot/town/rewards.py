@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.town.jobs import Pay
-from surefoot.town.layout import Layout
+from surefoot.town.layout import REACH, Layout
 from surefoot.town.state import State
 
-PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal", "shaping")
-SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL, SHAPING = range(len(PARTS))
-DISCOUNT = 0.98
-"""Of the potential's shaping: that of the preset for towns."""
+PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal")
+SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL = range(len(PARTS))
 _ONES = np.ones(len(PARTS))
 
 
@@ -33,19 +31,17 @@ class Facts:
     """Those of them that are near."""
     rivalry: np.ndarray
     """The strongest."""
-    shaping: np.ndarray | None
-    """What the potential says, where there is one."""
     fainted: np.ndarray
     evicted: np.ndarray
 
 
-def potential(state: State, layout: Layout) -> np.ndarray:
-    """[B, A] minus the way to work, in shares of the town's size, while one should be there or be on the way."""
+def way_left(state: State, layout: Layout) -> np.ndarray:
+    """[B, A] the way to work, in shares of the town's size, while one should be there or be on the way; else 0."""
     rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
     clock = (state.tick % day)[:, None]
     due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.here
-    way = np.minimum(layout.distance[layout.job_object, state.cell], layout.width + layout.height)
-    return -rules.commute * due * way / (layout.width + layout.height)
+    steps = np.maximum(layout.distance[layout.job_object, state.cell] - REACH, 0)
+    return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
 
 
 def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
@@ -58,6 +54,8 @@ def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.n
     if facts.pay is not None:
         parts[:, :, WAGE] = rules.wage * facts.pay.earned * layout.factor[:, 1]
         parts[:, :, PUNCTUALITY] = rules.punctuality * facts.pay.punctual
+        if rules.commute:
+            parts[:, :, PUNCTUALITY] -= rules.commute * way_left(state, layout)
     if rules.social:
         parts[:, :, SOCIAL] = facts.social * layout.factor[:, 2] - rules.waiting * facts.waiting
     if rules.avoidance and np.count_nonzero(facts.avoid):
@@ -65,8 +63,6 @@ def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.n
         parts[:, :, AVOIDANCE] = rules.avoidance * away - 4.0 * rules.avoidance * facts.near
     if rules.rivalry:
         parts[:, :, AVOIDANCE] -= rules.rivalry * facts.rivalry
-    if facts.shaping is not None:
-        parts[:, :, SHAPING] = facts.shaping
     ended = facts.fainted | facts.evicted
     if np.count_nonzero(ended):
         # Who goes gets nothing good in that tick.

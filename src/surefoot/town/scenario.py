@@ -156,8 +156,8 @@ class RewardRules:
     punctuality: float = knob(0.05, "For a tick at work of one who came in time.", 0)
     commute: float = knob(
         0.0,
-        "Potential of the way to work, from `commute_ahead` ticks before a shift to its end: coming nearer pays, going away "
-        "costs as much (Ng et al. 1999; the best behaviour stays the best).",
+        "Times the way to work that is left, in shares of the town's width and height, taken away each tick from "
+        "`commute_ahead` ticks before a shift to its end.",
         0,
     )
     commute_ahead: int = knob(30, "See commute.", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from surefoot.town.queues import (
     request,
     walk_away,
 )
-from surefoot.town.rewards import DISCOUNT, Facts, potential, reward
+from surefoot.town.rewards import Facts, reward
 from surefoot.town.scenario import PERTURBATIONS
 from surefoot.town.state import COUNT, Randomness, State, plan_events, settle
 from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
@@ -70,7 +70,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     conflicts = s.counts[:, COUNT["queue_conflict_events"]].copy()
     finish_uses(s, layout, utilities, happened)
     moves = (action >= NORTH) & (action <= WEST) & (s.using < 0)
-    s.cell[:] = layout.step[s.cell, np.where(moves, action, 0)]
+    s.cell[:] = layout.step.take(s.cell * 5 + action * moves)
     walk_away(s, layout, action)
     _, denied = request(s, layout, action, utilities, happened)
     promote(s, layout, utilities, happened)
@@ -93,7 +93,6 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
         avoid=avoid,
         near=near,
         rivalry=rivalry,
-        shaping=_shaping(state, s, layout),
         fainted=fainted,
         evicted=evicted,
     )
@@ -107,14 +106,6 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     return s, Outcome(
         acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
     )
-
-
-def _shaping(before: State, after: State, layout: Layout) -> np.ndarray | None:
-    """γ Φ(s') - Φ(s); the potential of the next tick's hour, for what is left is judged there."""
-    if not layout.somebody_works or layout.scenario.rewards.commute == 0.0:
-        return None
-    after = replace(after, tick=after.tick + 1)
-    return DISCOUNT * potential(after, layout) - potential(before, layout)
 
 
 def welcome(layout: Layout, state: State, rng: Randomness) -> State:
@@ -165,32 +156,35 @@ def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happene
     if not len(town):
         return worth
     rules, pays = layout.scenario.rivalry, layout.scenario.rewards
-    known = s.tie_with[town, agent] == other[:, None]
-    trust, familiarity, rivalry = np.einsum("nek,ne->kn", s.ties[town, agent], known)
-    lowest = s.needs.min(axis=2)
-    mood = lowest[town, agent] * lowest[town, other]
+    one, two = town * action.shape[1] + agent, town * action.shape[1] + other
+    places = s.tie_with.shape[2]
+    known = s.tie_with.reshape(-1, places).take(one, axis=0) == other[:, None]
+    trust, familiarity, rivalry = np.einsum("nek,ne->kn", s.ties.reshape(-1, places, 3).take(one, axis=0), known)
+    needs = s.needs.reshape(-1, 3)
+    mood = needs.take(one, axis=0).min(axis=1) * needs.take(two, axis=0).min(axis=1)
     likes = 0.5 + 0.3 * trust + 0.2 * layout.character[agent, 0] - 0.6 * rivalry + 0.4 * mood
     good = rng.world.random(len(town)) < np.minimum(np.maximum(likes, 0.05), 0.95)
     quality = np.minimum(0.4 + 0.6 * mood, 1.0)
     gain = np.where(good, pays.chat * (1.0 + 3.0 * trust + 2.0 * familiarity) * quality, -0.5 * pays.chat)
-    np.add.at(worth, (town, agent), gain)
-    np.add.at(worth, (town, other), 0.5 * gain)
+    who, what = np.concatenate([one, two]), np.concatenate([gain, 0.5 * gain])
+    worth = np.bincount(who, what, minlength=action.size).reshape(action.shape)
     deltas = (0.05 * quality * good, np.where(good, 0.10 * quality, FAILED_CHAT[1]), FAILED_CHAT[2] * ~good)
     both_ways(s, town, agent, other, deltas)
     s.chat_at[town, agent] = s.tick[town] + rules.chat_cooldown
-    table = np.stack([good, ~good, quality * good], axis=1)
-    np.add.at(s.counts, (town[:, None], _CHATS), table)
+    for count, amount in zip(_CHATS, (good, ~good, quality * good), strict=True):
+        s.counts[:, count] += np.bincount(town, amount, minlength=s.towns)
     happened.add("chat_success", town[good], agent[good], other[good], -1, quality[good])
     happened.add("chat_failure", town[~good], agent[~good], other[~good])
     return worth
 
 
-_CHATS = np.array([COUNT[name] for name in ("chat_success_events", "chat_failure_events", "chat_quality_sum")])
+_CHATS = tuple(COUNT[name] for name in ("chat_success_events", "chat_failure_events", "chat_quality_sum"))
 
 
 def nearest_of(s: State, layout: Layout, town: np.ndarray, agent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """[n] who is nearest to each (-1 for nobody), and how many tiles away (without walls)."""
-    y, x = np.divmod(s.cell[town], layout.width)
+    cell = s.cell[town]
+    x, y = layout.column.take(cell), layout.row.take(cell)
     mine = np.arange(len(town))
     apart = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None])
     apart = np.where(s.here[town], apart, 30_000)
