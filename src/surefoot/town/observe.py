@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from surefoot.town.layout import USE, WAY, Layout, first_agent, first_place, numbers
+from surefoot.town.layout import USE, WAY, Layout, first_agent, first_place
 from surefoot.town.queues import Utilities
 from surefoot.town.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
 from surefoot.town.ties import added
