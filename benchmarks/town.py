@@ -58,8 +58,8 @@ def means(found: dict[str, np.ndarray]) -> dict[str, float]:
 
 def learn(name: str, seed: int) -> dict[str, Any]:
     """One seed of one scenario: trained, chance and script on the same unseen episodes, and the curve on the way."""
-    from surefoot.cli.harness import measure_policy, town_spec, town_training
     from surefoot.cli.town_ops import behaviour_measures
+    from surefoot.cli.town_policy import measure_policy, town_spec, town_training
     from surefoot.town.scenario import load_scenario
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
@@ -105,7 +105,7 @@ def teacher(name: str, seed: int) -> dict[str, Any]:
 
 def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
     """Live ticks until the policy reaches the target twice in a row, looked at after every live update."""
-    from surefoot.cli.harness import measure_policy, town_spec, town_training
+    from surefoot.cli.town_policy import measure_policy, town_spec, town_training
     from surefoot.town.scenario import load_scenario
     from surefoot.train.cycle import Cycles
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
@@ -147,7 +147,7 @@ def world_speed(name: str, towns: int, chunks: int = 20, variant: str | None = N
 
 def train_speed(peer: str | None, updates: int = 6) -> dict[str, Any]:
     """Training steps a CPU-second, ours and Stable-Baselines3's, on the same scenario, network and minibatches."""
-    from surefoot.cli.harness import town_spec, town_training
+    from surefoot.cli.town_policy import town_spec, town_training
     from surefoot.town.scenario import load_scenario
 
     scenario = load_scenario("queue_conflict")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surefoot.cli.harness import capture_behaviour
+from surefoot.cli.town_capture import capture_behaviour
 from surefoot.data.replay import write_sample
 from surefoot.data.replayset import write_manifest
 from surefoot.town.scenario import load_scenario

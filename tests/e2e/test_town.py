@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.cli.harness import measure_policy, town_spec, town_training
 from surefoot.cli.main import main
 from surefoot.cli.town_ops import behaviour_measures
+from surefoot.cli.town_policy import measure_policy, town_spec, town_training
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.town.scenario import load_scenario
 
@@ -79,7 +79,7 @@ def test_a_town_learns_more_than_chance_and_more_than_nothing(tmp_path: Path) ->
 
 def test_samples_say_how_they_came_about(tmp_path: Path) -> None:
     """Captured, then captured again from what the manifest says: the same digests."""
-    from surefoot.cli.harness import capture_behaviour
+    from surefoot.cli.town_capture import capture_behaviour
     from surefoot.town.scenario import Scenario
 
     assert main(["town", "capture", "queue_conflict", "-o", str(tmp_path), "--policy", "random", "--ticks", "30"]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
-    from surefoot.data.trajectory import Recording
     from surefoot.town.scenario import Scenario
     from surefoot.train.cycle import Cycles
     from surefoot.train.run import Run
@@ -165,7 +163,7 @@ class TownTrainArgs:
             assert dataset is not None
             return _tell(dataset)
         if mode in ("bc", "anneal"):
-            return self._taught(scenario, mode, dataset)
+            return self._taught(scenario, dataset)
         return self._learn(scenario, mode, dataset)
 
     def chosen_mode(self, scenario: Scenario) -> Mode:
@@ -217,7 +215,7 @@ class TownTrainArgs:
         return given | ({"seed": self.seed} if self.seed is not None else {})
 
     def _spec(self, scenario: Scenario) -> RunSpec:
-        from surefoot.cli.harness import town_spec
+        from surefoot.cli.town_policy import town_spec
 
         return town_spec(
             scenario,
@@ -254,10 +252,18 @@ class TownTrainArgs:
         )
 
     def _learn(self, scenario: Scenario, mode: Mode, dataset: ReplayDataset | None) -> int:
-        from surefoot.cli.harness import town_training
+        from surefoot.cli.town_policy import town_training
 
         training = self._adopted(town_training(self._spec(scenario)))
         return self._drive(scenario, self._cycles(training, mode, dataset), mode)
+
+    def _taught(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:
+        from surefoot.cli.town_policy import town_training
+        from surefoot.cli.town_teach import teach
+
+        run, code = teach(self, scenario, self._adopted(town_training(self._spec(scenario))), dataset)
+        self._after(scenario, run)
+        return code
 
     def _cycles(self, training: Training, mode: Mode, dataset: ReplayDataset | None) -> Cycles:
         from surefoot.train.cycle import Cycles
@@ -306,7 +312,8 @@ class TownTrainArgs:
         return code
 
     def _after(self, scenario: Scenario, run: Run) -> None:
-        from surefoot.cli.harness import capture_samples, measure_policy
+        from surefoot.cli.town_capture import capture_samples
+        from surefoot.cli.town_policy import measure_policy
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
         kwargs, spec = run.spec.env_kwargs, run.spec
@@ -334,107 +341,6 @@ class TownTrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         return training
-
-    def _recording(self, scenario: Scenario, dataset: ReplayDataset | None, seed: int) -> Recording:
-        from surefoot.cli.harness import trajectories_of
-        from surefoot.town.loop import record_behaviour
-
-        if dataset is not None:
-            return trajectories_of(dataset)
-        return record_behaviour(scenario, "script", self.bc_episodes, seed=seed, variant=self.observations)
-
-    def _taught(self, scenario: Scenario, mode: Mode, dataset: ReplayDataset | None) -> int:
-        """bc and anneal: runs that begin with a teacher."""
-        from surefoot.cli.harness import town_training
-        from surefoot.train.run import create_run
-        from surefoot.train.rundir import new_run_dir, runs_root
-
-        training = self._adopted(town_training(self._spec(scenario)))
-        recording = self._recording(scenario, dataset, training.spec.seed)
-        directory = new_run_dir(training.spec.env, training.spec.seed, root=runs_root(self.runs), name=self.name)
-        run = create_run(directory, training.spec, training=training, command=["surefoot", *sys.argv[1:]])
-        try:
-            code = (
-                self._clone(run, training, recording)
-                if mode == "bc"
-                else self._anneal(run, training, recording, scenario)
-            )
-        except BaseException as error:
-            run.close("error", str(error))
-            raise
-        run.save()
-        run.close("interrupted")
-        self._after(scenario, run)
-        return code
-
-    def _clone(self, run: Run, training: Training, recording: Recording) -> int:
-        import torch
-
-        from surefoot.train.clone import CloneConfig, clone
-
-        config = CloneConfig(epochs=self.epochs or 30, gamma=training.spec.ppo.gamma)
-        generator = torch.Generator().manual_seed(training.spec.seed)
-        best = max(
-            clone(training.policy, recording, config, generator=generator, device=training.device),
-            key=lambda report: report.agreement or 0.0,
-        )
-        told = (
-            f"cloned {len(recording.episodes)} episodes, {recording.steps:,} steps: agrees in {best.agreement or 0:.1%}"
-        )
-        run.recorder.event("cloned", told)
-        print(f"{run.directory.name}: {told}; `surefoot resume {run.directory.name}` goes on with PPO")
-        return 0
-
-    def _anneal(self, run: Run, training: Training, recording: Recording, scenario: Scenario) -> int:
-        from surefoot.cli.harness import measure_policy
-        from surefoot.train.anneal import AnnealRules, anneal, verdict
-        from surefoot.train.evaluate import EVAL_SEED_OFFSET
-
-        seed = training.spec.seed + EVAL_SEED_OFFSET
-
-        def score() -> float:
-            found = measure_policy(
-                training.policy, scenario, 32, seed=seed, variant=self.observations, central=self.central
-            )
-            return float(found["return"].mean())
-
-        results = []
-        rules = AnnealRules(accuracy=self.anneal_accuracy)
-        run.labels |= {"data_mode": "rollout"}
-
-        def told(report: Any) -> None:
-            run.record(report, training.collector.episodes.take_fresh())
-
-        for result in anneal(
-            training, recording, stages_of(self.anneal_schedule, self.epochs), rules, score=score, told=told
-        ):
-            results.append(result)
-            run.labels["anneal_stage"] = result.mode
-            said = f"accuracy {result.accuracy:.3f}" if result.accuracy is not None else f"loss {result.loss:.4f}"
-            why = " ".join(result.reasons)
-            print(f"stage {result.cycle} {result.mode}: {result.status}  {said}  score {result.score:.3f} {why}")
-        status = verdict(results)
-        whole = {"status": status, "stages": [result.to_json() for result in results]}
-        (run.directory.path / "anneal_results.json").write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
-        print(f"{run.directory.name}: anneal {status}")
-        return {"PASS": 0, "HOLD": 1, "FAIL": 2}[status] if self.anneal_exit_on_failure else 0
-
-
-def stages_of(text: str, epochs: int | None = None) -> list[Any]:
-    """bc:30,ppo:20 as stages; `epochs` replaces the number of every stage of PPO."""
-    from surefoot.errors import ConfigError
-    from surefoot.train.anneal import Stage
-
-    stages: list[Stage] = []
-    for part in text.split(","):
-        mode, _, count = part.strip().partition(":")
-        if mode not in ("bc", "ppo") or not count.isdigit():
-            raise Usage(f"--anneal-schedule has {part!r}; stages are MODE:EPOCHS, such as bc:30,ppo:20")
-        try:
-            stages.append(Stage(mode=mode, epochs=epochs if epochs is not None and mode == "ppo" else int(count)))
-        except ConfigError as why:
-            raise Usage(str(why)) from why
-    return stages
 
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:

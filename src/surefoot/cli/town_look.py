@@ -208,8 +208,8 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
 
     if subject in shipped() or subject.endswith((".yaml", ".yml")):
         return SimulationLoop(load(subject), policy, seed=seed)
-    from surefoot.cli.harness import PolicyRuntime
     from surefoot.cli.look import load_policy
+    from surefoot.cli.town_policy import PolicyRuntime
     from surefoot.town.scenario import Scenario
 
     training, _ = load_policy(find_run(subject, runs_root(runs)), "latest", None)

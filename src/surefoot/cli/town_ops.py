@@ -260,8 +260,8 @@ class TownPromoteArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
-        from surefoot.cli.harness import policy_hash
         from surefoot.cli.look import load_policy
+        from surefoot.cli.town_capture import policy_hash
         from surefoot.town.promotion import Promotion
         from surefoot.town.scenario import Scenario
         from surefoot.train.rundir import find_run, runs_root
@@ -303,8 +303,8 @@ class TownPromoteArgs:
     def _look(
         self, training: Any, scenario: Scenario, promotion: Any, directory: Any, number: int
     ) -> tuple[bool, list[str]]:
-        from surefoot.cli.harness import measure_policy
         from surefoot.cli.look import load_policy
+        from surefoot.cli.town_policy import measure_policy
         from surefoot.town.promotion import gates
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
         from surefoot.train.rundir import RunDir

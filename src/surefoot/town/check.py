@@ -11,7 +11,7 @@ from surefoot.town.yamlread import Lines
 MEASURES = (
     "return",
     "waiting",
-    "queueing",
+    "unserved",
     "conflict_intensity",
     "conflicts",
     "punctuality",

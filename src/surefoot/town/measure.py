@@ -8,24 +8,24 @@ from surefoot.town.check import MEASURES
 from surefoot.town.state import COUNT
 
 SMALLER_IS_BETTER = frozenset(
-    {"waiting", "queueing", "conflict_intensity", "conflicts", "rivalry_integral", "need_deficit"}
+    {"waiting", "unserved", "conflict_intensity", "conflicts", "rivalry_integral", "need_deficit"}
 )
 
 
 def measures(counts: np.ndarray, agents: int) -> dict[str, np.ndarray]:
     """{measure: [n]} of n finished episodes, whose counts are [n, COUNTS].
 
-    `waiting`: an agent's ticks without being served while it stands in a queue or a need is below the script's threshold;
-    who never goes where the queue is waits too. `queueing`: those in a queue. `rivalry_integral`: the sum over ticks of an
-    agent's strongest rivalry. `need_deficit`: the mean of 1 - need. `punctuality`: the share of scheduled ticks at work of
-    those who came in time.
+    `waiting`: an agent's ticks in a queue. `unserved`: those, and those with a need below the script's threshold that it
+    does nothing about; who never goes where the queue is does not wait, but is not served either. `rivalry_integral`: the
+    sum over ticks of an agent's strongest rivalry. `need_deficit`: the mean of 1 - need. `punctuality`: the share of
+    scheduled ticks at work of those who came in time.
     """
     get = {name: counts[:, i] for name, i in COUNT.items()}
     ticks = np.maximum(get["agent_ticks"], 1.0)
     found = {
         "return": get["return_sum"] / agents,
         "waiting": get["waiting_ticks"] / agents,
-        "queueing": get["queueing_ticks"] / agents,
+        "unserved": get["unserved_ticks"] / agents,
         "conflict_intensity": get["queue_conflict_intensity_sum"],
         "conflicts": get["queue_conflict_events"],
         "punctuality": get["punctual_ticks"] / np.maximum(get["shift_ticks"], 1.0),

@@ -232,8 +232,8 @@ def _count(
 _COUNTED = [
     COUNT[name]
     for name in (
-        "queueing_ticks",
         "waiting_ticks",
+        "unserved_ticks",
         "agent_ticks",
         "need_deficit_sum",
         "rivalry_max_sum",

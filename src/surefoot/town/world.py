@@ -122,8 +122,8 @@ class TownWorld:
             "conflict.rivalry_avoid_count_mean_avg": get["rivalry_avoid_sum"] / ticks,
             "conflict.rivalry_avoid_count_max_avg": float(peaks[1]),
             "need_deficit": get["need_deficit_sum"] / ticks,
+            "unserved_share": get["unserved_ticks"] / ticks,
             "waiting_share": get["waiting_ticks"] / ticks,
-            "queueing_share": get["queueing_ticks"] / ticks,
         }
         if self.layout.somebody_works:
             told["punctuality"] = get["punctual_ticks"] / max(get["shift_ticks"], 1.0)

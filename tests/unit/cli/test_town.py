@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.town import TownTrainArgs, stages_of
+from surefoot.cli.town import TownTrainArgs
+from surefoot.cli.town_teach import stages_of
 from surefoot.cli.usage import Usage
 from surefoot.errors import CheckpointError
 from surefoot.town.promotion import Promotion, gates

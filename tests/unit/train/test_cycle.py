@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from surefoot.cli.harness import TrainingHarness, capture_behaviour, policy_hash, town_spec, town_training
+from surefoot.cli.harness import TrainingHarness
+from surefoot.cli.town_capture import capture_behaviour, policy_hash
+from surefoot.cli.town_policy import town_spec, town_training
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.town.loop import record_behaviour
 from surefoot.town.scenario import load_scenario
