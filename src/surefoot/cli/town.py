@@ -192,8 +192,8 @@ class TownTrainArgs:
             raise Usage("mode replay has no live towns, so --rollout-ticks means nothing; say --mode mixed for both")
         if mode == "replay" and self.steps is not None:
             raise Usage("mode replay takes no live steps; --epochs says how often the samples are gone over")
-        if self.rollout_ticks is not None and self.rollout_ticks < 1:
-            raise Usage(f"--rollout-ticks is {self.rollout_ticks}; a rollout has at least 1")
+        counts = {"towns": self.towns, "rollout-ticks": self.rollout_ticks, "steps": self.steps, "epochs": self.epochs}
+        at_least_one(**counts)
         if self.steps is not None and self.epochs is not None:
             raise Usage("--steps and --epochs were both given; one of them says how long")
         if mode == "mixed" and not 0.0 < self.replay_share < 1.0:
@@ -341,6 +341,13 @@ class TownTrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         return training
+
+
+def at_least_one(**counts: int | None) -> None:
+    """Raise for a flag that counts something and says 0 or less; None was not given."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise Usage(f"--{name} is {count}; it must be at least 1")
 
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from surefoot.cli.town import load
+from surefoot.cli.town import at_least_one, load
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class TownCaptureArgs:
         pin_threads()
         if not self.scenarios:
             raise Usage("say which scenario; `surefoot town scenarios` lists them")
+        at_least_one(ticks=self.ticks, towns=self.towns)
         for name in self.scenarios:
             scenario = load(name, self.auto_seed_agents)
             made = self._filtered(self._capture(scenario), scenario)

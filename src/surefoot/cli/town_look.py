@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.town import load
+from surefoot.cli.town import at_least_one, load
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class TownWatchArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
+        at_least_one(ticks=self.ticks)
         loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
         ticks = self.ticks or loop.world.scenario.ticks
         pause = 1.0 / self.fps if self.fps > 0 else 0.0
@@ -160,10 +161,11 @@ class TownFilmArgs:
         make = kinds.get(self.output.suffix)
         if make is None:
             raise Usage(f"{self.output} is of no kind known here; a film is .html, .gif or .mp4")
+        at_least_one(ticks=self.ticks, fps=self.fps)
         loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
         self.output.parent.mkdir(parents=True, exist_ok=True)
         make(loop, self.ticks or loop.world.scenario.ticks)
-        print(f"{self.output}: {self.output.stat().st_size / 1e6:.2f} MB")
+        print(f"{self.output}: {self.output.stat().st_size / 1e3:,.0f} kB")
         return 0
 
     def _page(self, loop: SimulationLoop, ticks: int) -> None:

@@ -111,5 +111,7 @@ def _one_of(lines: Lines, path: str, value: str, known: Iterable[str]) -> None:
     if value in known:
         return
     close = difflib.get_close_matches(value, known, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"it is one of {', '.join(known) or 'nothing, none are there'}"
+    advice = (
+        f"did you mean {close[0]!r}?" if close else f"it is one of {', '.join(known)}" if known else "there are none"
+    )
     raise lines.error(path, f"{path} is {value!r}; {advice}")

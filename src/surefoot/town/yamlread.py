@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -146,6 +147,8 @@ def _scalar(hint: Any, value: Any, about: Mapping[str, Any], lines: Lines, path:
         str: isinstance(value, str),
         bool: isinstance(value, bool),
     }[hint]
+    if right and hint is float and not math.isfinite(value):
+        right = False
     if not right:
         words = {float: "a number", int: "a whole number", str: "a word", bool: "true or false"}
         raise lines.error(path, f"{_called(path)} is {_shown(value)}; it must be {words[hint]}")

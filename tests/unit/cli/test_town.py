@@ -1,5 +1,6 @@
 """The town's commands: what makes no sense together is refused with a reason; promotion remembers."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,10 @@ from surefoot.town.scenario import load_scenario
         ({"mode": "replay"}, "needs samples"),
         ({"mode": "replay", "replay_manifest": Path("m"), "rollout_ticks": 3}, "--rollout-ticks means nothing"),
         ({"mode": "replay", "replay_manifest": Path("m"), "steps": 3}, "no live steps"),
-        ({"mode": "rollout", "rollout_ticks": 0}, "at least 1"),
+        ({"mode": "rollout", "rollout_ticks": 0}, "--rollout-ticks is 0; it must be at least 1"),
+        ({"mode": "rollout", "towns": 0}, "--towns is 0"),
+        ({"mode": "rollout", "steps": 0}, "--steps is 0"),
+        ({"mode": "mixed", "epochs": 0}, "--epochs is 0"),
         ({"mode": "rollout", "steps": 3, "epochs": 3}, "one of them"),
         ({"mode": "mixed", "replay_share": 1.0}, "between 0 and 1"),
         ({"mode": "mixed", "replay_manifest": Path("m"), "central": True}, "leave one away"),
@@ -79,6 +83,21 @@ def test_a_film_is_a_page_a_gif_or_refused(tmp_path: Path) -> None:
     assert "pushes" in text
     assert "{{FILM}}" not in text
     assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.txt")]) == 64
+    gif = tmp_path / "town.gif"
+    assert main(["town", "film", "queue_conflict", "-o", str(gif), "--ticks", "3"]) == 0
+    assert gif.read_bytes()[:6] == b"GIF89a"
+
+
+@pytest.mark.parametrize("verb", [["capture", "-o", "c"], ["watch", "--plain"], ["film", "-o", "f.html"]])
+def test_no_ticks_at_all_are_refused(verb: list[str], capsys) -> None:
+    assert main(["town", verb[0], "queue_conflict", *verb[1:], "--ticks", "0"]) == 64
+    assert "--ticks is 0" in capsys.readouterr().err
+
+
+def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.mp4"), "--ticks", "3"]) == 2
+    assert "imageio-ffmpeg" in capsys.readouterr().err
 
 
 def test_a_candidate_passes_several_times_before_it_takes_over(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from surefoot.town.layout import CHAT, EAST, LEAVE, NORTH, USE, WAIT, make_layout
+from surefoot.town.layout import CHAT, EAST, LEAVE, NORTH, USE, WAIT, WEST, make_layout
 from surefoot.town.masks import action_mask
 from surefoot.town.observe import neighbours
 from surefoot.town.rewards import PARTS
@@ -266,3 +266,18 @@ def test_the_reward_is_the_sum_of_its_parts() -> None:
     for _ in range(6):
         outcome = town.go(WAIT, 4)
         assert outcome.reward == pytest.approx(outcome.parts.sum(axis=2))
+
+
+def test_the_way_to_work_that_is_left_costs_from_the_hour_one_should_set_out() -> None:
+    town = Town(WORK.replace("start: 2", "start: 6") + "rewards: {commute: 0.3, commute_ahead: 5}\n")
+    punctuality = [town.go(WAIT, WEST).parts[0, :, PARTS.index("punctuality")] for _ in range(3)]
+    # Seven tiles away at first, one of which is within reach; the town is 12 + 3 in size.
+    assert punctuality[0].tolist() == [0.0, 0.0]
+    assert punctuality[1] == pytest.approx([0.0, -0.3 * 4 / 15])
+    assert punctuality[2] == pytest.approx([0.0, -0.3 * 3 / 15])
+
+
+def test_who_stays_away_does_not_wait_but_is_unserved() -> None:
+    town = Town(TOWN.replace("position: [3, 2]", "position: [6, 0]"))
+    town.go(USE, USE, WAIT)
+    assert (town.count("waiting_ticks"), town.count("unserved_ticks")) == (1, 2)  # ben in the queue; he and cara

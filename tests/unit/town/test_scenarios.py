@@ -44,6 +44,7 @@ def test_a_scenario_survives_json(name: str) -> None:
     [
         ("ticks: 10", "tiks: 10", 2, "unknown key 'tiks'; did you mean 'ticks'"),
         ("ticks: 10", "ticks: ten", 2, "a whole number"),
+        ("[1, 2]}", "[1, 2], wallet: .nan}", 7, "must be a number"),
         ("ticks: 10", "ticks: 0", 2, "between 1 and"),
         ("[2, 2]", "[2, 9]", 5, "shower_1 is at [2, 9], outside the grid of 5 by 5"),
         ("type: shower", "type: shwer", 5, "did you mean 'shower'"),
