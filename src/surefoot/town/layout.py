@@ -101,6 +101,8 @@ class Layout:
     somebody_works: bool
     somebody_pays: bool
     """Something here costs money."""
+    somebody_cooks: bool
+    """Some type puts meals into the stock."""
     somebody_eats: bool
     """Some type takes meals from the stock."""
 
@@ -234,6 +236,7 @@ def make_layout(scenario: Scenario) -> Layout:
         ),
         somebody_works=any(j is not None for j in mine),
         somebody_pays=any(a.cost > 0 for a in what),
+        somebody_cooks=any(a.makes_meals for a in what),
         somebody_eats=any(a.takes_meal for a in what),
     )
 

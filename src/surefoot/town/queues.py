@@ -41,15 +41,18 @@ def finish_uses(state: State, layout: Layout, utilities: Utilities, happened: Ha
     if not np.count_nonzero(busy):
         return
     state.use_left[...] -= busy
-    town, agent = np.nonzero(busy & (state.use_left <= 0))
-    if not len(town):
+    who = np.flatnonzero(busy & (state.use_left <= 0))
+    if not len(who):
         return
-    thing = state.using[town, agent]
+    town, agent = np.divmod(who, busy.shape[1])
+    thing = state.using.take(who)
     kind = layout.kind[thing]
-    price = utilities.price[town]
-    state.needs[town, agent] = (state.needs[town, agent] + layout.effect[kind]).clip(0.0, 1.0)
-    state.wallet[town, agent] = np.maximum(state.wallet[town, agent] - layout.cost[kind] * price, 0.0)
-    np.add.at(state.meals, town, layout.makes[kind])
+    needs, wallet = state.needs.reshape(-1, 3), state.wallet.reshape(-1)
+    needs[who] = np.minimum(np.maximum(needs.take(who, axis=0) + layout.effect[kind], 0.0), 1.0)
+    if layout.somebody_pays:
+        wallet[who] = np.maximum(wallet.take(who) - layout.cost[kind] * utilities.price[town], 0.0)
+    if layout.somebody_cooks:
+        np.add.at(state.meals, town, layout.makes[kind])
     state.ready_at[town, agent, thing] = state.tick[town] + layout.scenario.queue.cooldown
     state.user[town, thing], state.last_user[town, thing] = -1, agent
     state.using[town, agent] = -1
@@ -111,19 +114,22 @@ def request(
     Returns the pushers, and those whose request was denied ([B, A] bool both). `state` changes.
     """
     nobody = np.zeros(action.shape, np.bool_)
-    town, agent = np.nonzero((action >= USE) & (state.using < 0) & state.here)
-    if not len(town):
+    who = np.flatnonzero((action >= USE) & (state.using < 0) & state.here)
+    if not len(who):
         return nobody, nobody
-    kind = action[town, agent] - USE
-    thing = layout.reach_row[state.cell[town, agent], kind]
+    town, agent = np.divmod(who, action.shape[1])
+    kind = action.take(who) - USE
+    thing = layout.reach_row[state.cell.take(who), kind]
     there = thing >= 0
     cooling = there & (state.ready_at[town, agent, np.maximum(thing, 0)] > state.tick[town])
     if np.count_nonzero(cooling):
         add_count(state, "cooldown_events", town[cooling])
     fine = there & ~cooling & can_pay(state, layout, utilities, town, agent, kind)
-    denied = nobody.copy()
-    denied[town[~fine], agent[~fine]] = True
-    town, agent, thing = town[fine], agent[fine], thing[fine]
+    denied = nobody
+    if np.count_nonzero(fine) < len(fine):
+        denied = nobody.copy()
+        denied[town[~fine], agent[~fine]] = True
+        town, agent, thing = town[fine], agent[fine], thing[fine]
     waits = state.queued[town, agent] == thing
     _join(state, town[~waits], agent[~waits], thing[~waits])
     pushers = nobody
@@ -138,8 +144,14 @@ def can_pay(
     state: State, layout: Layout, utilities: Utilities, town: np.ndarray, agent: np.ndarray, kind: np.ndarray
 ) -> np.ndarray:
     """[n] bool: services, money and a meal are there for a use of that kind."""
-    enough = state.wallet[town, agent] >= layout.cost[kind] * utilities.price[town]
-    return utilities.usable[town, kind] & enough & (~layout.takes[kind] | (state.meals[town] > 0))
+    fine = np.ones(len(town), np.bool_)
+    if layout.somebody_pays:
+        fine &= state.wallet[town, agent] >= layout.cost[kind] * utilities.price[town]
+    if layout.scenario.perturbations.events:
+        fine &= utilities.usable[town, kind]
+    if layout.somebody_eats:
+        fine &= ~layout.takes[kind] | (state.meals[town] > 0)
+    return fine
 
 
 def _join(state: State, town: np.ndarray, agent: np.ndarray, thing: np.ndarray) -> None:
@@ -216,8 +228,9 @@ def promote(state: State, layout: Layout, utilities: Utilities, happened: Happen
     waits = state.queued >= 0
     if not np.count_nonzero(waits):
         return
-    town, agent = np.nonzero(waits)
-    thing = state.queued[town, agent]
+    who = np.flatnonzero(waits)
+    town, agent = np.divmod(who, waits.shape[1])
+    thing = state.queued.take(who)
     kind = layout.kind[thing]
     free = (state.user[town, thing] < 0) & can_pay(state, layout, utilities, town, agent, kind)
     town, agent, thing = town[free], agent[free], thing[free]

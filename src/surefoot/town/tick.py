@@ -217,12 +217,14 @@ def _count(
     s: State, layout: Layout, facts: Facts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
 ) -> None:
     counts, acted = s.counts, facts.acted
-    table = np.empty((*acted.shape, len(_COUNTED)))
-    wanting = (s.needs < layout.wanting).any(axis=2) & (s.using < 0) & acted
-    table[:, :, 0], table[:, :, 1], table[:, :, 2] = facts.waiting, facts.waiting | wanting, acted
-    table[:, :, 3] = (1.0 - s.needs @ _THIRDS) * acted
-    table[:, :, 4], table[:, :, 5], table[:, :, 6] = rivalry * acted, facts.avoid, total
-    counts[:, _COUNTED] += table.sum(axis=1)
+    table = np.empty((len(_COUNTED), *acted.shape))
+    low = s.needs < layout.wanting
+    wanting = (low[:, :, 0] | low[:, :, 1] | low[:, :, 2]) & (s.using < 0) & acted
+    table[0], table[1], table[2] = facts.waiting, facts.waiting | wanting, acted
+    np.multiply(1.0 - s.needs @ _THIRDS, acted, out=table[3])
+    np.multiply(rivalry, acted, out=table[4])
+    table[5], table[6] = facts.avoid, total
+    counts[:, _COUNTED] += table.sum(axis=2).T
     for kind, who in (("faint", facts.fainted), ("eviction", facts.evicted)):
         if np.count_nonzero(who):
             counts[:, COUNT[f"{kind}_events"]] += who.sum(axis=1)

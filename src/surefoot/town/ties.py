@@ -46,19 +46,21 @@ def change(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, d
 
 
 def _change_once(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: np.ndarray) -> None:
-    known = state.tie_with[town, one]
+    agents, places = state.tie_with.shape[1:]
+    row = town * agents + one
+    known = state.tie_with.reshape(-1, places).take(row, axis=0)
     same = known == other[:, None]
-    slot = same.argmax(axis=1)
-    row = np.arange(len(town))
-    new = np.flatnonzero(~same[row, slot])
+    slot, ties = same.argmax(axis=1), state.ties.reshape(-1, 3)
+    new = np.flatnonzero(~same.any(axis=1))
     if len(new):
-        strength = np.abs(state.ties[town[new], one[new]]).max(axis=2)
+        strength = np.abs(state.ties.reshape(-1, places, 3).take(row[new], axis=0)).max(axis=2)
         strength[known[new] < 0] = -1.0
         slot[new] = strength.argmin(axis=1)
-        state.tie_with[town[new], one[new], slot[new]] = other[new]
-        state.ties[town[new], one[new], slot[new]] = 0.0
-    at = (town, one, slot)
-    state.ties[at] = np.minimum(np.maximum(state.ties[at] + deltas, _LEAST), 1.0)
+        at = row[new] * places + slot[new]
+        state.tie_with.reshape(-1)[at] = other[new]
+        ties[at] = 0.0
+    at = row * places + slot
+    ties[at] = np.minimum(np.maximum(ties.take(at, axis=0) + deltas, _LEAST), 1.0)
 
 
 _LEAST = np.array([-1.0, -1.0, 0.0])
