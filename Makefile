@@ -105,7 +105,7 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
-bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about an hour
+bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about 20 CPU-minutes
 	$(BIN)/python benchmarks/town.py $(ARGS)
 	$(BIN)/python benchmarks/town.py --table
 

@@ -59,7 +59,7 @@ class TownTrainArgs:
     epochs: int | None = None
     """Instead of --steps: passes over the samples (replay, bc), or updates (rollout, mixed, anneal's stages of PPO)."""
     rollout_ticks: int | None = None
-    """Ticks of each town between two updates."""
+    """Ticks of each town between two updates (default: the scenario's; with fewer --towns more, up to an episode)."""
     towns: int | None = None
     """Towns side by side."""
     replay_manifest: Annotated[Path | None, tyro.conf.arg(aliases=["--bc-manifest"])] = None

@@ -37,7 +37,7 @@ def town_spec(
     streams = (towns or rules.towns) * len(scenario.agents)
     chosen: dict[str, Any] = {
         "envs": streams,
-        "steps": rollout_ticks or rules.rollout_ticks,
+        "steps": rollout_ticks or _ticks(scenario, towns or rules.towns),
         **rules.settings,
         **({"critic_only": "state"} if central else {}),
         **(settings or {}),
@@ -53,6 +53,13 @@ def town_spec(
             f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here"
         )
     return spec
+
+
+def _ticks(scenario: Scenario, towns: int) -> int:
+    """Ticks of a rollout: the scenario's; fewer towns live longer, up to an episode, so that updates see as many steps."""
+    rules = scenario.training
+    wanted = -(-rules.towns * rules.rollout_ticks // towns)
+    return max(rules.rollout_ticks, min(wanted, scenario.ticks))
 
 
 def town_training(spec: RunSpec) -> Training:

@@ -8,6 +8,7 @@ import pytest
 
 from surefoot.cli.main import main
 from surefoot.cli.town import TownTrainArgs
+from surefoot.cli.town_policy import town_spec
 from surefoot.cli.town_teach import stages_of
 from surefoot.cli.usage import Usage
 from surefoot.errors import CheckpointError
@@ -126,3 +127,10 @@ def test_gates_know_which_way_is_worse_and_what_chance_explains() -> None:
     assert len(gates(bad, good, ["waiting", "wages"])) == 2
     same = {name: values + rng.normal(0, 0.01, 64) for name, values in good.items()}
     assert gates(same, good, ["waiting", "wages"]) == []
+
+
+def test_fewer_towns_live_longer_between_updates_but_no_longer_than_an_episode() -> None:
+    scenario = load_scenario("queue_conflict")
+    assert (scenario.training.towns, scenario.training.rollout_ticks, scenario.ticks) == (256, 20, 80)
+    assert [town_spec(scenario, towns=towns).ppo.steps for towns in (None, 128, 8, 512)] == [20, 40, 80, 20]
+    assert town_spec(scenario, towns=8, rollout_ticks=5).ppo.steps == 5
