@@ -39,6 +39,8 @@ LEARN = (
     "observation_baseline",
 )
 PARTS = ("learn", "teacher", "mixed", "speed", "scaling")
+CONTROL = "observation_baseline"
+"""Where there is nothing to learn."""
 TEACHER = ("queue_conflict", "employment_punctuality")
 EPISODES = 128
 TARGETS = {"queue_conflict": -2.3, "kitchen_breakfast": -1.8}
@@ -300,7 +302,9 @@ def table(results: dict[str, Any]) -> list[str]:
             apart = all(mine.high < x.low or mine.low > x.high for who, x in told.items() if who != "trained")
             better = all(is_better(measure, mine.iqm, x.iqm) for who, x in told.items() if who != "trained")
             shown = " | ".join(f"{x.iqm:.3f} [{x.low:.3f}, {x.high:.3f}]" for x in told.values())
-            lines.append(f"| {name} | {measure} | {shown} | {'yes' if apart and better else 'no'}, n={mine.count} |")
+            word = "yes" if apart and better else "no"
+            word += ", as it should be" if name == CONTROL and word == "no" else ""
+            lines.append(f"| {name} | {measure} | {shown} | {word}, n={mine.count} |")
     for name, seeds in results.get("teacher", {}).items():
         parts = {who: summarize([s[who]["return"] for s in seeds.values()]) for who in ("script", "clone", "trained")}
         lines.append(
