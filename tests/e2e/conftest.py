@@ -13,9 +13,8 @@ def _fresh_rollouts_begin_at_one(monkeypatch):
 
     def checked(self, rollout, **kwargs):
         report = update(self, rollout, **kwargs)
-        # A test's own policy may lie about what it did, and says so; replayed samples are another policy's.
-        fresh = report.policy_lag == 0 and "replay_weight" not in report.stats
-        if fresh and not getattr(self.policy, "dishonest", False):
+        # A test's own policy may lie about what it did, and says so.
+        if report.policy_lag == 0 and not getattr(self.policy, "dishonest", False):
             assert report.first_ratio_error <= 1e-5, f"the ratio began {report.first_ratio_error} away from 1"
         return report
 

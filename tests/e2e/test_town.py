@@ -68,7 +68,7 @@ def test_a_short_acceptance_passes_and_leaves_its_report(tmp_path: Path, capsys:
 
 def test_a_town_learns_more_than_chance_and_more_than_nothing(tmp_path: Path) -> None:
     scenario = load_scenario("employment_punctuality")
-    training = town_training(town_spec(scenario, steps=120_000, eval_every=0))
+    training = town_training(town_spec(scenario, settings={"seed": 100}, steps=160_000, towns=32, eval_every=0))
     for _ in training:
         pass
     mine = measure_policy(training.policy, scenario, 32, seed=99)

@@ -91,7 +91,8 @@ def renew(
     )
     corrected = _vtrace(rollout, value, ratio, rules, gamma=gamma, lam=lam)
     ends = np.ones_like(valid)
-    now = np.full_like(rollout.policy_version, version) if not same_run else rollout.policy_version
+    # Somebody else's samples are never fresh, whatever number they bear: one update old is the least they can be.
+    now = rollout.policy_version if same_run else np.full_like(rollout.policy_version, version - 1)
     fit = replace(
         rollout,
         value=value,
