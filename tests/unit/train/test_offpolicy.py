@@ -100,3 +100,12 @@ def test_rules_that_cannot_work_are_refused() -> None:
     for wrong in ({"max_lag": -1}, {"min_sample_size": 2.0}, {"rho_clip": 0.0}):
         with pytest.raises(ConfigError):
             ReplayRules(**wrong)
+
+
+def test_samples_of_others_are_never_taken_for_fresh() -> None:
+    mine = policy()
+    about = {"gamma": 0.9, "lam": 0.9, "version": 5, "device": torch.device("cpu")}
+    others, _ = renew(rollout(mine), mine, ReplayRules(), **about, same_run=False)
+    own, _ = renew(rollout(mine), mine, ReplayRules(), **about, same_run=True)
+    assert (others.policy_version == 4).all()
+    assert (own.policy_version == 0).all()
