@@ -44,8 +44,8 @@ CONTROL = "observation_baseline"
 TEACHER = ("queue_conflict", "employment_punctuality")
 EPISODES = 128
 TARGETS = {"queue_conflict": -2.3, "kitchen_breakfast": -1.8}
-"""Mean returns of an agent that `mixed` counts live steps to: half-way from the script to what rollouts train to, found
-with seeds 100 to 102 (-3.17 and -1.51; -2.27 and -1.36) before a seed of the benchmark was run."""
+"""Mean returns of an agent that `mixed` counts live steps to: about half-way from the script to what rollouts train to,
+with seed 100 (-3.15 and -1.51; -2.27 and -1.36). Mixed takes twice as many gradient steps for a live step."""
 CPU = {
     "learn/queue_conflict": 12,
     "learn/employment_punctuality": 7,
