@@ -307,21 +307,38 @@ def table(results: dict[str, Any]) -> list[str]:
             lines.append(f"| {name} | {measure} | {shown} | {word}, n={mine.count} |")
     for name, seeds in results.get("teacher", {}).items():
         parts = {who: summarize([s[who]["return"] for s in seeds.values()]) for who in ("script", "clone", "trained")}
-        lines.append(
-            f"teacher {name}: "
-            + ", ".join(f"{who} {x.iqm:.3f} [{x.low:.3f}, {x.high:.3f}]" for who, x in parts.items())
-        )
+        shown = ", ".join(f"{who} {x.iqm:.3f} [{x.low:.3f}, {x.high:.3f}]" for who, x in parts.items())
+        lines.append(f"- PPO that begins with a clone of the script, {name}, return: {shown}")
     for name, ways in results.get("mixed", {}).items():
         told = {label: summarize([s["live_steps"] for s in seeds.values()]) for label, seeds in ways.items()}
         shown = ", ".join(f"{k} {x.iqm:,.0f} [{x.low:,.0f}, {x.high:,.0f}]" for k, x in told.items())
         fewer = len(told) == 2 and told["mixed"].high < told["rollout"].low
-        lines.append(f"live steps to {TARGETS[name]:g} in {name}: {shown}; fewer: {'yes' if fewer else 'no'}")
+        lines.append(
+            f"- Live steps to a return of {TARGETS[name]:g} in {name}: {shown}; fewer: {'yes' if fewer else 'no'}"
+        )
     if "speed" in results:
-        lines.append(f"speed: {json.dumps(results['speed'])}")
+        lines += [f"- {line}" for line in speeds(results["speed"])]
     if "scaling" in results:
         lines.append(
-            "scaling, µs an agent-tick: "
+            "- CPU-µs an agent-tick by the number of agents: "
             + ", ".join(f"{n}: {x['microseconds']:.1f}" for n, x in results["scaling"].items())
+        )
+    return lines
+
+
+def speeds(told: dict[str, Any]) -> list[str]:
+    """What was measured of the speed, as sentences."""
+    lines: list[str] = []
+    if "world" in told:
+        lines.append(
+            f"64 towns of queue_conflict, random actions: {told['world']['median']:,.0f} agent-steps a CPU-second "
+            f"(best stretch {told['world']['best']:,.0f})"
+        )
+    if "times" in told.get("training", {}):
+        x = told["training"]
+        lines.append(
+            f"Training queue_conflict: {x['surefoot']:,.0f} agent-steps a CPU-second, {x['times']:.1f} × "
+            f"Stable-Baselines3 on the PettingZoo env ({x['sb3']:,.0f}), in the same run"
         )
     return lines
 
