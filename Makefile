@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-town soak matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-town bench-prompts bench-serve soak matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -104,6 +104,12 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
+
+bench-prompts: setup  ## which mutation a prompt needs: held-out prompts, 5 seeds, four baselines; ARGS="--data DIR"
+	$(BIN)/python benchmarks/prompts.py $(ARGS)
+
+bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
+	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)
 
 bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about 20 CPU-minutes
 	$(BIN)/python benchmarks/town.py $(ARGS)

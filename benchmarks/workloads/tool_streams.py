@@ -74,7 +74,10 @@ def _candidates(directory: Path) -> tuple[list[str], list[int], list[str], list[
     place: dict[str, int] = {}
     right, candidates = list[int](), list[np.ndarray]()
     for row in rows:
-        said = {tool["name"]: f"{tool['name'].replace('_', ' ').replace('.', ' ')}: {tool['description']}" for tool in row["tools"]}
+        said = {
+            tool["name"]: f"{tool['name'].replace('_', ' ').replace('.', ' ')}: {tool['description']}"
+            for tool in row["tools"]
+        }
         candidates.append(np.array([place.setdefault(text, len(place)) for text in said.values()]))
         right.append(place[said[row["correct"]]])
     return [row["text"] for row in rows], right, list(place), candidates

@@ -52,6 +52,11 @@ VERBS = {
         "Text in, better text out: which mutations, what they gain and cost",
     ),
     "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
+    "prompts rlaif": Verb(
+        "surefoot.cli.prompts_rlaif",
+        "PromptsRlaifArgs",
+        "Learn from a judge's preferences, with a person looking over its shoulder",
+    ),
     "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
     "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
     "store backup": Verb("surefoot.cli.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"),

@@ -128,6 +128,11 @@ class PromptWorld:
             stats=stats,
         )
 
+    def score_by(self, scorer: Scorer) -> None:
+        """From now on another scorer says what prompts are worth; those under way are scored anew."""
+        self.scorer = scorer
+        self._score(np.arange(self.num_envs))
+
     @property
     def steps_taken(self) -> np.ndarray:
         """[N]: mutations so far, of each prompt."""
