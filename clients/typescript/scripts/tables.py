@@ -10,7 +10,19 @@ import re
 import sys
 from typing import Any
 
-from surefoot.decide.prompts import classify, constrain, decompose, expand, fallback, measures, mutations, reduce, scorers, text, world
+from surefoot.decide.prompts import (
+    classify,
+    constrain,
+    decompose,
+    expand,
+    fallback,
+    measures,
+    mutations,
+    reduce,
+    scorers,
+    text,
+    world,
+)
 
 WORD, DIGIT = r"\p{L}\p{N}_", r"\p{Nd}"
 SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -126,7 +138,9 @@ def tables() -> dict[str, Any]:
                 for term, about in expand.TERMS.items()
             ],
             "mostTerms": expand.MOST_TERMS,
-            "steps": [[one(re.compile(rf"\b{verb}", re.IGNORECASE)), steps] for verb, steps in P(expand, "_STEPS").items()],
+            "steps": [
+                [one(re.compile(rf"\b{verb}", re.IGNORECASE)), steps] for verb, steps in P(expand, "_STEPS").items()
+            ],
             "examples": [[one(p), told] for p, told in P(expand, "_EXAMPLES")],
             "criteria": [[one(p), told] for p, told in P(expand, "_CRITERIA")],
             "sections": P(expand, "_SECTIONS"),

@@ -21,6 +21,8 @@ export interface RLConfig {
   autoStartServer: boolean;
   /** Where the server keeps everything. */
   dataDir: string;
+  /** disk: what was stored survives a power cut. process: it survives the end of the server only, and is faster. */
+  durability: "disk" | "process";
   /** Experiences without which `update` does nothing. */
   minBufferSize: number;
   /** Milliseconds until the server must listen: it loads torch the first time. */
@@ -119,6 +121,7 @@ export class RLInterface {
       embeddingDim: dim,
       autoStartServer: true,
       dataDir: "decisions",
+      durability: "process",
       minBufferSize: 128,
       startTimeout: 60_000,
       embed: (text) => encoder.encode(text),
@@ -310,7 +313,7 @@ export class RLInterface {
       args: [
         ...["--compat", "directive-023", "--host", this.host, "--port", `${config.serverPort}`, "--dir", config.dataDir],
         ...["--input-dim", `${config.embeddingDim}`, "--min-buffer-size", `${config.minBufferSize}`],
-        ...["--log-level", "warning"],
+        ...["--durability", config.durability, "--log-level", "warning"],
       ],
     });
     this.transport = this.transportTo(this.server.url);

@@ -19,7 +19,7 @@ interface Entry {
   data_offsets: [number, number];
 }
 
-/** All tensors of float32 or float16; others are left out. */
+/** All tensors of float32; others are left out. */
 export function readSafetensors(file: Uint8Array): Weights {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const size = file.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
@@ -33,18 +33,14 @@ export function readSafetensors(file: Uint8Array): Weights {
   const { __metadata__: metadata = {}, ...entries } = header;
   const tensors = new Map<string, Tensor>();
   for (const [name, entry] of Object.entries(entries) as [string, Entry][]) {
-    const width = entry.dtype === "F32" ? 4 : entry.dtype === "F16" ? 2 : undefined;
-    if (width === undefined) continue;
+    if (entry.dtype !== "F32") continue;
     const [begin, end] = entry.data_offsets;
     const count = entry.shape.reduce((product, side) => product * side, 1);
-    if (end - begin !== width * count || 8 + size + end > file.byteLength) {
+    if (end - begin !== 4 * count || 8 + size + end > file.byteLength) {
       throw new SurefootError(`${name} is cut short: ${end - begin} bytes for [${entry.shape}]`);
     }
     const data = new Float32Array(count);
-    for (let i = 0; i < count; i++) {
-      const place = 8 + size + begin + width * i;
-      data[i] = width === 4 ? view.getFloat32(place, true) : half(view.getUint16(place, true));
-    }
+    for (let i = 0; i < count; i++) data[i] = view.getFloat32(8 + size + begin + 4 * i, true);
     tensors.set(name, { shape: entry.shape, data });
   }
   return { tensors, metadata: metadata as Record<string, string> };
@@ -69,14 +65,4 @@ export function writeSafetensors(weights: Weights): Uint8Array {
     for (const value of data) view.setFloat32((place += 4) - 4, value, true);
   }
   return file;
-}
-
-/** An IEEE half as a number. */
-function half(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }

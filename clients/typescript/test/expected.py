@@ -27,7 +27,9 @@ def told(prompt: str) -> dict[str, Any]:
         "measures": measures(prompt),
         "score": FeatureScorer().explain(prompt).score,
         "allowed": may,
-        "mutated": [mutate(prompt, name, seed=7).to_json() if ok else None for name, ok in zip(MUTATIONS, may, strict=True)],
+        "mutated": [
+            mutate(prompt, name, seed=7).to_json() if ok else None for name, ok in zip(MUTATIONS, may, strict=True)
+        ],
         "embeddings": [HashingEncoder(dim).encode([prompt])[0].tolist() for dim in DIMS],
     }
 
