@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from surefoot.client.bodies import backoff, error_of, read, wire
 from surefoot.client.errors import (
     Conflict,
     ConnectionFailed,
@@ -29,7 +30,6 @@ from surefoot.client.errors import (
     Unauthorized,
     Unavailable,
 )
-from surefoot.client.wire import backoff, error_of, read, wire
 from surefoot.errors import SurefootError
 from surefoot.server import schema
 from surefoot.server.schema import (
