@@ -7,16 +7,14 @@ python examples/ppo_trainer.py --server 8765    the endpoints; `surefoot serve -
 import os
 import sys
 
-import torch
-
 from surefoot.cli.main import main as surefoot
 from surefoot.decide.encoders import HashingEncoder
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens
-from surefoot.decide.prompts.trainer import PPOConfig, PPOTrainer
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "4_000"))
+TOKEN_COST = 0.002
 PROMPTS = (
     "Write a Python function that merges two sorted lists, and test it with several edge cases",
     "Explain what a REST API is",
@@ -24,21 +22,21 @@ PROMPTS = (
     "Refactor the payment module; then add unit tests; finally update the documentation",
     "Could you please just write a really nice email to my landlord about the heating?",
 )
-TOKEN_COST = 0.002
 
 
 def reward(prompt: str, mutation: str) -> tuple[float, str, bool]:
     """What a mutation gained, less what its tokens cost; the prompt after it; whether nothing is left to do."""
-    may = allowed(prompt)[: len(MUTATIONS)]
-    text = mutate(prompt, mutation).text if may[MUTATIONS.index(mutation)] else prompt
+    possible = allowed(prompt)[MUTATIONS.index(mutation)]
+    text = mutate(prompt, mutation).text if possible else prompt
     before, after = (FeatureScorer().explain(t).score for t in (prompt, text))
     return after - before - TOKEN_COST * (tokens(text) - tokens(prompt)), text, not allowed(text)[:-1].any()
 
 
-def main(arguments: list[str]) -> int:
-    if "--server" in arguments:
-        port = arguments[arguments.index("--server") + 1 :][:1] or ["8765"]
-        return surefoot(["serve", "--compat", "directive-023", "--port", *port])
+def demo() -> int:
+    import torch
+
+    from surefoot.decide.prompts.trainer import PPOConfig, PPOTrainer
+
     torch.set_num_threads(1)
     encoder = HashingEncoder(128)
     trainer = PPOTrainer(PPOConfig(input_dim=128, hidden_dim=64, batch_size=32, min_buffer_size=64, learning_rate=1e-3))
@@ -52,4 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if "--server" in sys.argv:
+        port = sys.argv[sys.argv.index("--server") + 1 :][:1] or ["8765"]
+        sys.exit(surefoot(["serve", "--compat", "directive-023", "--port", *port]))
+    sys.exit(demo())

@@ -32,7 +32,8 @@ test("the demo trains on a real server, plots and exports", async () => {
 
 test("the examples of the how-to page run", async () => {
   await client();
+  const shared = { SUREFOOT_URL: rl.baseURL, SUREFOOT_PORT: new URL(rl.baseURL).port };
   const pages = readdirSync(join(ROOT, "build/pages")).filter((name) => name.endsWith(".js")).sort();
   assert.ok(pages.length >= 3);
-  for (const page of pages) await node(`pages/${page}`, [], { SUREFOOT_URL: rl.baseURL });
+  for (const page of pages) await node(`pages/${page}`, [], shared);
 });

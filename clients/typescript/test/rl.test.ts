@@ -91,7 +91,7 @@ for (const ending of ["exit", "SIGKILL"] as const) {
     const pid = Number(await said(child, /server (\d+)/));
     assert.ok(alive(pid));
     if (ending === "SIGKILL") child.kill("SIGKILL");
-    for (let tries = 0; tries < 150 && alive(pid); tries++) await wait(100);
+    for (let tries = 0; tries < 300 && alive(pid); tries++) await wait(100);
     assert.equal(alive(pid), false);
   });
 }

@@ -13,7 +13,7 @@ import { RLInterface } from "@surefoot/client/rl";
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const PYTHON = process.env["SUREFOOT_PYTHON"] ?? "python3";
 export const folder = mkdtempSync(join(tmpdir(), "surefoot-client-"));
-export const DIM = 32;
+export const DIM = 64;
 export const rl = new RLInterface({
   pythonPath: PYTHON,
   serverPort: 0,
