@@ -141,8 +141,11 @@ export class RLInterface {
 
   /** End the server that was started here; resolves when it is gone. */
   async stopServer(): Promise<void> {
+    const { starting } = this;
+    this.starting = undefined;
+    await starting?.catch(() => {}); // whoever started it was told
     const { server } = this;
-    this.server = this.starting = undefined;
+    this.server = undefined;
     await server?.stop();
   }
 
@@ -307,7 +310,7 @@ export class RLInterface {
   private async start(): Promise<void> {
     const { config } = this;
     if (config.serverPort !== 0 && (await this.checkHealth())) return;
-    this.server = await Server.start({
+    const server = await Server.start({
       python: config.pythonPath,
       timeout: config.startTimeout,
       args: [
@@ -316,11 +319,12 @@ export class RLInterface {
         ...["--durability", config.durability, "--log-level", "warning"],
       ],
     });
-    this.transport = this.transportTo(this.server.url);
+    this.transport = this.transportTo(server.url);
     if (!(await this.checkHealth())) {
-      await this.stopServer();
-      throw new SurefootError(`the server at ${this.transport.baseURL} does not answer /health`);
+      await server.stop();
+      throw new SurefootError(`the server at ${server.url} does not answer /health`);
     }
+    this.server = server;
   }
 
   /** Where the server is. */

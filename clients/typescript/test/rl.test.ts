@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
@@ -82,6 +82,17 @@ test("a server that cannot be started says why, and leaves nothing behind", asyn
 });
 const DIM_OF_ANOTHER = 16;
 
+test("a server that is stopped while it starts is stopped", async () => {
+  const dataDir = join(folder, "hasty");
+  // A policy that is there need not be made, which would take torch.
+  cpSync(join(rl.config.dataDir, "policies"), join(dataDir, "policies"), { recursive: true, verbatimSymlinks: true });
+  const hasty = new RLInterface({ ...rl.config, serverPort: 0, dataDir });
+  const starting = hasty.startServer();
+  await hasty.stopServer();
+  await starting;
+  assert.equal(await hasty.checkHealth(), false);
+});
+
 for (const ending of ["exit", "SIGKILL"] as const) {
   test(`no server outlives its program: ${ending}`, async () => {
     const child = spawn(process.execPath, [join(ROOT, "build/test/orphan.js"), ending, join(folder, `orphan-${ending}`)], {
@@ -92,7 +103,9 @@ for (const ending of ["exit", "SIGKILL"] as const) {
     assert.ok(alive(pid));
     if (ending === "SIGKILL") child.kill("SIGKILL");
     for (let tries = 0; tries < 300 && alive(pid); tries++) await wait(100);
-    assert.equal(alive(pid), false);
+    const outlived = alive(pid);
+    if (outlived) process.kill(pid, "SIGKILL");
+    assert.equal(outlived, false);
   });
 }
 
