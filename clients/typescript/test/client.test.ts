@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import {
   Conflict,
@@ -19,7 +19,7 @@ import {
   Unavailable,
   exportPolicy,
 } from "@surefoot/client";
-import { GREET, answering, client, dropping, folder, rl, serve } from "./shared.js";
+import { GREET, ROOT, answering, client, dropping, folder, rl, serve } from "./shared.js";
 
 const seen = (seed: number) => Float32Array.from({ length: 8 }, (_, i) => Math.sin(seed * 7 + i));
 
@@ -185,4 +185,18 @@ test("it can be required as well as imported", () => {
   const required = createRequire(import.meta.url)("@surefoot/client") as typeof import("@surefoot/client");
   assert.equal(typeof required.Surefoot, "function");
   assert.notEqual(required.Surefoot, Surefoot);
+});
+
+test("the main entry takes nothing of Node", () => {
+  const found = new Set<string>();
+  const walk = (file: string) => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const [, from] of readFileSync(file, "utf8").matchAll(/from "([^"]+)"/g)) {
+      assert.ok(from!.startsWith("."), `${file} imports ${from}`);
+      walk(join(dirname(file), from!));
+    }
+  };
+  walk(join(ROOT, "dist/esm/index.js"));
+  assert.ok(found.size > 8);
 });
