@@ -1,6 +1,7 @@
 /** Starts a server, says its process id, and ends without stopping it, or waits to be killed. */
 
-import { Server } from "../src/server.js";
+const built = new URL("../../dist/esm/server.js", import.meta.url).href;
+const { Server } = (await import(built)) as typeof import("../dist/esm/server.js");
 
 const [, , ending, folder] = process.argv;
 const server = await Server.start({
