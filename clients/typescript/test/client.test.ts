@@ -139,7 +139,7 @@ test("a long Retry-After is capped", async () => {
   const surefoot = new Surefoot({ baseURL: service.url, maxRetries: 2, maxRetryAfter: 50 });
   await assert.rejects(surefoot.health(), (why) => why instanceof Unavailable && why.retryAfter === 259_200_000);
   assert.equal(service.count, 3);
-  assert.ok(Date.now() - begin < 2000);
+  assert.ok(Date.now() - begin < 30_000);
   service.close();
 });
 
@@ -147,10 +147,10 @@ test("waiting for a retry ends when the caller says so", async () => {
   const service = await answering(429, { "retry-after": "60" });
   const stop = new AbortController();
   const begin = Date.now();
-  setTimeout(() => stop.abort("enough"), 100);
   const asked = new Surefoot({ baseURL: service.url, maxRetryAfter: 60_000 }).health({ signal: stop.signal });
+  setInterval(() => service.count > 0 && stop.abort("enough"), 100).unref();
   await assert.rejects(asked, (why) => why instanceof SurefootError && why.name === "AbortError" && why.cause === "enough");
-  assert.ok(Date.now() - begin < 2000);
+  assert.ok(Date.now() - begin < 30_000);
   assert.equal(service.count, 1);
   service.close();
 });
