@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
+.PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-town bench-prompts bench-serve soak matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
@@ -21,7 +21,13 @@ setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
 demo: setup  ## train CartPole before your eyes, then play it
 	$(BIN)/python examples/demo.py
 
-test: setup  ## everything that must hold: lint, types, contracts, all tests
+client: clients/typescript/node_modules/.package-lock.json  ## what the TypeScript client is built and tested with
+
+clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+test: setup client  ## everything that must hold: lint, types, contracts, all tests
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -119,4 +125,4 @@ soak: setup  ## 300 cycles of capture and training in one process: memory, files
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis

@@ -52,6 +52,8 @@ class ServeArgs:
     """Numbers of an embedding in its requests."""
     min_buffer_size: int = 128
     """Experiences without which its /update does nothing."""
+    exit_with_parent: bool = False
+    """End when standard input does: a program that starts the service and dies leaves no orphan."""
     openapi: bool = False
     """Print the OpenAPI document and end."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -77,6 +79,7 @@ class ServeArgs:
                 compat=self.compat == "directive-023",
                 input_dim=self.input_dim,
                 least=self.min_buffer_size,
+                exit_with_parent=self.exit_with_parent,
                 log_level=self.log_level,
             )
         )

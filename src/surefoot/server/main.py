@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -42,12 +44,15 @@ class Settings:
     compat: bool = False
     input_dim: int = 1536
     least: int = 128
+    exit_with_parent: bool = False
     log_level: str = "info"
 
 
 def serve(settings: Settings) -> int:
     """Answer until SIGINT or SIGTERM; the exit code."""
     _log_as_json(settings.log_level)
+    if settings.exit_with_parent:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
     with _bound(settings.host, settings.port) as listening:
         port = int(listening.getsockname()[1])
@@ -105,6 +110,13 @@ class _Told(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.draining = True
         await super().shutdown(sockets=sockets)
+
+
+def _end_with_stdin() -> None:
+    """Whoever started this holds the other end of standard input; the kernel closes it however they end."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _bound(host: str, port: int) -> socket.socket:
