@@ -54,7 +54,7 @@ class HashingEncoder:
         if dim < 8:
             raise EncoderError(f"dim is {dim}; the hashing encoder needs at least 8 places")
         self.name, self.dim = f"hashing-1-{dim}", dim
-        self.likeness = Likeness(sharpness=12.0, slope=8.0, middle=0.25)
+        self.likeness = Likeness(sharpness=15.0, slope=8.0, middle=0.2)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dim), np.float32)

@@ -43,7 +43,7 @@ class OpenAIEncoder:
         if not self._key:
             raise EncoderError(f"the environment has no {key_variable}; the openai encoder takes its key from there")
         self.name = f"openai-{model}-{dim}"
-        self.likeness = Likeness(sharpness=20.0, slope=10.0, middle=0.4)
+        self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
         self._cache = None if cache is None else Journal(cache)
         self.requests = 0
 

@@ -1,10 +1,10 @@
 """What each option is likely worth for a query: a guess from its description, corrected by what came of it.
 
-    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),   h = n / (n + patience)
+    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),   h = n / (n + patience · K)
     model   q(x, a) = g(x, a) + θ_a · x,     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
-(n) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
+(n, for K candidates) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
 once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from three sums an option.
 """
 
@@ -45,8 +45,9 @@ class OutcomeConfig:
         real(POSITIVE),
     )
     patience: float = knob(
-        1000.0,
-        "Outcomes after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the start.",
+        13.0,
+        "Outcomes per candidate after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the "
+        "start.",
         real(NOT_NEGATIVE),
     )
     forget: float = knob(
@@ -87,10 +88,9 @@ class OutcomeModel:
         self._watch: dict[int, list[tuple[float, float]]] = {}
         self._theta = np.zeros((0, 3, dim), np.float32)
 
-    @property
-    def hope(self) -> float:
-        """h: the share of the hopeful guess by now."""
-        return self.outcomes / (self.outcomes + self.config.patience) if self.outcomes else float(not self.config.patience)
+    def hope(self, candidates: int) -> float:
+        """h: the share of the hopeful guess by now, among that many candidates."""
+        return hope_after(self.outcomes, candidates, self.config.patience)
 
     def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
         """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
@@ -105,31 +105,19 @@ class OutcomeModel:
     def guess(self, scene: Scene) -> np.ndarray:
         """[K]: what the descriptions alone say."""
         calibrated, hopeful = self.guesses(scene.cosine)
-        return calibrated + self.hope * (hopeful - calibrated)
+        return calibrated + np.float32(self.hope(len(scene))) * (hopeful - calibrated)
 
     def predict(self, scene: Scene) -> np.ndarray:
         """[K]: q(x, a), about the expected reward where rewards are 0 or 1."""
         return self.guess(scene) + self.correction(scene)
 
     def correction(self, scene: Scene) -> np.ndarray:
-        """[K]: θ_a · x."""
-        theta = self.theta()
-        known = scene.option < len(theta)
-        if known.all():
-            return theta[scene.option] @ scene.x
-        found = np.zeros(len(scene), np.float32)
-        found[known] = theta[scene.option[known]] @ scene.x
-        return found
+        """[K]: θ_a · x, for the present mixture."""
+        return mixed(rows_of(self._theta, scene.option) @ scene.x, self.hope(len(scene)))
 
     def theta(self) -> np.ndarray:
-        """[options, d]: the correction of each option, for the present mixture."""
-        if self._mixed is None:
-            h = self.hope
-            t = self._theta
-            self._mixed = t[:, 0] - (1.0 - h) * t[:, 1] - h * t[:, 2]
-        return self._mixed
-
-    _mixed: np.ndarray | None = None
+        """[options, 3, d]: ridge solutions for rewards, calibrated and hopeful guesses; a copy."""
+        return self._theta.copy()
 
     def width(self, scene: Scene) -> np.ndarray:
         """[K]: sqrt(xᵀ A⁻¹ x), how little is known of each candidate for this query."""
@@ -153,7 +141,6 @@ class OutcomeModel:
         sums += np.array([[reward], [calibrated], [hopeful]], np.float32) * x
         self._theta[a] = sums @ inverse
         self.outcomes += 1
-        self._mixed = None
 
     def outcomes_of(self, option: int) -> int:
         """How many outcomes of that option are remembered for change detection, at most 30."""
@@ -183,7 +170,6 @@ class OutcomeModel:
         self._inverse[option] = np.linalg.inv(reset).astype(np.float32)
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
-        self._mixed = None
         watch.clear()
         self.forgotten += 1
 
@@ -210,5 +196,24 @@ class OutcomeModel:
             self._inverse[int(a)], self._sums[int(a)] = np.array(inverse), np.array(sums)
             self._grow(int(a) + 1)
             self._theta[int(a)] = sums @ inverse
-        self._mixed = None
         return self
+
+
+def hope_after(outcomes: int, candidates: int, patience: float) -> float:
+    """n / (n + patience · K); 1 from the start without patience."""
+    return outcomes / (outcomes + patience * candidates) if outcomes else float(patience == 0.0)
+
+
+def rows_of(table: np.ndarray, option: np.ndarray) -> np.ndarray:
+    """Rows of a table by option; options beyond it have zeros."""
+    if len(table) and int(option.max(initial=0)) < len(table):
+        return table[option]
+    found = np.zeros((len(option), *table.shape[1:]), table.dtype)
+    known = option < len(table)
+    found[known] = table[option[known]]
+    return found
+
+
+def mixed(parts: np.ndarray, hope: float | np.ndarray) -> np.ndarray:
+    """[…, 3] predictions of reward, calibrated and hopeful guess → the correction of the mixed guess."""
+    return (parts[..., 0] - parts[..., 1] - hope * (parts[..., 2] - parts[..., 1])).astype(np.float32)

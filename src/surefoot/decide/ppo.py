@@ -28,7 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
 from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, hope_after, mixed, rows_of
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -81,7 +81,7 @@ class _Published:
     theta: np.ndarray
     weight: np.ndarray
     critic: np.ndarray
-    hope: float
+    outcomes: int
     version: int
 
 
@@ -196,7 +196,10 @@ class PPOChooser:
         """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
         now, rows = self._now, np.arange(len(old))
         calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
-        worth = calibrated + np.float32(now.hope) * (hopeful - calibrated) + _table(now.theta, old)
+        count = old.valid.sum(axis=1, keepdims=True)
+        hope = np.float32(now.outcomes) / np.maximum(now.outcomes + self.model.config.patience * count, 1e-9)
+        three = np.stack([_table(now.theta[:, i], old) for i in range(3)], axis=-1)
+        worth = calibrated + hope * (hopeful - calibrated) + mixed(three, hope)
         worth = np.where(old.valid, worth, -1e3)
         base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
         log_probs = log_softmax(base + _table(now.weight, old))
@@ -225,16 +228,18 @@ class PPOChooser:
     def _parts(self, scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray, _Published]:
         """What descriptions say, what outcomes corrected, what PPO added (in logits): [K] each."""
         now = self._now
+        hope = np.float32(hope_after(now.outcomes, len(scene), self.model.config.patience))
         calibrated, hopeful = self.model.guesses(scene.cosine)
-        prior = calibrated + np.float32(now.hope) * (hopeful - calibrated)
-        return prior, _rows(now.theta, scene), _rows(now.weight, scene), now
+        prior = calibrated + hope * (hopeful - calibrated)
+        correction = mixed(rows_of(now.theta, scene.option) @ scene.x, hope)
+        return prior, correction, rows_of(now.weight, scene.option) @ scene.x, now
 
     def _snapshot(self) -> _Published:
         return _Published(
-            theta=self.model.theta().copy(),
+            theta=self.model.theta(),
             weight=self.policy.weight.detach().numpy().copy(),
             critic=self.policy.critic.detach().numpy().copy(),
-            hope=self.model.hope,
+            outcomes=self.model.outcomes,
             version=self.version,
         )
 
@@ -304,15 +309,6 @@ def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
     """One place, by inversion: a tenth of the time of `generator.choice`."""
     at = int(np.searchsorted(np.cumsum(probabilities), generator.random(), side="right"))
     return min(at, int(np.flatnonzero(probabilities)[-1]))
-
-
-def _rows(table: np.ndarray, scene: Scene) -> np.ndarray:
-    if len(table) and int(scene.option.max()) < len(table):
-        return table[scene.option] @ scene.x
-    found = np.zeros(len(scene), np.float32)
-    known = scene.option < len(table)
-    found[known] = table[scene.option[known]] @ scene.x
-    return found
 
 
 def _table(table: np.ndarray, old: Logged) -> np.ndarray:

@@ -46,7 +46,7 @@ class StaticEncoder:
             raise EncoderError(MISSING) from error
         self._model: Any = StaticModel.from_pretrained(str(path))
         self.name, self.dim = _NAME, DIM
-        self.likeness = Likeness(sharpness=20.0, slope=10.0, middle=0.4)
+        self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.45)
 
     @classmethod
     def open(cls, *, say: Progress | None = None, path: Path | None = None) -> StaticEncoder:

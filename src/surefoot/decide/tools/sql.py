@@ -143,7 +143,7 @@ def _condition(text: str, columns: list[str]) -> tuple[str, tuple[Any, ...]]:
     """`where COLUMN is VALUE`, `with COLUMN above NUMBER`, as they are said."""
     for column in columns:
         spoken = re.escape(column.replace("_", " "))
-        match = re.search(rf"\b{spoken}\s+(?:is|=|equals|of)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE)
+        match = re.search(rf"\b{spoken}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE)
         if match:
             return f" WHERE lower({_quoted(column)}) = lower(?)", (match.group(1),)
         match = re.search(rf"\b{spoken}\s+(above|over|below|under)\s+(-?\d+(?:\.\d+)?)", text, re.IGNORECASE)
