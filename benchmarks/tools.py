@@ -25,13 +25,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from workloads.tool_streams import SCENARIOS, Task, load, moments
-
 from surefoot.decide.choosers import Chooser, EpsilonGreedy, Experience, LinTS, LinUCB, Residual, ZeroShot
 from surefoot.decide.encoders import Likeness, make_encoder
 from surefoot.decide.offpolicy import student
 from surefoot.decide.outcomes import Scene
 from surefoot.decide.ppo import PPOChooser
+from workloads.tool_streams import SCENARIOS, Task, load, moments
 
 HERE = Path(__file__).resolve().parent
 WINDOW = 500
@@ -132,8 +131,10 @@ def report(results: dict[str, Any]) -> int:
     failed = 0
     for name, per_arm in results.items():
         print(f"\n## {name}\n")
-        print("| arm | seeds | cumulative | after 500 / 1,000 / 2,000 (window before) | last 2,000 | worst window | "
-              "windows ≥ -1 point | explored | ours minus it (95 %) |")
+        print(
+            "| arm | seeds | cumulative | after 500 / 1,000 / 2,000 (window before) | last 2,000 | worst window | "
+            "windows ≥ -1 point | explored | ours minus it (95 %) |"
+        )
         print("|---|---|---|---|---|---|---|---|---|")
         for arm, runs in per_arm.items():
             print(row(arm, runs, per_arm.get("ours", {})))
@@ -145,7 +146,10 @@ def report(results: dict[str, Any]) -> int:
 
 def row(arm: str, runs: dict[str, Any], ours: dict[str, Any]) -> str:
     curves = [unpack(run["right"], run["decisions"]) for run in runs.values()]
-    marks = [np.mean([c[max(0, m - 500) : m].mean() for c in curves]) if min(map(len, curves)) >= m else math.nan for m in MARKS]
+    marks = [
+        np.mean([c[max(0, m - 500) : m].mean() for c in curves]) if min(map(len, curves)) >= m else math.nan
+        for m in MARKS
+    ]
     gaps = np.concatenate([windows(run) for run in runs.values()])
     mean, low, high = paired(ours, runs) if ours else (math.nan,) * 3
     return (
@@ -163,7 +167,9 @@ def bars(name: str, per_arm: dict[str, Any]) -> list[tuple[str, bool]]:
     if name.endswith("/plain"):
         gaps = np.concatenate([windows(run) for run in ours.values()])
         share = float(np.mean(gaps >= -0.01))
-        told.append((f"{100 * share:.1f} % of windows at most 1 point below the nearest description (bar 99 %)", share >= 0.99))
+        told.append(
+            (f"{100 * share:.1f} % of windows at most 1 point below the nearest description (bar 99 %)", share >= 0.99)
+        )
     if "residual" in per_arm:
         mean, _, _ = paired(ours, per_arm["residual"])
         told.append((f"{100 * mean:+.2f} points against the residual learner (bar -1)", mean >= -0.01))
@@ -232,8 +238,11 @@ def run_all(task: Task, scenario: str, args: argparse.Namespace, results: dict[s
             done.setdefault(arm, {})[str(seed)] = run
             args.out.parent.mkdir(exist_ok=True)
             args.out.write_text(json.dumps(results) + "\n")
-            print(f"{task.name}/{scenario} seed {seed} {arm}: {success(run):.4f}, worst window {100 * windows(run).min():+.1f}, "
-                  f"{run['cpu_seconds']:.0f} CPU-s", flush=True)
+            print(
+                f"{task.name}/{scenario} seed {seed} {arm}: {success(run):.4f}, worst window {100 * windows(run).min():+.1f}, "
+                f"{run['cpu_seconds']:.0f} CPU-s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

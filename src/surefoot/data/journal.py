@@ -82,9 +82,7 @@ class Journal:
 
     def put(self, *entries: Entry) -> None:
         """Write entries; they are on the disk when this returns. Entries of one call are written together or not at all."""
-        rows = [
-            (e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body)) for e in entries
-        ]
+        rows = [(e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body)) for e in entries]
         with self._turn:
             self._require_open()
             self._waiting.append(tuple(rows))

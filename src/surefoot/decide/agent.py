@@ -337,5 +337,6 @@ class Agent:
         similarity = np.stack([vector for vector, *_ in past]) @ decided.scene.x[: self.encoder.dim]
         best = np.argsort(-similarity)[:count]
         return [
-            Neighbour(text=past[i][1], name=past[i][2], reward=past[i][3], similarity=float(similarity[i])) for i in best
+            Neighbour(text=past[i][1], name=past[i][2], reward=past[i][3], similarity=float(similarity[i]))
+            for i in best
         ]

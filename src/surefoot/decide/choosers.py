@@ -77,7 +77,13 @@ def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> 
     probabilities = np.zeros(len(scene), np.float32)
     probabilities[at] = 1.0
     return Choice(
-        at=at, probability=1.0, probabilities=probabilities, value=float(worth[at]), worth=worth, version=version, **parts
+        at=at,
+        probability=1.0,
+        probabilities=probabilities,
+        value=float(worth[at]),
+        worth=worth,
+        version=version,
+        **parts,
     )
 
 

@@ -4,7 +4,7 @@
     model   q(x, a) = g(x, a) + θ_a · x,     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
-(n, for K candidates) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
+(n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
 once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from three sums an option.
 """
 
@@ -46,7 +46,7 @@ class OutcomeConfig:
     )
     patience: float = knob(
         13.0,
-        "Outcomes per candidate after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the "
+        "Outcomes per known option after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the "
         "start.",
         real(NOT_NEGATIVE),
     )
@@ -79,7 +79,8 @@ class OutcomeModel:
 
     def __init__(self, dim: int, likeness: Likeness, config: OutcomeConfig | None = None) -> None:
         self.dim, self.likeness, self.config = dim, likeness, config or OutcomeConfig()
-        self.outcomes = 0
+        self.outcomes, self.options = 0, 1
+        """Outcomes learned from, and options met in them."""
         self.forgotten = 0
         """How often an option was found to have changed."""
         self._inverse: dict[int, np.ndarray] = {}
@@ -88,9 +89,11 @@ class OutcomeModel:
         self._watch: dict[int, list[tuple[float, float]]] = {}
         self._theta = np.zeros((0, 3, dim), np.float32)
 
-    def hope(self, candidates: int) -> float:
-        """h: the share of the hopeful guess by now, among that many candidates."""
-        return hope_after(self.outcomes, candidates, self.config.patience)
+    @property
+    def hope(self) -> float:
+        """h: the share of the hopeful guess by now."""
+        known, patience = self.options, self.config.patience
+        return self.outcomes / (self.outcomes + patience * known) if self.outcomes else float(patience == 0.0)
 
     def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
         """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
@@ -105,7 +108,7 @@ class OutcomeModel:
     def guess(self, scene: Scene) -> np.ndarray:
         """[K]: what the descriptions alone say."""
         calibrated, hopeful = self.guesses(scene.cosine)
-        return calibrated + np.float32(self.hope(len(scene))) * (hopeful - calibrated)
+        return calibrated + np.float32(self.hope) * (hopeful - calibrated)
 
     def predict(self, scene: Scene) -> np.ndarray:
         """[K]: q(x, a), about the expected reward where rewards are 0 or 1."""
@@ -113,11 +116,16 @@ class OutcomeModel:
 
     def correction(self, scene: Scene) -> np.ndarray:
         """[K]: θ_a · x, for the present mixture."""
-        return mixed(rows_of(self._theta, scene.option) @ scene.x, self.hope(len(scene)))
+        return rows_of(self.theta(), scene.option) @ scene.x
 
     def theta(self) -> np.ndarray:
-        """[options, 3, d]: ridge solutions for rewards, calibrated and hopeful guesses; a copy."""
-        return self._theta.copy()
+        """[options, d]: the correction of each option, for the present mixture."""
+        if self._mixed is None:
+            t, h = self._theta, np.float32(self.hope)
+            self._mixed = t[:, 0] - t[:, 1] - h * (t[:, 2] - t[:, 1])
+        return self._mixed
+
+    _mixed: np.ndarray | None = None
 
     def width(self, scene: Scene) -> np.ndarray:
         """[K]: sqrt(xᵀ A⁻¹ x), how little is known of each candidate for this query."""
@@ -141,6 +149,8 @@ class OutcomeModel:
         sums += np.array([[reward], [calibrated], [hopeful]], np.float32) * x
         self._theta[a] = sums @ inverse
         self.outcomes += 1
+        self.options = max(self.options, int(scene.option.max()) + 1)
+        self._mixed = None
 
     def outcomes_of(self, option: int) -> int:
         """How many outcomes of that option are remembered for change detection, at most 30."""
@@ -170,6 +180,7 @@ class OutcomeModel:
         self._inverse[option] = np.linalg.inv(reset).astype(np.float32)
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
+        self._mixed = None
         watch.clear()
         self.forgotten += 1
 
@@ -183,12 +194,14 @@ class OutcomeModel:
             "sums": np.stack([self._sums[a] for a in options]) if options else none[:, :3],
             "watch": {str(a): [[float(e), float(r)] for e, r in rows] for a, rows in self._watch.items()},
             "outcomes": self.outcomes,
+            "met": self.options,
             "forgotten": self.forgotten,
         }
 
     def set_state(self, state: dict[str, Any]) -> Self:
         """Go on from where `state` was taken."""
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
+        self.options, self._mixed = int(state["met"]), None
         self._watch = {int(a): [(e, r) for e, r in rows] for a, rows in state["watch"].items()}
         self._inverse, self._sums = {}, {}
         self._theta = np.zeros((0, 3, self.dim), np.float32)
@@ -199,11 +212,6 @@ class OutcomeModel:
         return self
 
 
-def hope_after(outcomes: int, candidates: int, patience: float) -> float:
-    """n / (n + patience · K); 1 from the start without patience."""
-    return outcomes / (outcomes + patience * candidates) if outcomes else float(patience == 0.0)
-
-
 def rows_of(table: np.ndarray, option: np.ndarray) -> np.ndarray:
     """Rows of a table by option; options beyond it have zeros."""
     if len(table) and int(option.max(initial=0)) < len(table):
@@ -212,8 +220,3 @@ def rows_of(table: np.ndarray, option: np.ndarray) -> np.ndarray:
     known = option < len(table)
     found[known] = table[option[known]]
     return found
-
-
-def mixed(parts: np.ndarray, hope: float | np.ndarray) -> np.ndarray:
-    """[…, 3] predictions of reward, calibrated and hopeful guess → the correction of the mixed guess."""
-    return (parts[..., 0] - parts[..., 1] - hope * (parts[..., 2] - parts[..., 1])).astype(np.float32)

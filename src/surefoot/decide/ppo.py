@@ -28,7 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
 from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, hope_after, mixed, rows_of
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -52,7 +52,9 @@ class ChooserConfig:
         real(Interval(0, 0.5)),
     )
     fresh: int = knob(32, "Finished decisions that make an update due.", whole(Interval(1)))
-    reuse: int = knob(224, "Logged decisions that join each update; 0 learns from fresh ones only.", whole(NOT_NEGATIVE))
+    reuse: int = knob(
+        224, "Logged decisions that join each update; 0 learns from fresh ones only.", whole(NOT_NEGATIVE)
+    )
     log: int = knob(20_000, "Logged decisions that are kept for reuse.", whole(Interval(1)))
     weight_limit: float = knob(2.0, "Largest importance weight of a reused decision.", real(POSITIVE))
     value_share: float = knob(
@@ -81,7 +83,7 @@ class _Published:
     theta: np.ndarray
     weight: np.ndarray
     critic: np.ndarray
-    outcomes: int
+    hope: np.float32
     version: int
 
 
@@ -192,17 +194,25 @@ class PPOChooser:
         made = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
         return made if again is None else beside(made, again)
 
+    def probabilities(self, old: Logged) -> np.ndarray:
+        """[B, K]: what the policy of now would draw for logged decisions, plausible candidates only."""
+        logits = self._logits(old)[1]
+        return np.stack([spread(row, self.config.floor)[0] for row in logits])
+
+    def _logits(self, old: Logged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """[B, K] each: worth, logits, and the part of them that is known beforehand."""
+        now = self._now
+        calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
+        worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, old)
+        worth = np.where(old.valid, worth, -1e3)
+        base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
+        return worth, base + _table(now.weight, old), base
+
     def _again(self, old: Logged) -> Rollout:
         """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
         now, rows = self._now, np.arange(len(old))
-        calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
-        count = old.valid.sum(axis=1, keepdims=True)
-        hope = np.float32(now.outcomes) / np.maximum(now.outcomes + self.model.config.patience * count, 1e-9)
-        three = np.stack([_table(now.theta[:, i], old) for i in range(3)], axis=-1)
-        worth = calibrated + hope * (hopeful - calibrated) + mixed(three, hope)
-        worth = np.where(old.valid, worth, -1e3)
-        base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
-        log_probs = log_softmax(base + _table(now.weight, old))
+        worth, logits, base = self._logits(old)
+        log_probs = log_softmax(logits)
         probabilities, chosen = np.exp(log_probs), log_probs[rows, old.at]
         guess = (probabilities * np.where(old.valid, worth, 0.0)).sum(axis=1)
         value = guess + old.x @ now.critic
@@ -228,18 +238,17 @@ class PPOChooser:
     def _parts(self, scene: Scene) -> tuple[np.ndarray, np.ndarray, np.ndarray, _Published]:
         """What descriptions say, what outcomes corrected, what PPO added (in logits): [K] each."""
         now = self._now
-        hope = np.float32(hope_after(now.outcomes, len(scene), self.model.config.patience))
         calibrated, hopeful = self.model.guesses(scene.cosine)
-        prior = calibrated + hope * (hopeful - calibrated)
-        correction = mixed(rows_of(now.theta, scene.option) @ scene.x, hope)
+        prior = calibrated + now.hope * (hopeful - calibrated)
+        correction = rows_of(now.theta, scene.option) @ scene.x
         return prior, correction, rows_of(now.weight, scene.option) @ scene.x, now
 
     def _snapshot(self) -> _Published:
         return _Published(
-            theta=self.model.theta(),
+            theta=self.model.theta().copy(),
             weight=self.policy.weight.detach().numpy().copy(),
             critic=self.policy.critic.detach().numpy().copy(),
-            outcomes=self.model.outcomes,
+            hope=np.float32(self.model.hope),
             version=self.version,
         )
 

@@ -26,7 +26,9 @@ def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300,
         "curve": curve(reward),
         "marks": {str(m): float(reward[max(0, m - 100) : m].mean()) for m in marks if m <= len(rows)},
         "regret": float((1.0 - reward).sum()) if known else None,
-        "nearest": float(np.mean([row["nearest"] == row["right"] for row in known])) if known and "nearest" in known[0] else None,
+        "nearest": float(np.mean([row["nearest"] == row["right"] for row in known]))
+        if known and "nearest" in known[0]
+        else None,
         "tools": per_option(rows),
         "confusion": confusion(known),
         "calibration": [[float(x), float(y)] for x, y in calibration.curve()],
@@ -71,7 +73,9 @@ def as_text(summary: dict[str, Any], most: int = 12) -> str:
         told.append(f"nearest description alone: {summary['nearest']:.1%}; regret {summary['regret']:,.0f} decisions")
     told += [f"  after {mark:>5}: {value:.1%} of the last 100" for mark, value in summary["marks"].items()]
     told += ["", f"  {'option':<34} chosen  right  success"]
-    told += [f"  {t['name'][:34]:<34} {t['chosen']:6} {t['right']:6}  {t['success']:6.1%}" for t in summary["tools"][:most]]
+    told += [
+        f"  {t['name'][:34]:<34} {t['chosen']:6} {t['right']:6}  {t['success']:6.1%}" for t in summary["tools"][:most]
+    ]
     if summary["confusion"]:
         told += ["", "  commonest mistakes"]
         told += [f"  {c['count']:5} × {c['chosen']} where {c['right']} was right" for c in summary["confusion"]]

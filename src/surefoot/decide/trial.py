@@ -54,7 +54,11 @@ def run_trial(
                 recorder.update(
                     env_steps=t + 1,
                     updates=report.update,
-                    m={**report.metrics(), "success_rate": float(np.mean(right[-500:])), "average_reward": float(np.mean(right))},
+                    m={
+                        **report.metrics(),
+                        "success_rate": float(np.mean(right[-500:])),
+                        "average_reward": float(np.mean(right)),
+                    },
                     seconds=report.seconds,
                 )
             if len(waiting) == _TOGETHER or t == len(order) - 1:

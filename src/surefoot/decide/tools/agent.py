@@ -227,7 +227,9 @@ class ToolAgent:
     def weave_sync(self, query: str | Query, **options: Any) -> Spacetime:
         return _run(self.weave(query, **options))
 
-    def reflect_sync(self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
+    def reflect_sync(
+        self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None
+    ) -> Reward:
         return self.reflect_now(spacetime, feedback, reward)
 
     def learn_sync(self, force: bool = False) -> UpdateReport | None:
@@ -283,7 +285,9 @@ class ToolAgent:
         parts = self.versions.load(number).parts
         mine = parts["tools"]
         if mine["encoding"] != ENCODING:
-            raise CheckpointIncompatible(f"this policy has observation encoding {mine['encoding']}, here it is {ENCODING}")
+            raise CheckpointIncompatible(
+                f"this policy has observation encoding {mine['encoding']}, here it is {ENCODING}"
+            )
         chooser = {**parts["chooser"], "weights": parts["weights"]} if parts["weights"] else parts["chooser"]
         self.agent.set_state({"agent": parts["agent"], "chooser": chooser})
         self._cursor, self._episodes, self._learnings = mine["cursor"], mine["episodes"], mine["learnings"]
@@ -315,7 +319,9 @@ class ToolAgent:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.close()
 
     def __enter__(self) -> Self:
@@ -329,7 +335,9 @@ class ToolAgent:
         plan = self.learning
         if plan is None or self._episodes < max(plan.warmup, plan.min_samples):
             return
-        if self._episodes - self._learned_at < plan.interval or (self._running is not None and not self._running.done()):
+        if self._episodes - self._learned_at < plan.interval or (
+            self._running is not None and not self._running.done()
+        ):
             return
         if self._running is not None and (failure := self._running.exception()) is not None:
             raise failure  # learning must not stop without a word

@@ -57,7 +57,11 @@ class LearningRecord:
         core = self._agent.chooser
         config = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
         recorder.header(
-            env="tools", seed=self._seed, config={**config, "encoder": self._agent.encoder.name}, path="torch", num_envs=1
+            env="tools",
+            seed=self._seed,
+            config={**config, "encoder": self._agent.encoder.name},
+            path="torch",
+            num_envs=1,
         )
         return recorder
 

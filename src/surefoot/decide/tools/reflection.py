@@ -84,9 +84,7 @@ class ReflectionBuffer:
         """Keep an episode; it is on the disk when this returns. The same Spacetime again is feedback that came later."""
         return await asyncio.to_thread(self.store_now, spacetime, feedback, reward)
 
-    def store_now(
-        self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None
-    ) -> Reward:
+    def store_now(self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
         """`store` for programs without an event loop."""
         worked_out = self.reward_extractor.reward(spacetime, feedback)
         if reward is not None:
@@ -98,7 +96,9 @@ class ReflectionBuffer:
         known = self.journal.get(KIND, id) if spacetime.id else None
         if known is not None and time.time() - known.t > self.grace:
             self._late += 1
-            self.journal.put(Entry(kind="late", id=f"{id}-{self._late}", body={"episode": id, "feedback": _plain(feedback)}))
+            self.journal.put(
+                Entry(kind="late", id=f"{id}-{self._late}", body={"episode": id, "feedback": _plain(feedback)})
+            )
             return _reward_in(known.body)
         body = {
             "spacetime": spacetime.to_dict(),
@@ -133,7 +133,13 @@ class ReflectionBuffer:
         else:
             entries = self.journal.sample(KIND, size, self._generator)
         rows = [experience_of(Spacetime.from_dict(e.body["spacetime"]), e.body["raw_reward"]) for e in entries]
-        names = {"observations": "observation", "actions": "action", "rewards": "reward", "dones": "done", "infos": "info"}
+        names = {
+            "observations": "observation",
+            "actions": "action",
+            "rewards": "reward",
+            "dones": "done",
+            "infos": "info",
+        }
         return {plural: [row[one] for row in rows] for plural, one in names.items()}
 
     def since(self, seq: int, *, until: float | None = None) -> Iterator[Entry]:
@@ -260,7 +266,9 @@ class ReflectionBuffer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -283,6 +291,10 @@ def _plain(feedback: Feedback | None) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic):
             return value.item()
-        return [plain(each) for each in value] if isinstance(value, Iterable) and not isinstance(value, str | dict) else value
+        return (
+            [plain(each) for each in value]
+            if isinstance(value, Iterable) and not isinstance(value, str | dict)
+            else value
+        )
 
     return {str(name): plain(value) for name, value in (feedback or {}).items()}

@@ -99,7 +99,9 @@ def _why(error: sqlite3.Error, seconds: float) -> str:
 
 def tables_of(db: sqlite3.Connection) -> dict[str, list[str]]:
     """Columns by table."""
-    names = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name")]
+    names = [
+        row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name")
+    ]
     return {name: [row[1] for row in db.execute(f"PRAGMA table_info({_quoted(name)})")] for name in names}
 
 
@@ -143,7 +145,9 @@ def _condition(text: str, columns: list[str]) -> tuple[str, tuple[Any, ...]]:
     """`where COLUMN is VALUE`, `with COLUMN above NUMBER`, as they are said."""
     for column in columns:
         spoken = re.escape(column.replace("_", " "))
-        match = re.search(rf"\b{spoken}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE)
+        match = re.search(
+            rf"\b{spoken}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE
+        )
         if match:
             return f" WHERE lower({_quoted(column)}) = lower(?)", (match.group(1),)
         match = re.search(rf"\b{spoken}\s+(above|over|below|under)\s+(-?\d+(?:\.\d+)?)", text, re.IGNORECASE)

@@ -20,7 +20,7 @@ from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.report import UpdateReport
 
 
-def PPOConfig(**names: Any) -> learn_config.PPOConfig:  # noqa: N802  # the name in the seed's examples
+def PPOConfig(**names: Any) -> learn_config.PPOConfig:  # the name in the seed's examples
     """The learner's config from any library's names, with the defaults of one-step decisions."""
     return PPO_DEFAULTS.replace(**names)
 
@@ -54,7 +54,9 @@ class PPOTrainer:
         report = self.policy.learn([[each] for each in new]) if new else None
         report = self.policy.update() if report is None else report
         if report is None:
-            raise ConfigError("no episode in the buffer holds a choice of this policy's encoder; there is nothing to learn")
+            raise ConfigError(
+                "no episode in the buffer holds a choice of this policy's encoder; there is nothing to learn"
+            )
         self.total_samples += report.samples
         metrics = metrics_of(report) | numbers_of(buffer.get_recent_episodes(buffer.learning_window))
         self.history.append(metrics)
