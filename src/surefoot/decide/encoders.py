@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,7 +69,7 @@ class HashingEncoder:
 def _features(text: str) -> list[tuple[str, float]]:
     words = [word.lower() for word in _WORD.findall(text.replace("_", " "))]
     found = [(word, 0.3 if word in _COMMON else 1.0) for word in words]
-    found += [(f"{a} {b}", 0.5) for a, b in zip(words, words[1:], strict=False)]
+    found += [(f"{a} {b}", 0.5) for a, b in pairwise(words)]
     for word in words:
         padded = f"^{word}$"
         found += [(padded[i : i + 3], 0.25) for i in range(len(padded) - 2)]

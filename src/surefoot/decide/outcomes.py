@@ -1,6 +1,6 @@
 """What each option is likely worth for a query: a guess from its description, corrected by what came of it.
 
-    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),   h = n / (n + patience · K)
+    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),  h = n / (n + patience K)
     model   q(x, a) = g(x, a) + θ_a · x,     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen

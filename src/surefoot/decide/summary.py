@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def curve(reward: np.ndarray) -> list[tuple[int, float]]:
     if not len(reward):
         return []
     ends = np.unique(np.linspace(0, len(reward), min(POINTS, len(reward)) + 1).astype(int))
-    return [(int(b), float(reward[a:b].mean())) for a, b in zip(ends, ends[1:], strict=False)]
+    return [(int(b), float(reward[a:b].mean())) for a, b in pairwise(ends)]
 
 
 def per_option(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

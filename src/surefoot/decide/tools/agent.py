@@ -212,9 +212,9 @@ class ToolAgent:
             self._learnings += bool(entries)
             if report is not None:
                 self.record.update(report, self.buffer.get_recent_episodes(self.buffer.learning_window), self._episodes)
-            if self.versions is not None and self.learning is not None and self._learnings:
-                if self._learnings % self.learning.save_every == 0:
-                    self.save()
+            saving = self.versions is not None and self.learning is not None and bool(entries)
+            if saving and self.learning is not None and self._learnings % self.learning.save_every == 0:
+                self.save()
             return report
 
     async def weave_and_reflect(
@@ -253,9 +253,9 @@ class ToolAgent:
             elif signal.signal_type == "threshold_adjustment" and isinstance(core, PPOChooser):
                 core.config = replace(core.config, sharpness=max(20.0, 0.8 * core.config.sharpness))
                 done.append(f"exploration goes up: sharpness is now {core.config.sharpness:.0f}")
-            elif signal.signal_type == "bandit_update" and signal.tool and (signal.reward or 0.0) >= 0.5:
-                if self.thresholds.pop(signal.tool, None) is not None:
-                    done.append(f"{signal.tool} does well again and is taken freely")
+            elif signal.signal_type == "bandit_update" and signal.tool in self.thresholds and (signal.reward or 0.0) >= 0.5:
+                del self.thresholds[signal.tool]
+                done.append(f"{signal.tool} does well again and is taken freely")
         return done
 
     async def analyze_and_learn(self, force: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a tool is, how one function becomes one, and how it is run: with a time limit, and never so that it takes the agent down."""
+"""What a tool is, how one function becomes one, and how it is run: with a time limit."""
 
 from __future__ import annotations
 
