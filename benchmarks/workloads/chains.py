@@ -48,9 +48,7 @@ class Task:
         before = np.zeros(2 * len(NAMES), np.float32)
         for k, name in enumerate(self.called[-2:]):
             before[k * len(NAMES) + NAMES.index(name)] = 0.7
-        return Scene(
-            x=np.concatenate([self.vector, before]), option=np.arange(len(NAMES)), cosine=tools @ self.vector
-        )
+        return Scene(x=np.concatenate([self.vector, before]), option=np.arange(len(NAMES)), cosine=tools @ self.vector)
 
     def call(self, name: str) -> tuple[float, bool]:
         """Reward and whether it is over: a call costs, the last one of the chain in the right order pays 1."""

@@ -1,7 +1,7 @@
 """What each option is likely worth for a query: a guess from its description, corrected by what came of it.
 
     guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),  h = n / (n + patience K)
-    model   q(x, a) = g(x, a) + θ_a · x,     θ_a = the ridge solution on what the guess missed, r - g(x, a)
+    model   q(x, a) = g(x, a) + θ_a · [x, 0.3],     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
 (n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
@@ -70,6 +70,8 @@ class OutcomeConfig:
 
 
 CALIBRATED, HOPEFUL = 0, 1
+BIAS = 0.3
+"""A feature that is always there, so that an option can be worse everywhere than its description says."""
 _WATCHED = 30
 """Outcomes over which an option's surprise is measured."""
 
@@ -87,7 +89,7 @@ class OutcomeModel:
         self._sums: dict[int, np.ndarray] = {}
         """[3, d] an option: Σ r·x, Σ calibrated·x, Σ hopeful·x."""
         self._watch: dict[int, list[tuple[float, float]]] = {}
-        self._theta = np.zeros((0, 3, dim), np.float32)
+        self._theta = np.zeros((0, 3, dim + 1), np.float32)
 
     @property
     def hope(self) -> float:
@@ -116,10 +118,10 @@ class OutcomeModel:
 
     def correction(self, scene: Scene) -> np.ndarray:
         """[K]: θ_a · x, for the present mixture."""
-        return rows_of(self.theta(), scene.option) @ scene.x
+        return rows_of(self.theta(), scene.option) @ with_bias(scene.x)
 
     def theta(self) -> np.ndarray:
-        """[options, d]: the correction of each option, for the present mixture."""
+        """[options, d + 1]: the correction of each option, for the present mixture."""
         if self._mixed is None:
             t, h = self._theta, np.float32(self.hope)
             self._mixed = t[:, 0] - t[:, 1] - h * (t[:, 2] - t[:, 1])
@@ -129,19 +131,20 @@ class OutcomeModel:
 
     def width(self, scene: Scene) -> np.ndarray:
         """[K]: sqrt(xᵀ A⁻¹ x), how little is known of each candidate for this query."""
-        x, prior = scene.x, float(scene.x @ scene.x) / self.config.ridge
+        x = with_bias(scene.x)
+        prior = float(x @ x) / self.config.ridge
         inverse = [self._inverse.get(int(a)) for a in scene.option]
         return np.sqrt([prior if p is None else max(0.0, float(x @ p @ x)) for p in inverse])
 
     def learn(self, scene: Scene, at: int, reward: float) -> None:
         """Candidate number `at` was tried and came to `reward`."""
-        a, x = int(scene.option[at]), scene.x.astype(np.float32)
+        a, x = int(scene.option[at]), with_bias(scene.x)
         calibrated, hopeful = self.guesses(scene.cosine)[:, at]
         if self.config.forget > 0.0:
             self._look_for_change(a, float(self.predict(scene)[at]), reward)
         if a not in self._inverse:
-            self._inverse[a] = np.eye(self.dim, dtype=np.float32) / np.float32(self.config.ridge)
-            self._sums[a] = np.zeros((3, self.dim), np.float32)
+            self._inverse[a] = np.eye(self.dim + 1, dtype=np.float32) / np.float32(self.config.ridge)
+            self._sums[a] = np.zeros((3, self.dim + 1), np.float32)
             self._grow(a + 1)
         inverse, sums = self._inverse[a], self._sums[a]
         along = inverse @ x
@@ -158,7 +161,7 @@ class OutcomeModel:
 
     def _grow(self, options: int) -> None:
         if options > len(self._theta):
-            more = np.zeros((max(options, 2 * len(self._theta), 16), 3, self.dim), np.float32)
+            more = np.zeros((max(options, 2 * len(self._theta), 16), 3, self.dim + 1), np.float32)
             more[: len(self._theta)] = self._theta
             self._theta = more
 
@@ -176,7 +179,7 @@ class OutcomeModel:
             return
         keep = 1.0 - self.config.forget
         known = np.linalg.inv(self._inverse[option].astype(np.float64))
-        reset = keep * known + (1.0 - keep) * self.config.ridge * np.eye(self.dim)
+        reset = keep * known + (1.0 - keep) * self.config.ridge * np.eye(self.dim + 1)
         self._inverse[option] = np.linalg.inv(reset).astype(np.float32)
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
@@ -187,7 +190,7 @@ class OutcomeModel:
     def state(self) -> dict[str, Any]:
         """Arrays and numbers from which `set_state` goes on, to the last digit."""
         options = sorted(self._inverse)
-        none = np.zeros((0, self.dim, self.dim), np.float32)
+        none = np.zeros((0, self.dim + 1, self.dim + 1), np.float32)
         return {
             "options": np.array(options, np.int64),
             "inverse": np.stack([self._inverse[a] for a in options]) if options else none,
@@ -204,12 +207,17 @@ class OutcomeModel:
         self.options, self._mixed = int(state["met"]), None
         self._watch = {int(a): [(e, r) for e, r in rows] for a, rows in state["watch"].items()}
         self._inverse, self._sums = {}, {}
-        self._theta = np.zeros((0, 3, self.dim), np.float32)
+        self._theta = np.zeros((0, 3, self.dim + 1), np.float32)
         for a, inverse, sums in zip(state["options"], state["inverse"], state["sums"], strict=True):
             self._inverse[int(a)], self._sums[int(a)] = np.array(inverse), np.array(sums)
             self._grow(int(a) + 1)
             self._theta[int(a)] = sums @ inverse
         return self
+
+
+def with_bias(x: np.ndarray) -> np.ndarray:
+    """[…, d + 1]: x and the feature that is always there."""
+    return np.concatenate([x, np.full((*x.shape[:-1], 1), BIAS)], axis=-1).astype(np.float32)
 
 
 def rows_of(table: np.ndarray, option: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
 from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of, with_bias
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -203,10 +203,10 @@ class PPOChooser:
         """[B, K] each: worth, logits, and the part of them that is known beforehand."""
         now = self._now
         calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
-        worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, old)
+        worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, with_bias(old.x), old.option)
         worth = np.where(old.valid, worth, -1e3)
         base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
-        return worth, base + _table(now.weight, old), base
+        return worth, base + _table(now.weight, old.x, old.option), base
 
     def _again(self, old: Logged) -> Rollout:
         """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
@@ -240,7 +240,7 @@ class PPOChooser:
         now = self._now
         calibrated, hopeful = self.model.guesses(scene.cosine)
         prior = calibrated + now.hope * (hopeful - calibrated)
-        correction = rows_of(now.theta, scene.option) @ scene.x
+        correction = rows_of(now.theta, scene.option) @ with_bias(scene.x)
         return prior, correction, rows_of(now.weight, scene.option) @ scene.x, now
 
     def _snapshot(self) -> _Published:
@@ -320,11 +320,11 @@ def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
     return min(at, int(np.flatnonzero(probabilities)[-1]))
 
 
-def _table(table: np.ndarray, old: Logged) -> np.ndarray:
+def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:
     """[B, K]: row `option` of the table times x; options beyond it have 0."""
-    padded = np.zeros((max(len(table), int(old.option.max()) + 1), table.shape[-1]), np.float32)
+    padded = np.zeros((max(len(table), int(option.max()) + 1), table.shape[-1]), np.float32)
     padded[: len(table)] = table
-    return np.take_along_axis(old.x @ padded.T, old.option, axis=1)
+    return np.take_along_axis(x @ padded.T, option, axis=1)
 
 
 def _step(step: Experience, episode: int, t: int, last: bool) -> Step:

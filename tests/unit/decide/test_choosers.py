@@ -47,13 +47,13 @@ def test_the_correction_is_the_ridge_solution_of_what_the_guess_missed():
         at, reward = scene(t), float(rng.random() < 0.5)
         model.learn(at, 2, reward)
         rows.append((at, reward))
-    x = np.stack([at.x for at, _ in rows])
+    x = np.stack([np.append(at.x, 0.3) for at, _ in rows])
     h = 30 / (30 + 2 * 4)
     guess = np.array([(1 - h) * model.guesses(at.cosine)[0, 2] + h * model.guesses(at.cosine)[1, 2] for at, _ in rows])
-    theta = np.linalg.solve(x.T @ x + 0.5 * np.eye(DIM), x.T @ (np.array([r for _, r in rows]) - guess))
+    theta = np.linalg.solve(x.T @ x + 0.5 * np.eye(DIM + 1), x.T @ (np.array([r for _, r in rows]) - guess))
     asked = scene(99)
     assert model.hope == pytest.approx(h)
-    assert model.correction(asked)[2] == pytest.approx(theta @ asked.x, abs=1e-4)
+    assert model.correction(asked)[2] == pytest.approx(theta @ np.append(asked.x, 0.3), abs=1e-4)
     assert model.correction(asked)[0] == 0.0, "an option without outcomes is worth its guess"
 
 

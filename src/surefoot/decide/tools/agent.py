@@ -253,7 +253,11 @@ class ToolAgent:
             elif signal.signal_type == "threshold_adjustment" and isinstance(core, PPOChooser):
                 core.config = replace(core.config, sharpness=max(20.0, 0.8 * core.config.sharpness))
                 done.append(f"exploration goes up: sharpness is now {core.config.sharpness:.0f}")
-            elif signal.signal_type == "bandit_update" and signal.tool in self.thresholds and (signal.reward or 0.0) >= 0.5:
+            elif (
+                signal.signal_type == "bandit_update"
+                and signal.tool in self.thresholds
+                and (signal.reward or 0.0) >= 0.5
+            ):
                 del self.thresholds[signal.tool]
                 done.append(f"{signal.tool} does well again and is taken freely")
         return done

@@ -53,7 +53,14 @@ def agent(encoder, **options) -> ToolAgent:
 
 
 def woven(tool_used: str = "a", confidence: float = 0.9, **more) -> Spacetime:
-    return Spacetime(id=more.pop("id", f"{time.perf_counter_ns()}"), query_text="q", response="r", tool_used=tool_used, confidence=confidence, **more)
+    return Spacetime(
+        id=more.pop("id", f"{time.perf_counter_ns()}"),
+        query_text="q",
+        response="r",
+        tool_used=tool_used,
+        confidence=confidence,
+        **more,
+    )
 
 
 def test_a_query_is_answered_by_a_tool_that_really_ran_and_the_trace_tells_how(encoder):
@@ -130,7 +137,13 @@ def test_a_batch_has_the_real_observations_and_actions():
     assert batch["rewards"] == [1.0, 1.0]
     assert batch["dones"] == [True, True]
     assert set(batch["observations"][0]) == {
-        *("motifs_detected", "embedding_scales_used", "context_shards_count", "retrieval_mode", "threads_activated_count")
+        *(
+            "motifs_detected",
+            "embedding_scales_used",
+            "context_shards_count",
+            "retrieval_mode",
+            "threads_activated_count",
+        )
     }
     assert len(buffer.get_ppo_batch(64, recent_only=False)["actions"]) == 3
 
