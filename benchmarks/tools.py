@@ -155,7 +155,8 @@ def row(arm: str, runs: dict[str, Any], ours: dict[str, Any]) -> str:
     return (
         f"| {arm} | {len(runs)} | **{np.mean([c.mean() for c in curves]):.4f}** | {' / '.join(f'{m:.3f}' for m in marks)} | "
         f"{np.mean([c[-2000:].mean() for c in curves]):.3f} | {100 * gaps.min():+.1f} | {100 * np.mean(gaps >= -0.01):.1f} % | "
-        f"{100 * np.mean([run['explored'] for run in runs.values()]):.1f} % | {100 * mean:+.2f} ({100 * low:+.2f} … {100 * high:+.2f}) |"
+        f"{100 * np.mean([run['explored'] for run in runs.values()]):.1f} % | "
+        f"{100 * mean:+.2f} ({100 * low:+.2f} … {100 * high:+.2f}) |"
     )
 
 

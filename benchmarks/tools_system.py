@@ -26,8 +26,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from workloads import chains
-
 from surefoot.decide.agent import Agent, AgentConfig
 from surefoot.decide.choosers import EpsilonGreedy, Experience, LinTS, LinUCB, Residual
 from surefoot.decide.encoders import Encoder, HashingEncoder, make_encoder
@@ -38,6 +36,7 @@ from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.cache import QueryCache
 from surefoot.decide.tools.demo import assistant, questions
 from surefoot.decide.tools.reflection import ReflectionBuffer
+from workloads import chains
 
 HERE = Path(__file__).resolve().parent
 CHILD = HERE / "workloads" / "tools_child.py"

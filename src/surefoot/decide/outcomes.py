@@ -4,8 +4,9 @@
     model   q(x, a) = g(x, a) + θ_a · [x, 0.3],     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
-(n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
-once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from three sums an option.
+(n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is
+near, is worth a try once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from
+three sums an option.
 """
 
 from __future__ import annotations

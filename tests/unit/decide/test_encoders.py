@@ -8,6 +8,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def server(monkeypatch):
     """A double of an embeddings server: fails once, then gives 4 numbers a text."""
 
     class Handler(BaseHTTPRequestHandler):
-        seen: list[dict] = []
+        seen: ClassVar[list[dict]] = []
         failures = 1
 
         def do_POST(self):

@@ -10,6 +10,7 @@ import threading
 from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -126,7 +127,7 @@ def notion():
     """A double of Notion's API: refuses a wrong token, is busy once, then makes pages."""
 
     class Handler(BaseHTTPRequestHandler):
-        pages: list[dict] = []
+        pages: ClassVar[list[dict]] = []
         busy = 1
 
         def do_POST(self):

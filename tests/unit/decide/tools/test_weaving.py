@@ -197,7 +197,7 @@ def test_export_and_import_are_equal_and_a_torn_file_takes_nothing_in(tmp_path: 
 
 def test_recommendations_are_by_success_confidence_and_use():
     buffer = ReflectionBuffer()
-    for i in range(4):
+    for _ in range(4):
         buffer.store_now(woven("good", 0.8), {"helpful": True})
         buffer.store_now(woven("bad", 0.2), {"helpful": False})
     scores = buffer.get_tool_recommendations()
