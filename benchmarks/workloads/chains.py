@@ -28,28 +28,32 @@ CHAINS = {
     ("calc",): "calculate {n} times {n} for {s}",
     ("answer",): "explain in words what {s} is",
 }
-SUBJECTS = [
-    "shoes",
-    "bread",
-    "tickets",
-    "the garden",
-    "the kitchen",
-    "the new office",
-    "paper",
-    "coffee",
-    "travel",
-    "the party",
-    "bicycles",
-    "lamps",
-    "the school",
-    "windows",
-    "chairs",
-    "software",
-    "the museum",
-    "milk",
-    "insurance",
-    "the workshop",
-]
+SUBJECTS = (
+    *(
+        "shoes",
+        "bread",
+        "tickets",
+        "the garden",
+        "the kitchen",
+        "the new office",
+        "paper",
+        "coffee",
+        "travel",
+        "the party",
+    ),
+    *(
+        "bicycles",
+        "lamps",
+        "the school",
+        "windows",
+        "chairs",
+        "software",
+        "the museum",
+        "milk",
+        "insurance",
+        "the workshop",
+    ),
+)
 COST, MOST_CALLS = 0.1, 4
 
 

@@ -20,6 +20,7 @@ import paths  # noqa: E402
 import speed  # noqa: E402
 import supervise  # noqa: E402
 import tables  # noqa: E402
+import tools  # noqa: E402
 
 
 def side(**each: list[float]) -> dict[str, object]:
@@ -202,3 +203,26 @@ def test_a_thinned_curve_keeps_its_end():
     assert len(thin) <= explore.POINTS
     assert thin[-1] == (102, 102.0)
     assert thin == sorted(thin)
+
+
+def test_windows_are_compared_on_the_same_queries_and_pairs_by_seed():
+    def run(right: list[bool], nearest: list[bool]) -> dict[str, object]:
+        return {"right": tools.pack(right), "nearest": tools.pack(nearest), "decisions": len(right)}
+
+    ours = run([True] * 600 + [False] * 400, [False] * 500 + [True] * 500)
+    assert tools.windows(ours).tolist() == pytest.approx([1.0, 0.2 - 1.0])
+    assert tools.success(ours) == pytest.approx(0.6)
+    other = {str(s): run([True] * (500 - s) + [False] * (500 + s), [True] * 1000) for s in range(3)}
+    mean, low, high = tools.paired(dict.fromkeys(other, ours), other)
+    assert mean == pytest.approx(0.101)
+    assert low < mean < high
+
+
+def test_the_tool_bars_are_those_of_the_issue():
+    good = {"right": tools.pack([True] * 1000), "nearest": tools.pack([True] * 1000), "decisions": 1000}
+    poor = {"right": tools.pack([True] * 480 + [False] * 20), "nearest": tools.pack([True] * 500), "decisions": 500}
+    met = dict(tools.bars("topics/plain", {"ours": {"0": good}, "residual": {"0": good}, "vw": {"0": poor}}))
+    assert all(met.values())
+    assert len(met) == 4
+    missed = dict(tools.bars("topics/plain", {"ours": {"0": poor}, "residual": {"0": good}}))
+    assert list(missed.values()) == [False, False, True]

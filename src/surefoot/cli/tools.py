@@ -173,11 +173,15 @@ class EvalToolsArgs:
     data: Path
     """Queries to ask; the same forms as for training."""
     format: Literal["auto", "labels", "candidates"] = "auto"
+    """labels: csv files; candidates: queries.jsonl."""
     topics: Path | None = None
+    """The grouping of labels that the run was trained with, if it was."""
     count: int | None = None
     """Queries, at most."""
     encoder: EncoderName = "auto"
+    """The encoder that the run was trained with."""
     chooser: Literal["ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "ppo"
+    """The chooser that the run was trained with."""
     json: bool = False
     """Print one JSON object."""
 
@@ -214,6 +218,7 @@ class ReplayArgs:
     directory: RunDirectory
     """A directory of `surefoot tools train`."""
     encoder: EncoderName = "auto"
+    """The encoder that the run was trained with."""
     last: int = 5000
     """Decisions of the log to look at, from its end."""
     json: bool = False

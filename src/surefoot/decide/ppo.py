@@ -29,6 +29,7 @@ from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
 from surefoot.decide.encoders import Likeness
 from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of, with_bias
+from surefoot.decide.packing import pack, unpack
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -277,7 +278,7 @@ class PPOChooser:
             "version": self.version,
             "options": self.policy.options,
             "log": self._log.state(),
-            "fresh": _pack(self._fresh),
+            "fresh": pack(self._fresh),
             "generator": self._generator.bit_generator.state,
         }
 
@@ -289,7 +290,7 @@ class PPOChooser:
         self.model.set_state(state["model"])
         self.version = int(state["version"])
         self._log.set_state(state["log"])
-        self._fresh = _unpack(state["fresh"])
+        self._fresh = unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
 
@@ -342,55 +343,3 @@ def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
         action_mask=choice.plausible,
     )
     return decision, Outcome(decision=decision.id, reward=step.reward, terminated=last)
-
-
-_ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
-
-
-def _pack(episodes: Sequence[Episode]) -> dict[str, Any]:
-    """Ragged rows as a few long arrays: lengths, and everything end to end."""
-    steps = [step for episode in episodes for step in episode]
-    if not steps:
-        return {}
-    packed: dict[str, Any] = {
-        "episodes": np.array([len(e) for e in episodes], np.int64),
-        "candidates": np.array([len(s.scene) for s in steps], np.int64),
-        "x": np.stack([s.scene.x for s in steps]),
-        "option": np.concatenate([s.scene.option for s in steps]),
-        "cosine": np.concatenate([s.scene.cosine for s in steps]),
-        "numbers": np.array([[s.choice.at, s.choice.probability, s.choice.value, s.reward, s.weight] for s in steps]),
-        "versions": np.array([s.choice.version for s in steps], np.int64),
-        "ids": [s.id for s in steps],
-    }
-    return packed | {name: np.concatenate([getattr(s.choice, name) for s in steps]) for name in _ARRAYS}
-
-
-def _unpack(packed: dict[str, Any]) -> list[Episode]:
-    if not packed:
-        return []
-    ends = np.cumsum(packed["candidates"])
-    steps = list[Experience]()
-    for i, end in enumerate(ends):
-        span = slice(int(end - packed["candidates"][i]), int(end))
-        at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
-        parts = {name: np.array(packed[name][span]) for name in _ARRAYS}
-        steps.append(
-            Experience(
-                scene=Scene(
-                    x=np.array(packed["x"][i]),
-                    option=np.array(packed["option"][span]),
-                    cosine=np.array(packed["cosine"][span]),
-                ),
-                choice=Choice(
-                    at=int(at), probability=probability, value=value, version=int(packed["versions"][i]), **parts
-                ),
-                reward=reward,
-                weight=weight,
-                id=packed["ids"][i],
-            )
-        )
-    made, begin = list[Episode](), 0
-    for length in packed["episodes"]:
-        made.append(steps[begin : begin + int(length)])
-        begin += int(length)
-    return made

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surefoot.decide.rewards import RewardConfig as RewardConfig
-    from surefoot.decide.tools.agent import Query as Query
     from surefoot.decide.tools.agent import ToolAgent as ToolAgent
-    from surefoot.decide.tools.agent import TrainingSchedule as TrainingSchedule
     from surefoot.decide.tools.agent import WeavingShuttle as WeavingShuttle
     from surefoot.decide.tools.cache import QueryCache as QueryCache
     from surefoot.decide.tools.encoding import decode_action as decode_action
@@ -18,19 +16,21 @@ if TYPE_CHECKING:
     from surefoot.decide.tools.extract import RewardExtractor as RewardExtractor
     from surefoot.decide.tools.memory import Memory as Memory
     from surefoot.decide.tools.reflection import ReflectionBuffer as ReflectionBuffer
+    from surefoot.decide.tools.schedule import TrainingSchedule as TrainingSchedule
     from surefoot.decide.tools.spacetime import FabricCollection as FabricCollection
     from surefoot.decide.tools.spacetime import Spacetime as Spacetime
     from surefoot.decide.tools.toolbox import ToolResult as ToolResult
     from surefoot.decide.tools.toolbox import tool as tool
     from surefoot.decide.tools.trainer import PPOConfig as PPOConfig
     from surefoot.decide.tools.trainer import PPOTrainer as PPOTrainer
+    from surefoot.decide.tools.weaving import Query as Query
 
 _HOME = {
     "FabricCollection": "tools.spacetime",
     "Memory": "tools.memory",
     "PPOConfig": "tools.trainer",
     "PPOTrainer": "tools.trainer",
-    "Query": "tools.agent",
+    "Query": "tools.weaving",
     "QueryCache": "tools.cache",
     "ReflectionBuffer": "tools.reflection",
     "RewardConfig": "rewards",
@@ -38,7 +38,7 @@ _HOME = {
     "Spacetime": "tools.spacetime",
     "ToolAgent": "tools.agent",
     "ToolResult": "tools.toolbox",
-    "TrainingSchedule": "tools.agent",
+    "TrainingSchedule": "tools.schedule",
     "WeavingShuttle": "tools.agent",
     "decode_action": "tools.encoding",
     "encode_action": "tools.encoding",

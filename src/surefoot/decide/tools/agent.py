@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
-from surefoot.decide.agent import Agent, AgentConfig, Decided, Explanation
+from surefoot.decide.agent import Agent, AgentConfig, Explanation
 from surefoot.decide.choosers import Chooser
 from surefoot.decide.encoders import Encoder, make_encoder
 from surefoot.decide.ppo import PPOChooser
@@ -25,51 +20,21 @@ from surefoot.decide.promotion import Versions
 from surefoot.decide.rewards import Feedback, Reward
 from surefoot.decide.tools.cache import QueryCache
 from surefoot.decide.tools.cards import PatternCard, select_card
-from surefoot.decide.tools.encoding import ENCODING, OBSERVATION_SIZE, TOOL_TO_INDEX, encode_observation, weighted
-from surefoot.decide.tools.experience import decision_of, experience_in, explained
+from surefoot.decide.tools.encoding import ENCODING, OBSERVATION_SIZE, TOOL_TO_INDEX
+from surefoot.decide.tools.experience import experience_in, explained
 from surefoot.decide.tools.memory import Memory
-from surefoot.decide.tools.motifs import detect
 from surefoot.decide.tools.record import LearningRecord
 from surefoot.decide.tools.reflection import ReflectionBuffer
+from surefoot.decide.tools.schedule import TrainingSchedule as TrainingSchedule
 from surefoot.decide.tools.signals import LearningSignal
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
-from surefoot.decide.tools.toolbox import Request, Tool, Toolbox, ToolResult
-from surefoot.errors import CheckpointIncompatible, ConfigError, SurefootError
+from surefoot.decide.tools.spacetime import Spacetime
+from surefoot.decide.tools.toolbox import Tool, Toolbox
+from surefoot.decide.tools.weaving import Loom, Weave
+from surefoot.decide.tools.weaving import Query as Query
+from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.report import UpdateReport
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A question, and whatever its asker wants to have kept with it."""
-
-    text: str
-    metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSchedule:
-    """When an agent learns by itself: after `warmup` episodes, every `interval`, if there are `min_samples`."""
-
-    warmup: int = 50
-    interval: int = 10
-    min_samples: int = 32
-    lr_after: Mapping[int, float] | None = None
-    """{episodes: learning rate}: from that many on, PPO steps by this."""
-    save_every: int = 20
-    """Learnings between two saved versions; only with a directory."""
-
-    def __post_init__(self) -> None:
-        if self.interval < 1 or self.warmup < 0 or self.min_samples < 1:
-            raise ConfigError(
-                f"warmup is {self.warmup}, interval {self.interval}, min_samples {self.min_samples}; "
-                "an interval and min_samples are at least 1, a warmup at least 0"
-            )
-
-    def lr_at(self, episodes: int) -> float | None:
-        due = [at for at in self.lr_after or {} if episodes >= at]
-        return None if not due else (self.lr_after or {})[max(due)]
 
 
 class PolicyView:
@@ -167,7 +132,8 @@ class ToolAgent:
             kept.decision = None  # nobody chose this time, so there is nothing to learn from it
             kept.metadata["cached"] = True
             return kept
-        woven = await _Weave(self, asked, card, names).run(arguments or {}, greedy)
+        loom = Loom(self.agent, self.memory, self.toolbox, self.thresholds)
+        woven = await Weave(loom, asked, card, names).run(arguments or {}, greedy)
         if cache is not None and not woven.trace.errors:
             cache.put(key, woven)
         return woven
@@ -352,115 +318,6 @@ class ToolAgent:
 
 WeavingShuttle = ToolAgent
 """The name the first system had for it."""
-
-
-class _Weave:
-    """One query on its way through the stages."""
-
-    def __init__(self, owner: ToolAgent, query: Query, card: PatternCard, names: list[str]) -> None:
-        self.owner, self.query, self.card, self.names = owner, query, card, names
-        self.trace = WeavingTrace(retrieval_mode=card.retrieval_mode, embedding_scales_used=list(card.scales))
-        self.begin = time.perf_counter()
-
-    async def run(self, arguments: Mapping[str, Any], greedy: bool) -> Spacetime:
-        owner, trace, text = self.owner, self.trace, self.query.text
-        context, decided, result = list[tuple[str, str]](), None, None
-        stage = "feature_extraction"
-        try:
-            with self._stage("feature_extraction"):
-                trace.motifs_detected = detect(text)
-                vector = owner.agent.encoder.encode([text])[0]
-            stage = "retrieval"
-            with self._stage("retrieval"):
-                context = self._retrieve(vector)
-            stage = "convergence"
-            with self._stage("convergence"):
-                decided = self._decide(vector, greedy)
-            stage = "tool_execution"
-            with self._stage("tool_execution"):
-                result = await self._execute(decided, context, arguments)
-        except Exception as error:
-            if not isinstance(error, SurefootError):
-                trace.warnings.append(f"{stage} raised {type(error).__name__}, which is none of our own errors")
-            trace.errors.append({"stage": stage, "type": type(error).__name__, "error": str(error)})
-        return self._assemble(decided, result)
-
-    @contextmanager
-    def _stage(self, name: str) -> Any:
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.trace.stage_durations[name] = 1000.0 * (time.perf_counter() - begin)
-
-    def _retrieve(self, vector: np.ndarray) -> list[tuple[str, str]]:
-        hits = self.owner.memory.search(self.query.text, vector, self.card)
-        self.trace.threads_activated = [hit.shard.id for hit in hits]
-        self.trace.context_shards_count = len(hits)
-        return [(hit.shard.id, hit.shard.text) for hit in hits]
-
-    def _decide(self, vector: np.ndarray, greedy: bool) -> Decided:
-        owner, trace = self.owner, self.trace
-        observation = {
-            "motifs_detected": trace.motifs_detected,
-            "embedding_scales_used": trace.embedding_scales_used,
-            "context_shards_count": trace.context_shards_count,
-            "retrieval_mode": trace.retrieval_mode,
-            "threads_activated_count": len(trace.threads_activated),
-        }
-        extra = weighted(encode_observation(observation))
-        names = list(self.names)
-        while True:
-            decided = owner.agent.decide(
-                self.query.text, vector=vector, extra=extra, allowed=names, greedy=greedy, mode="shadow"
-            )
-            least = owner.thresholds.get(decided.name or "", 0.0)
-            if decided.confidence >= least or len(names) == 1:
-                return decided
-            names.remove(decided.name or "")  # too unlikely to be right: the others are asked
-
-    async def _execute(
-        self, decided: Decided, context: list[tuple[str, str]], arguments: Mapping[str, Any]
-    ) -> ToolResult | None:
-        if decided.name is None:
-            return None
-        left = self.card.timeout - (time.perf_counter() - self.begin)
-        request = Request(text=self.query.text, context=context, arguments=arguments)
-        result = await self.owner.toolbox.run(decided.name, request, seconds=max(0.05, left))
-        self.trace.warnings += result.warnings
-        return result
-
-    def _assemble(self, decided: Decided | None, result: ToolResult | None) -> Spacetime:
-        trace, agent = self.trace, self.owner.agent
-        trace.policy_adapter = agent.config.chooser
-        if decided is not None:
-            trace.policy_version = decided.version
-            trace.tool_selected = decided.name or "none"
-            trace.tool_confidence = decided.confidence
-            trace.tool_probabilities = decided.probabilities
-        trace.end_time = datetime.now().astimezone()
-        trace.duration_ms = 1000.0 * (time.perf_counter() - self.begin)
-        failed = bool(trace.errors)
-        response = trace.errors[0]["error"] if failed else "none of the tools fits" if result is None else result.text
-        metadata: dict[str, Any] = {
-            "pattern_card": self.card.name,
-            "duration_ms": trace.duration_ms,
-            **({"status": "error", "error_type": trace.errors[0]["type"]} if failed else {}),
-            **({"tool_quality": result.quality} if result is not None and result.quality is not None else {}),
-            **(dict(self.query.metadata) if self.query.metadata else {}),
-        }
-        return Spacetime(
-            id=uuid.uuid4().hex,
-            query_text=self.query.text,
-            response=response,
-            tool_used="error" if decided is None else trace.tool_selected,
-            confidence=0.0 if failed or decided is None else decided.confidence,
-            trace=trace,
-            decision=None if decided is None or decided.name is None else decision_of(decided, agent),
-            metadata=metadata,
-            context_summary=f"{trace.context_shards_count} shards",
-            sources_used=[] if result is None else list(result.sources),
-        )
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
