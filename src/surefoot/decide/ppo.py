@@ -26,7 +26,7 @@ from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
-from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
+from surefoot.decide.choosers import Choice, Episode, Experience, require_candidates
 from surefoot.decide.encoders import Likeness
 from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of, with_bias
 from surefoot.decide.packing import pack, unpack
@@ -121,8 +121,10 @@ class PPOChooser:
         value = float(now.critic @ scene.x)
         parts = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
         if greedy:
-            return certain(scene, logits, now.version, **parts)
-        probabilities, plausible = spread(logits, self.config.floor)
+            probabilities = (np.arange(len(scene)) == logits.argmax()).astype(np.float64)
+            plausible = probabilities > 0
+        else:
+            probabilities, plausible = spread(logits, self.config.floor)
         at = draw(probabilities, generator)
         return Choice(
             at=at,

@@ -97,15 +97,25 @@ class Weave:
             "threads_activated_count": len(trace.threads_activated),
         }
         extra = weighted(encode_observation(observation))
-        names = list(self.names)
-        while True:
-            decided = loom.agent.decide(
-                self.query.text, vector=vector, extra=extra, allowed=names, greedy=greedy, mode="shadow"
-            )
-            least = loom.thresholds.get(decided.name or "", 0.0)
-            if decided.confidence >= least or len(names) == 1:
-                return decided
-            names.remove(decided.name or "")  # too unlikely to be right: the others are asked
+        names = self._likely_enough(vector, extra) if loom.thresholds else self.names
+        return loom.agent.decide(
+            self.query.text, vector=vector, extra=extra, allowed=names, greedy=greedy, mode="shadow"
+        )
+
+    def _likely_enough(self, vector: np.ndarray, extra: np.ndarray) -> list[str]:
+        """The tools that reach their thresholds here; all of them if none does.
+
+        Settled before the draw: a draw that is thrown away would make the logged probability a wrong one.
+        """
+        agent = self.loom.agent
+        seen = agent.decide(self.query.text, vector=vector, extra=extra, allowed=self.names, greedy=True, mode="shadow")
+        worth = seen.choice.worth
+        kept = [
+            name
+            for k, name in enumerate(seen.names)
+            if agent.calibration(float(worth[k])) >= self.loom.thresholds.get(name, 0.0)
+        ]
+        return kept or self.names
 
     async def _execute(
         self, decided: Decided, context: list[tuple[str, str]], arguments: Mapping[str, Any]

@@ -225,6 +225,26 @@ def test_signals_are_found_and_acted_on(encoder):
     assert signals_of(buffer.get_recent_episodes(9)) == []
 
 
+def test_a_tool_below_its_threshold_is_left_out_before_the_draw(encoder):
+    made = agent(encoder)
+    made.thresholds["music"] = 1.1
+    found = made.weave_sync("play a song and music")
+    assert found.tool_used == "weather"
+    assert found.trace.tool_probabilities == {"weather": pytest.approx(1.0)}, "the probability is the true one"
+    made.thresholds["weather"] = 1.1
+    assert made.weave_sync("play a song and music").tool_used == "music", "if none is likely enough, all may be taken"
+
+
+def test_the_likeliest_tool_is_taken_with_the_confidence_of_its_worth(encoder):
+    made = agent(encoder)
+    sampled, greedy = (
+        made.weave_sync("play music, songs and albums"),
+        made.weave_sync("play music, songs and albums", greedy=True),
+    )
+    assert greedy.confidence == pytest.approx(sampled.confidence)
+    assert greedy.confidence > 0.5
+
+
 def test_the_policy_outlives_its_queries_and_learns(encoder):
     # There, it was built anew with random weights for every query.
     made = agent(encoder)
