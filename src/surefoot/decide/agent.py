@@ -175,9 +175,9 @@ class Agent:
         with self._lock:
             if id in self._open:
                 return self._open[id]
-        vector = self.encoder.encode([text])[0] if vector is None else vector
+        seen = self.encoder.encode([text])[0] if vector is None else vector
         names = self.options.allowed(allowed)
-        scene = self.options.scene(vector, names, extra)
+        scene = self.options.scene(seen, names, extra)
         choice = self.chooser.choose(scene, self._generator, greedy=greedy)
         confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
         name: str | None = names[choice.at]
@@ -257,7 +257,7 @@ class Agent:
             }
             for k, name in enumerate(decided.names)
         ]
-        rows.sort(key=lambda row: -row["worth"])
+        rows = [rows[k] for k in np.argsort(-(prior + learned), kind="stable")]
         favourite = int(np.nanargmax(choice.probabilities)) if np.isfinite(choice.probabilities).any() else choice.at
         return Explanation(
             chosen=decided.name,

@@ -221,7 +221,6 @@ class PPOChooser:
         value = guess + old.x @ now.critic
         weight = np.minimum(np.exp(chosen) / np.maximum(old.probability, 1e-6), self.config.weight_limit)
         obs = {"x": old.x, "base": base.astype(np.float32), "option": old.option, "guess": guess.astype(np.float32)}
-        flags = {"terminated": True, "truncated": False, "start": True, "valid": True}
         return Rollout(
             obs={name: part[None] for name, part in obs.items()},
             action=old.at[None],
@@ -229,7 +228,10 @@ class PPOChooser:
             value=value[None].astype(np.float64),
             next_value=np.zeros((1, len(old))),
             reward=(value + weight * (old.reward - worth[rows, old.at]))[None].astype(np.float64),
-            **{name: np.full((1, len(old)), flag) for name, flag in flags.items()},
+            terminated=np.ones((1, len(old)), bool),
+            truncated=np.zeros((1, len(old)), bool),
+            start=np.ones((1, len(old)), bool),
+            valid=np.ones((1, len(old)), bool),
             policy_version=np.full((1, len(old)), self.learner.policy_version, np.int64),
             action_mask=old.valid[None],
             stats={

@@ -53,9 +53,12 @@ def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
     def model() -> OutcomeModel:
         return OutcomeModel(core.model.dim, core.model.likeness, core.model.config)
 
+    def near(seen: Logged) -> np.ndarray:
+        return nearest(seen, core)
+
     sides, found = dict[str, Side](), dict[str, Evaluation]()
     predicted = np.zeros(len(log))
-    for name, target in (("learned", core.probabilities), ("nearest", lambda rows: nearest(rows, core))):
+    for name, target in (("learned", core.probabilities), ("nearest", near)):
         predicted, expected, chosen = per_decision(log, target, model)
         sides[name] = Side(target=chosen, expected=expected)
         found[name] = evaluate(log.reward, log.probability, chosen, predicted, expected)

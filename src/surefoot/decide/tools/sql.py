@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ _ALLOWED = {
 }
 _FORBIDDEN_FUNCTIONS = {"load_extension", "readfile", "writefile", "fts3_tokenizer", "edit"}
 _SQL = re.compile(r"^\s*(select|with|values)\b", re.IGNORECASE)
-_BEST = {"highest": "DESC", "most": "DESC", "largest": "DESC", "maximum": "DESC", "best": "DESC", "longest": "DESC"}
-_BEST |= {"lowest": "ASC", "least": "ASC", "smallest": "ASC", "minimum": "ASC", "worst": "ASC", "shortest": "ASC"}
+_BEST = {
+    **dict.fromkeys(("highest", "most", "largest", "maximum", "best", "longest"), "DESC"),
+    **dict.fromkeys(("lowest", "least", "smallest", "minimum", "worst", "shortest"), "ASC"),
+}
 _FOLD = {"average": "avg", "mean": "avg", "total": "sum", "sum": "sum"}
 
 
@@ -71,7 +73,7 @@ class Query:
         )
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Generator[sqlite3.Connection]:
         db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
         db.execute("PRAGMA query_only=ON")
         end = time.monotonic() + self.seconds

@@ -77,9 +77,11 @@ class FunctionTool:
 
 def tool(function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
     """Decorator: `@tool` over a function with a docstring makes it one that an agent can choose."""
-    if function is not None:
-        return FunctionTool(function, name=name, description=description)
-    return lambda inner: FunctionTool(inner, name=name, description=description)
+
+    def make(inner: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(inner, name=name, description=description)
+
+    return make if function is None else make(function)
 
 
 def as_result(value: Any) -> ToolResult:
