@@ -157,6 +157,11 @@ class PPOChooser:
         return report
 
     @property
+    def log(self) -> Log:
+        """The decisions that are reused, and that a new version can be judged on."""
+        return self._log
+
+    @property
     def fresh(self) -> int:
         """Finished decisions that no PPO update has seen."""
         return sum(map(len, self._fresh))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from surefoot.decide.agent import Agent
-from surefoot.decide.offpolicy import Evaluation, evaluate, per_decision
+from surefoot.decide.offpolicy import Evaluation, Target, evaluate, per_decision
 from surefoot.decide.outcomes import OutcomeModel
 from surefoot.decide.ppo import PPOChooser, spread
-from surefoot.decide.promotion import Judgement, Side, judge
+from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
 from surefoot.decide.reuse import Logged
 from surefoot.decide.trial import decisions_of, load_agent, log_of
 from surefoot.errors import DecisionError
@@ -50,20 +51,25 @@ def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
     if not isinstance(core, PPOChooser):
         raise DecisionError("only runs of the ppo chooser log probabilities to replay with")
 
-    def model() -> OutcomeModel:
-        return OutcomeModel(core.model.dim, core.model.likeness, core.model.config)
-
     def near(seen: Logged) -> np.ndarray:
         return nearest(seen, core)
 
-    sides, found = dict[str, Side](), dict[str, Evaluation]()
-    predicted = np.zeros(len(log))
-    for name, target in (("learned", core.probabilities), ("nearest", near)):
+    return compare(core, log, {"nearest": near, "learned": core.probabilities})
+
+
+def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config: GateConfig | None = None) -> Replay:
+    """Two policies on one log: the first is live, the second wants to be."""
+
+    def model() -> OutcomeModel:
+        return OutcomeModel(core.model.dim, core.model.likeness, core.model.config)
+
+    sides, found, predicted = list[Side](), dict[str, Evaluation](), np.zeros(len(log))
+    for name, target in targets.items():
         predicted, expected, chosen = per_decision(log, target, model)
-        sides[name] = Side(target=chosen, expected=expected)
+        sides.append(Side(target=chosen, expected=expected))
         found[name] = evaluate(log.reward, log.probability, chosen, predicted, expected)
-    judged = judge(log.reward, log.probability, predicted, sides["nearest"], sides["learned"])
-    return Replay(policies=found, judgement=judged)
+    live, new = sides
+    return Replay(policies=found, judgement=judge(log.reward, log.probability, predicted, live, new, config))
 
 
 def nearest(log: Logged, core: PPOChooser) -> np.ndarray:

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from surefoot.decide.agent import Agent, AgentConfig, Explanation
+from surefoot.decide.agent import Agent, AgentConfig, Explanation, make_chooser
 from surefoot.decide.choosers import Chooser
 from surefoot.decide.encoders import Encoder, make_encoder
 from surefoot.decide.ppo import PPOChooser
-from surefoot.decide.promotion import Versions
+from surefoot.decide.promotion import GateConfig, Judgement, Versions
+from surefoot.decide.replay import compare
 from surefoot.decide.rewards import Feedback, Reward
 from surefoot.decide.tools.cache import QueryCache
 from surefoot.decide.tools.cards import PatternCard, select_card
@@ -235,24 +236,52 @@ class ToolAgent:
         await self.learn()
         return done
 
-    def save(self) -> Path:
-        """Keep this policy as a version; the newest one is live."""
-        if self.versions is None:
-            raise ConfigError("this agent has no directory; give it one to save into")
-        number = max([0, *self.versions.numbers]) + 1
+    def save(self) -> int:
+        """Keep this policy as a version, which is live from now on; its number."""
+        number = self.keep()
+        self._versions().promote(number, f"saved after {self._episodes} episodes")
+        return number
+
+    def keep(self) -> int:
+        """Keep this policy as a version without making it live; `promote` asks the gate for that."""
+        versions = self._versions()
+        number = max([0, *versions.numbers]) + 1
         mine = {"cursor": self._cursor, "episodes": self._episodes, "encoding": ENCODING, "learnings": self._learnings}
         mine |= {"thresholds": self.thresholds, "card": self.preferred_card}
         state = self.agent.state()
         weights = state["chooser"].pop("weights", {})
-        path = self.versions.save(number, {"weights": weights, **state, "tools": mine})
-        self.versions.promote(number, f"saved after {self._episodes} episodes")
-        return path
+        versions.save(number, {"weights": weights, **state, "tools": mine})
+        return number
+
+    def promote(self, number: int, gate: GateConfig | None = None) -> Judgement:
+        """Make a kept version live if the log of this agent says that it is not worse than the live one."""
+        versions, core = self._versions(), self.agent.chooser
+        if not isinstance(core, PPOChooser):
+            raise ConfigError("only the ppo chooser logs probabilities that a version could be judged by")
+        live, new = (self._core_of(which) for which in (None, number))
+        targets = {"live": live.probabilities, "new": new.probabilities}
+        judged = compare(core, core.log.latest(len(core.log)), targets, gate).judgement
+        versions.record(judged, number)
+        if judged.verdict == "promote":
+            versions.promote(number, judged.reason)
+        return judged
+
+    def _core_of(self, number: int | None) -> PPOChooser:
+        """The chooser of a version, beside the one that answers."""
+        parts = self._versions().load(number).parts
+        made = make_chooser("ppo", self.agent.encoder, self.agent.config.extra)
+        assert isinstance(made, PPOChooser)
+        made.set_state({**parts["chooser"], "weights": parts["weights"]})
+        return made
+
+    def _versions(self) -> Versions:
+        if self.versions is None:
+            raise ConfigError("this agent has no directory; give it one to keep versions in")
+        return self.versions
 
     def load(self, number: int | None = None) -> None:
         """Take over a saved version, by default the live one; episodes after it are learned by the next `learn`."""
-        if self.versions is None:
-            raise ConfigError("this agent has no directory to load from")
-        parts = self.versions.load(number).parts
+        parts = self._versions().load(number).parts
         mine = parts["tools"]
         if mine["encoding"] != ENCODING:
             raise CheckpointIncompatible(
@@ -265,9 +294,7 @@ class ToolAgent:
 
     def rollback(self, reason: str = "by hand") -> int:
         """Back to the version that was live before."""
-        if self.versions is None:
-            raise ConfigError("this agent has no directory, hence no earlier versions")
-        number = self.versions.rollback(reason)
+        number = self._versions().rollback(reason)
         self.load(number)
         return number
 

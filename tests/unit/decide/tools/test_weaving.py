@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from surefoot.decide.promotion import GateConfig
 from surefoot.decide.tools import (
     FabricCollection,
     QueryCache,
@@ -405,3 +406,22 @@ def test_weave_sync_inside_a_loop_says_what_to_do(encoder):
         assert (await made.weave("play a song")).response == "playing"
 
     asyncio.run(inside())
+
+
+def test_a_kept_version_goes_live_only_through_the_gate(encoder, tmp_path: Path):
+    with agent(encoder, directory=tmp_path) as made:
+        for _ in range(12):
+            found = made.weave_sync("some song")
+            made.reflect_sync(found, {"helpful": True})
+        made.learn_sync()
+        first = made.save()
+        made.learn_sync(force=True)
+        second = made.keep()
+        assert made.versions is not None
+        assert made.versions.live == first
+        judged = made.promote(second)
+        assert (judged.verdict, made.versions.live) == ("hold", first), "12 decisions are too few"
+        judged = made.promote(second, GateConfig(least_sample_size=1.0, margin=0.5))
+        assert (judged.verdict, made.versions.live) == ("promote", second)
+        assert made.rollback("it was worse after all") == first
+        assert [entry["what"] for entry in made.versions.history()][-3:] == ["judged", "promote", "rollback"]
