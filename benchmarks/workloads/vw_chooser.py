@@ -12,7 +12,6 @@ from surefoot.decide.choosers import Choice, Episode
 from surefoot.decide.encoders import Likeness
 from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
 
-
 WARM = 400
 """Made-up examples from which VW learns, before the stream begins, that the prior is what an action is worth."""
 
