@@ -19,6 +19,7 @@ class Calibration:
     def add(self, said: float, seen: float) -> None:
         """`said` was predicted, `seen` came, both 0 … 1."""
         at = min(int(min(max(said, 0.0), 1.0) * BINS), BINS - 1)
+        self._known = None
         self.count[at] += 1
         self.said[at] += min(max(said, 0.0), 1.0)
         self.seen[at] += seen
@@ -28,8 +29,12 @@ class Calibration:
     def __call__(self, said: float) -> float:
         """The success rate to expect where `said` is predicted; the prediction itself where nothing is known yet."""
         said = min(max(said, 0.0), 1.0)
-        curve = self.curve()
-        return float(np.interp(said, curve[:, 0], curve[:, 1])) if len(curve) else said
+        if self._known is None:
+            self._known = self.curve()
+        return float(np.interp(said, self._known[:, 0], self._known[:, 1]))
+
+    _known: np.ndarray | None = None
+    """The curve, until something is added."""
 
     def curve(self) -> np.ndarray:
         """[≤ 10, 2]: mean prediction and outcome of each bin, never falling (pooled where it would)."""
@@ -52,6 +57,7 @@ class Calibration:
         return {name: getattr(self, name).tolist() for name in ("count", "said", "seen")}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        self._known = None
         for name in ("count", "said", "seen"):
             setattr(self, name, np.array(state[name], np.float64))
 

@@ -119,7 +119,7 @@ class OutcomeModel:
 
     def correction(self, scene: Scene) -> np.ndarray:
         """[K]: θ_a · x, for the present mixture."""
-        return rows_of(self.theta(), scene.option) @ with_bias(scene.x)
+        return times(self.theta(), scene.option, with_bias(scene.x))
 
     def theta(self) -> np.ndarray:
         """[options, d + 1]: the correction of each option, for the present mixture."""
@@ -221,11 +221,15 @@ def with_bias(x: np.ndarray) -> np.ndarray:
     return np.concatenate([x, np.full((*x.shape[:-1], 1), BIAS)], axis=-1).astype(np.float32)
 
 
-def rows_of(table: np.ndarray, option: np.ndarray) -> np.ndarray:
-    """Rows of a table by option; options beyond it have zeros."""
-    if len(table) and int(option.max(initial=0)) < len(table):
-        return table[option]
-    found = np.zeros((len(option), *table.shape[1:]), table.dtype)
-    known = option < len(table)
-    found[known] = table[option[known]]
+def times(table: np.ndarray, option: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """[K]: row `option` of a table times x; options beyond it have 0. Copies no rows where most of them are asked for."""
+    if not len(table) or not len(option):
+        return np.zeros(len(option), np.float32)
+    known = None if int(option.max()) < len(table) else option < len(table)
+    rows = option if known is None else option[known]
+    product = (table @ x)[rows] if 4 * len(rows) >= len(table) else table[rows] @ x
+    if known is None:
+        return product
+    found = np.zeros(len(option), np.float32)
+    found[known] = product
     return found

@@ -28,7 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
 from surefoot.decide.choosers import Choice, Episode, Experience, require_candidates
 from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, rows_of, with_bias
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.packing import pack, unpack
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
@@ -250,8 +250,8 @@ class PPOChooser:
         now = self._now
         calibrated, hopeful = self.model.guesses(scene.cosine)
         prior = calibrated + now.hope * (hopeful - calibrated)
-        correction = rows_of(now.theta, scene.option) @ with_bias(scene.x)
-        return prior, correction, rows_of(now.weight, scene.option) @ scene.x, now
+        correction = times(now.theta, scene.option, with_bias(scene.x))
+        return prior, correction, times(now.weight, scene.option, scene.x), now
 
     def _snapshot(self) -> _Published:
         return _Published(

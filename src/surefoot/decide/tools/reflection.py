@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.rewards import Feedback, Reward, RewardConfig
-from surefoot.decide.tools.extract import RewardExtractor, experience_of
+from surefoot.decide.tools.extract import RewardExtractor, experience_in_json
 from surefoot.decide.tools.signals import LearningSignal, signals_of
 from surefoot.decide.tools.spacetime import Spacetime
 from surefoot.errors import ConfigError, RecordingError
@@ -132,7 +132,7 @@ class ReflectionBuffer:
             entries = self.journal.latest(KIND, min(size, max(self.learning_window, size), self.capacity))
         else:
             entries = self.journal.sample(KIND, size, self._generator)
-        rows = [experience_of(Spacetime.from_dict(e.body["spacetime"]), e.body["raw_reward"]) for e in entries]
+        rows = [experience_in_json(e.body["spacetime"], e.body["raw_reward"]) for e in entries]
         names = {
             "observations": "observation",
             "actions": "action",
