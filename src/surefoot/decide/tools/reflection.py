@@ -129,10 +129,11 @@ class ReflectionBuffer:
         """
         size = self.learning_window if batch_size is None else batch_size
         if recent_only:
-            entries = self.journal.latest(KIND, min(size, max(self.learning_window, size), self.capacity))
+            found = [_PART.decode(body) for body in self.journal.latest_bodies(KIND, min(size, self.capacity))]
+            rows = [experience_in_json(msgspec.to_builtins(part.spacetime), part.raw_reward) for part in found]
         else:
             entries = self.journal.sample(KIND, size, self._generator)
-        rows = [experience_in_json(e.body["spacetime"], e.body["raw_reward"]) for e in entries]
+            rows = [experience_in_json(e.body["spacetime"], e.body["raw_reward"]) for e in entries]
         names = {
             "observations": "observation",
             "actions": "action",
@@ -270,6 +271,36 @@ class ReflectionBuffer:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Trace(msgspec.Struct):
+    """The fields of a trace that a batch needs; the others are skipped, not decoded."""
+
+    motifs_detected: list[str]
+    embedding_scales_used: list[int]
+    context_shards_count: int
+    retrieval_mode: str
+    threads_activated: list[str]
+    duration_ms: float
+    policy_adapter: str
+    errors: list[dict[str, str]]
+    warnings: list[str]
+    bandit_statistics: Any
+
+
+class _Woven(msgspec.Struct):
+    tool_used: str
+    confidence: float
+    quality_score: float | None
+    trace: _Trace
+
+
+class _Part(msgspec.Struct):
+    spacetime: _Woven
+    raw_reward: float
+
+
+_PART = msgspec.json.Decoder(_Part)
 
 
 def _file(path: Path) -> Path:
