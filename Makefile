@@ -106,7 +106,7 @@ bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
 bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
-	$(BIN)/python benchmarks/tools.py --data $(DATA) --scenarios plain,flips,late,drift,tools $(ARGS)
+	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
 	$(BIN)/python benchmarks/tools_system.py
 
 clean:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,20 +25,35 @@ class Task:
     candidates: list[np.ndarray] | None
     """The tools of each query; None: all of them, always."""
     likeness: Likeness
+    aside: np.ndarray
+    """Queries that settings are chosen on; they are never scored."""
+
+    def part(self, *, aside: bool) -> Task:
+        """Only the queries set aside, or only the others."""
+        rows = np.flatnonzero(self.aside == aside)
+        own = None if self.candidates is None else [self.candidates[int(i)] for i in rows]
+        return replace(self, x=self.x[rows], right=self.right[rows], candidates=own, aside=self.aside[rows])
 
 
-def load(directory: Path, kind: str, encoder: Encoder, topics: Path | None = None, name: str = "") -> Task:
-    """A data set with all its texts encoded."""
+def load(
+    directory: Path, kind: str, encoder: Encoder, topics: Path | None = None, name: str = "", *, tuned: bool = False
+) -> Task:
+    """A data set with all its texts encoded. Of one that settings are `tuned` on, a fifth is set aside for that."""
     data = read(directory, kind, topics)
-    vectors = cached(encoder, [*data.texts, *data.descriptions])
     return Task(
         name=name or directory.name,
-        x=vectors[: len(data.texts)],
+        x=cached(encoder, data.texts),
         right=np.array(data.right),
-        tools=vectors[len(data.texts) :],
+        tools=cached(encoder, data.descriptions),
         candidates=None if data.candidates is None else [np.array(each) for each in data.candidates],
         likeness=encoder.likeness,
+        aside=np.array([tuned and set_aside(text) for text in data.texts]),
     )
+
+
+def set_aside(text: str) -> bool:
+    """One text in five, the same ones on every machine and in every order."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % 5 == 0
 
 
 def cached(encoder: Encoder, texts: list[str]) -> np.ndarray:

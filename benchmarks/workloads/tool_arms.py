@@ -1,0 +1,105 @@
+"""Who chooses in benchmarks/tools.py, and what each may be tuned among: eight settings an arm, on queries never scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.decide.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.encoders import Likeness
+from surefoot.decide.outcomes import OutcomeConfig
+from surefoot.decide.ppo import ChooserConfig, PPOChooser
+from workloads.tool_streams import Task
+
+SETTINGS = Path(__file__).with_name("tool_settings.json")
+"""Made by `tools.py --tune`: every setting's success on the queries set aside, and the best one of each arm."""
+MIDDLES = (0.4, 0.5)
+"""A cosine is read as sigmoid(10 (cos - middle)): what a tool may be worth if tried. 0.4 is what MiniLM comes with here."""
+
+
+def _grid(**choices: tuple[float, ...]) -> list[dict[str, float]]:
+    return [dict(zip(choices, each, strict=True)) for each in product(*choices.values())]
+
+
+GRIDS: dict[str, list[dict[str, float]]] = {
+    "ours": _grid(ridge=(0.4, 1.0), sharpness=(40.0, 80.0), patience=(6.0, 13.0)),
+    "residual": _grid(ridge=(0.2, 0.5, 1.0, 2.0), middle=MIDDLES),
+    "linucb": _grid(ridge=(0.5, 1.0), alpha=(0.05, 0.2), middle=MIDDLES),
+    "lints": _grid(ridge=(0.5, 1.0), spread=(0.03, 0.1), middle=MIDDLES),
+    "egreedy": _grid(ridge=(0.5, 1.0), epsilon=(0.02, 0.05), middle=MIDDLES),
+    "vw": _grid(gamma=(100.0, 1000.0), rate=(0.5, 2.0), middle=MIDDLES),
+}
+COST = {
+    "nearest": (0.1, 0.0),
+    "ours": (1.2, 0.01),
+    "residual": (0.4, 0.002),
+    "linucb": (0.5, 0.06),
+    "lints": (0.5, 0.06),
+    "egreedy": (0.5, 0.003),
+    "vw": (0.6, 0.1),
+}
+"""CPU-milliseconds a decision, and more of them a tool: for the estimate only."""
+
+
+def arm_names() -> list[str]:
+    """Those that can run here: Vowpal Wabbit only where it is installed."""
+    try:
+        import vowpalwabbit  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingImports]
+    except ImportError:
+        return [name for name in ("nearest", *GRIDS) if name != "vw"]
+    return ["nearest", *GRIDS]
+
+
+def make(arm: str, task: Task, seed: int, setting: dict[str, float]) -> Chooser:
+    """A fresh chooser with these settings."""
+    dim, own, rest = task.x.shape[1], task.likeness, dict(setting)
+    read = Likeness(own.sharpness, 10.0, rest.pop("middle", own.middle))
+    linear: dict[str, Callable[..., Chooser]] = {
+        "residual": Residual,
+        "linucb": LinUCB,
+        "lints": LinTS,
+        "egreedy": EpsilonGreedy,
+    }
+    if arm in linear:
+        return linear[arm](dim, read, **rest)
+    if arm == "ours":
+        config = ChooserConfig(sharpness=rest["sharpness"]) if rest else ChooserConfig()
+        model = OutcomeConfig(ridge=rest["ridge"], patience=rest["patience"]) if rest else OutcomeConfig()
+        return PPOChooser(dim, own, options=len(task.tools), config=config, outcomes=model)
+    if arm == "vw":
+        from workloads.vw_chooser import VW
+
+        return VW(dim, read, seed=seed, **rest)
+    return ZeroShot(dim, own)
+
+
+def chosen() -> dict[str, dict[str, float]]:
+    """The setting of each arm that did best on the queries set aside."""
+    kept: dict[str, Any] = json.loads(SETTINGS.read_text())
+    return {arm: each["chosen"] for arm, each in kept["arms"].items()} | {"nearest": {}}
+
+
+def tune(tasks: list[Task], count: int, play: Callable[..., dict[str, Any]], success: Callable[..., float]) -> None:
+    """Every setting of every arm once over the queries set aside; what is already there is not run again."""
+    kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
+    kept |= {"tasks": [task.name for task in tasks], "decisions": count}
+    for arm in arm_names():
+        if arm == "nearest":
+            continue
+        rows: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})["tried"]
+        for setting in GRIDS[arm]:
+            row = rows.setdefault(json.dumps(setting), {})
+            for task in tasks:
+                if task.name not in row:
+                    run = play(make(arm, task, 0, setting), task.part(aside=True), "plain", 1000, count)
+                    row[task.name] = round(success(run), 4)
+                    SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
+            print(f"{arm} {setting}: {row}", flush=True)
+        best = max(rows, key=lambda name: float(np.mean(list(rows[name].values()))))
+        kept["arms"][arm]["chosen"] = json.loads(best)
+        SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
