@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from surefoot.cli.main import main
+from surefoot.decide.page import page_of
+from surefoot.decide.summary import summary_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -18,9 +26,12 @@ sys.path.insert(0, str(BENCHMARKS))
 def test_a_kill_loses_nothing_acknowledged_and_the_policy_loads_with_its_digits(tmp_path: Path, what: str):
     import tools_system
 
-    for n, after in enumerate((0.1, 0.4)):
-        directory = tmp_path / str(n)
-        assert tools_system.kill_once(directory, what, after, seed=n) == {"lost": 0, "unloadable": 0, "other_digits": 0}
+    words = 0
+    for n, after in enumerate((0.0, 0.02, 0.05, 0.1, 0.3, 0.6)):
+        told = tools_system.kill_once(tmp_path / str(n), what, after, seed=n)
+        assert (told["lost"], told["unloadable"], told["other_digits"]) == (0, 0, 0)
+        words += told["stored" if what == "store" else "saved"]
+    assert words > 6, "it was killed at work, not before it"
 
 
 def test_the_demo_learns_the_shipped_questions(tmp_path: Path, capsys):
@@ -58,6 +69,10 @@ def test_train_eval_report_and_replay_go_together(data: Path, tmp_path: Path, ca
     assert main(["tools", "report", run, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["decisions"], len(told["tools"])) == (360, 3)
+    assert not (tmp_path / "run" / "report-tools.html").exists()
+    assert main(["tools", "report", run]) == 0
+    assert "Learning curve" in (tmp_path / "run" / "report-tools.html").read_text()
+    capsys.readouterr()
     assert main(["tools", "replay", run, "--encoder", "hashing", "--json"]) == 1, (
         "360 decisions are too few for a verdict"
     )
@@ -69,3 +84,50 @@ def test_train_eval_report_and_replay_go_together(data: Path, tmp_path: Path, ca
 def test_an_empty_data_directory_gets_one_sentence(tmp_path: Path, capsys):
     assert main(["tools", "train", str(tmp_path), "--out", str(tmp_path / "r"), "--encoder", "hashing"]) == 2
     assert "neither queries.jsonl nor any .csv" in capsys.readouterr().err
+
+
+def browser() -> str:
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        pytest.skip("no Chromium: $CHROMIUM or PATH")
+    return found
+
+
+LOOK = """<script>
+const box = e => e.getBoundingClientRect(), seen = e => box(e).width > 0 && box(e).height > 0
+const told = {sections: [...document.querySelectorAll("section")].map(s => s.id), overflow: 0, hidden: 0, outside: 0}
+for (const s of document.querySelectorAll("section")) if (!seen(s)) told.hidden++
+for (const t of document.querySelectorAll("svg text")) {
+  const around = box(t.closest("svg"))
+  if (box(t).left < around.left - 1 || box(t).right > around.right + 1) told.outside++
+}
+told.overflow = document.documentElement.scrollWidth - window.innerWidth
+document.body.dataset.told = JSON.stringify(told)
+</script>"""
+"""What somebody who looks at the page would see, written where a dump of the document shows it."""
+
+
+def test_the_report_is_a_page_that_a_browser_shows_whole(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    names = ["weather", "music", "<b>timer</b>", *(f"a tool with a rather long name, number {i}" for i in range(20))]
+    rows = [
+        {"chosen": names[a], "right": names[b], "nearest": names[c], "reward": float(a == b), "probability": 0.9}
+        | {"confidence": float(rng.random())}
+        for a, b, c in rng.integers(0, len(names), (400, 3))
+    ]
+    page = tmp_path / "page.html"
+    written = page_of(summary_of(rows), "</title><script>alert(1)</script>")
+    assert "<b>timer" not in written
+    assert "<script" not in written
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    assert policy in written
+    page.write_text(written.replace(policy, "default-src 'unsafe-inline'").replace("</body>", f"{LOOK}</body>"))
+    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--window-size=1200,2200", "--dump-dom", page.as_uri()]
+    document = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    found = re.search(r'data-told="([^"]*)"', document)
+    assert found, "the page did not load to its end"
+    told = json.loads(html.unescape(found[1]))
+    assert told["sections"] == ["curve", "regret", "calibration", "mistakes", "options", "confusion"]
+    assert (told["hidden"], told["outside"]) == (0, 0)
+    assert told["overflow"] <= 0

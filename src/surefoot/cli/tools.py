@@ -15,11 +15,9 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from surefoot.decide.agent import Agent
     from surefoot.decide.tools.agent import ToolAgent
-    from surefoot.decide.tools.spacetime import Spacetime
 
 EncoderName = Literal["auto", "static", "minilm", "hashing", "openai"]
 RunDirectory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
-_HELP = "a question · 0 to 5 rates the last answer · why · tools · quit"
 
 
 def _say(text: str) -> None:
@@ -53,59 +51,28 @@ class DemoArgs:
     """With --rounds: print one JSON object."""
 
     def run(self) -> int:
+        if self.rounds < 0:
+            raise Usage(f"--rounds is {self.rounds}; it must be at least 0")
+        if self.json and not self.rounds:
+            raise Usage("--json needs --rounds: a conversation has no result")
+        if self.rounds and (self.docs or self.db):
+            raise Usage("--rounds asks the shipped questions; they are about the shipped documents, not --docs or --db")
         from surefoot.decide.tools.agent import TrainingSchedule
         from surefoot.decide.tools.demo import assistant
 
         plan = TrainingSchedule(warmup=5, interval=1, min_samples=1, save_every=50)
         options: dict[str, Any] = {"seed": self.seed, "learning": None if self.rounds else plan}
         with assistant(self.dir, encoder=self.encoder, docs=self.docs, db=self.db, say=_say, **options) as agent:
-            return self._unattended(agent) if self.rounds else self._talk(agent)
+            if self.rounds:
+                return self._unattended(agent)
+            from surefoot.cli.tools_talk import Talk
 
-    def _talk(self, agent: ToolAgent) -> int:
-        print(f"{_HELP}\n")
-        last: Spacetime | None = None
-        while True:
-            try:
-                line = input("> ").strip()
-            except EOFError:
-                return 0
-            match line:
-                case "":
-                    continue
-                case "quit" | "exit":
-                    return 0
-                case "why" if last is not None:
-                    print(agent.explain(last))
-                case "tools":
-                    for each in agent.toolbox:
-                        print(f"  {each.name:<14} {each.description}")
-                case "0" | "1" | "2" | "3" | "4" | "5" if last is not None:
-                    self._rate(agent, last, int(line))
-                    last = None
-                case _:
-                    last = agent.weave_sync(line)
-                    print(f"[{last.tool_used}, {last.trace.tool_confidence:.0%} sure]  {last.response}")
-
-    def _rate(self, agent: ToolAgent, last: Spacetime, rating: int) -> None:
-        """Learn from the rating and show what it changed for the same question."""
-        before = last.trace.tool_probabilities
-        agent.reflect_sync(last, {"rating": rating})
-        agent.wait()
-        agent.learn_sync()
-        again = agent.weave_sync(last.query_text, greedy=False, bypass_cache=True).trace.tool_probabilities
-        shown = ", ".join(
-            f"{name} {before.get(name, 0):.0%} → {p:.0%}"
-            for name, p in again.items()
-            if max(p, before.get(name, 0)) > 0.01
-        )
-        print(f"  noted. Asked again it would take: {shown}")
+            return Talk(agent, _questions(), self.seed).run()
 
     def _unattended(self, agent: ToolAgent) -> int:
         import numpy as np
 
-        from surefoot.decide.tools.demo import questions
-
-        pairs = [(tool, question) for tool, rows in questions().items() for question, _ in rows]
+        pairs = _questions()
         generator, shares = np.random.default_rng(self.seed), list[float]()
         for number in range(self.rounds):
             right = 0
@@ -113,7 +80,7 @@ class DemoArgs:
                 tool, question = pairs[int(i)]
                 woven = agent.weave_sync(question, bypass_cache=True)
                 right += woven.tool_used == tool
-                agent.reflect_sync(woven, {"helpful": woven.tool_used == tool})
+                agent.reflect_sync(woven, {"helpful": woven.tool_used == tool, "right": tool})
                 agent.learn_sync()
             shares.append(right / len(pairs))
             if not self.json:
@@ -153,6 +120,8 @@ class TrainToolsArgs:
         from surefoot.decide.datasets import read
         from surefoot.decide.trial import LOG, run_trial
 
+        if self.count is not None and self.count < 1:
+            raise Usage(f"--count is {self.count}; it must be at least 1")
         if (self.out / LOG).exists():
             raise Usage(f"{self.out} already holds a trial; give another directory")
         agent = _agent(self.encoder, self.chooser, self.seed)
@@ -178,22 +147,20 @@ class EvalToolsArgs:
     """The grouping of labels that the run was trained with, if it was."""
     count: int | None = None
     """Queries, at most."""
-    encoder: EncoderName = "auto"
-    """The encoder that the run was trained with."""
-    chooser: Literal["ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "ppo"
-    """The chooser that the run was trained with."""
     json: bool = False
     """Print one JSON object."""
 
     def run(self) -> int:
         from surefoot.decide.datasets import read
-        from surefoot.decide.trial import load_agent
+        from surefoot.decide.trial import load_agent, made_with
 
-        agent = _agent(self.encoder, self.chooser, 0)
+        agent = _agent(*made_with(self.directory), 0)
         data = read(self.data, self.format, self.topics)
         for name, description in zip(data.names, data.descriptions, strict=True):
             agent.options.add(name, description)
         load_agent(agent, self.directory)
+        if self.count is not None and self.count < 1:
+            raise Usage(f"--count is {self.count}; it must be at least 1")
         asked = list(range(len(data.texts)))[: self.count]
         right = nearest = 0
         for i in asked:
@@ -217,8 +184,6 @@ class ReplayArgs:
 
     directory: RunDirectory
     """A directory of `surefoot tools train`."""
-    encoder: EncoderName = "auto"
-    """The encoder that the run was trained with."""
     last: int = 5000
     """Decisions of the log to look at, from its end."""
     json: bool = False
@@ -228,8 +193,11 @@ class ReplayArgs:
         from dataclasses import asdict
 
         from surefoot.decide.replay import replay
+        from surefoot.decide.trial import made_with
 
-        agent = _agent(self.encoder, "ppo", 0)
+        if self.last < 1:
+            raise Usage(f"--last is {self.last}; it must be at least 1")
+        agent = _agent(*made_with(self.directory), 0)
         found = replay(agent, self.directory, last=self.last)
         if self.json:
             print(
@@ -242,19 +210,32 @@ class ReplayArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportToolsArgs:
-    """Success per tool, learning curve, regret, commonest mistakes and calibration, of a trial or of an agent's episodes."""
+    """Success per tool, learning curve, regret, confusion and calibration, of a trial or of an agent's episodes.
+
+    Prints the short form and writes the whole to report-tools.html beside the log: one page, nothing fetched.
+    """
 
     directory: RunDirectory
     """A directory of `surefoot tools train`, `surefoot tools demo` or of a ToolAgent."""
+    out: Path | None = None
+    """Where the page goes, instead."""
     json: bool = False
-    """Print one JSON object."""
+    """Print one JSON object, and write no page unless --out names one."""
 
     def run(self) -> int:
+        from surefoot.decide.page import page_of
         from surefoot.decide.summary import as_text, summary_of
         from surefoot.decide.tools.report import rows_in
 
         found = summary_of(rows_in(self.directory))
-        print(json.dumps(found) if self.json else as_text(found))
+        if self.out is not None or not self.json:
+            target = self.out or self.directory / "report-tools.html"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(page_of(found, f"{self.directory.resolve().name} · tools"), encoding="utf-8")
+        if self.json:
+            print(json.dumps(found))
+        else:
+            print(f"{as_text(found)}\n\n{target}")
         return 0
 
 
@@ -275,6 +256,12 @@ class EncoderArgs:
         made = StaticEncoder.open(say=print)
         print(f"{made.name}: {made.dim} numbers a text, in {table_path()}")
         return 0
+
+
+def _questions() -> list[tuple[str, str]]:
+    from surefoot.decide.tools.demo import questions
+
+    return [(tool, question) for tool, rows in questions().items() for question, _ in rows]
 
 
 def _agent(encoder: str, chooser: str, seed: int) -> Agent:

@@ -165,7 +165,7 @@ ENCODERS = ("auto", "static", "minilm", "hashing", "openai")
 
 
 def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: Any) -> Encoder:
-    """The encoder of that name. `auto` is the static table if it is there or can be made, else hashing, and says so."""
+    """The encoder of that name. `auto` is the static table if it is there; else hashing, and it says so."""
     match name.split("-")[0]:
         case "hashing":
             return HashingEncoder(**options) if options else HashingEncoder(_dim_in(name, 384))
@@ -188,15 +188,18 @@ def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: 
 
 
 def _auto(say: Progress | None) -> Encoder:
-    from surefoot.decide.static import StaticEncoder, table_path
+    from surefoot.decide.static import StaticEncoder, distil_aside, table_path
 
     if table_path().exists():
         return StaticEncoder.open(say=say)
+    begun = say is not None and distil_aside()
     if say is not None:
-        say(
-            "no table of word vectors yet: texts are hashed, which knows words but not meanings. "
-            "`pip install surefoot[embed]` and `surefoot tools encoder` make one (about a minute, once)"
+        making = (
+            "a table of word vectors is being made on the side (about a minute, once); what is begun after that uses it"
+            if begun
+            else "`pip install surefoot[embed]` and `surefoot tools encoder` make a table of word vectors (a minute, once)"
         )
+        say(f"texts are hashed, which knows words but not meanings. {making}")
     return HashingEncoder()
 
 

@@ -43,9 +43,6 @@ def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
     if not rows:
         raise DecisionError(f"{directory} has no decisions to look at; `surefoot tools train` writes some")
     load_agent(agent, directory)
-    for name in agent.options.state()["names"]:
-        if name not in agent.options:
-            agent.options.add(name, name.replace("_", " "))
     log = log_of(rows[-last:], agent)
     core = agent.chooser
     if not isinstance(core, PPOChooser):

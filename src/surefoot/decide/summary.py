@@ -26,12 +26,17 @@ def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300,
         "success": float(reward.mean()) if len(rows) else float("nan"),
         "curve": curve(reward),
         "marks": {str(m): float(reward[max(0, m - 100) : m].mean()) for m in marks if m <= len(rows)},
-        "regret": float((1.0 - reward).sum()) if known else None,
+        "regret": float(sum(1.0 - row["reward"] for row in known)) if known else None,
+        "regret_curve": regret_curve(known),
+        "nearest_curve": curve(np.array([row["nearest"] == row["right"] for row in rows], float))
+        if rows and all("nearest" in row for row in rows)
+        else [],
         "nearest": float(np.mean([row["nearest"] == row["right"] for row in known]))
         if known and "nearest" in known[0]
         else None,
         "tools": per_option(rows),
         "confusion": confusion(known),
+        "matrix": matrix(known),
         "calibration": [[float(x), float(y)] for x, y in calibration.curve()],
         "calibration_error": calibration.error(),
         "explored": float(np.mean([row["probability"] < 0.5 for row in rows])) if rows else 0.0,
@@ -63,6 +68,28 @@ def confusion(rows: Sequence[dict[str, Any]], most: int = 10) -> list[dict[str, 
     """The commonest mistakes: right, chosen, how often."""
     wrong = Counter((row["right"], row["chosen"]) for row in rows if row["right"] != row["chosen"])
     return [{"right": right, "chosen": chosen, "count": n} for (right, chosen), n in wrong.most_common(most)]
+
+
+def regret_curve(rows: Sequence[dict[str, Any]]) -> list[tuple[int, float]]:
+    """(decisions, how many of them were not the right one so far), from 0."""
+    if not rows:
+        return []
+    total = np.concatenate([[0.0], np.cumsum([1.0 - row["reward"] for row in rows])])
+    at = np.unique(np.linspace(0, len(rows), min(100, len(rows)) + 1).astype(int))
+    return [(int(n), float(total[n])) for n in at]
+
+
+def matrix(rows: Sequence[dict[str, Any]], most: int = 12) -> dict[str, Any]:
+    """How often each option was chosen (columns) where each was right (rows); the less wanted ones are `others`."""
+    wanted = Counter(row["right"] for row in rows)
+    names = [name for name, _ in wanted.most_common(most)]
+    place = {name: i for i, name in enumerate(names)}
+    if len(set(wanted) | {row["chosen"] for row in rows}) > len(names):
+        names.append("others")
+    counts = [[0] * len(names) for _ in names]
+    for row in rows:
+        counts[place.get(row["right"], len(names) - 1)][place.get(row["chosen"], len(names) - 1)] += 1
+    return {"names": names, "counts": counts}
 
 
 def as_text(summary: dict[str, Any], most: int = 12) -> str:

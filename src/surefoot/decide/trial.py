@@ -15,6 +15,7 @@ from surefoot.decide.datasets import Dataset
 from surefoot.decide.ppo import PPOChooser
 from surefoot.decide.promotion import Versions
 from surefoot.decide.reuse import Log, Logged
+from surefoot.errors import RunNotFound
 from surefoot.telemetry.writer import Recorder
 
 LOG = "decisions.sqlite"
@@ -72,11 +73,28 @@ def run_trial(
     recorder.close("finished")
 
 
+def made_with(directory: Path) -> tuple[str, str]:
+    """Encoder and chooser of a trial."""
+    mine = _live(directory)["agent"]
+    return str(mine["encoder"]), str(mine["kind"])
+
+
 def load_agent(agent: Agent, directory: Path) -> None:
-    """Take over the live version of a trial."""
-    parts = Versions(directory / "versions").load().parts
+    """Take over the live version of a trial, with the descriptions it was trained with."""
+    parts = _live(directory)
     chooser = {**parts["chooser"], "weights": parts["weights"]} if parts["weights"] else parts["chooser"]
     agent.set_state({"agent": parts["agent"], "chooser": chooser})
+    for name, description in parts["agent"]["options"]["described"].items():
+        if name not in agent.options:
+            agent.options.add(name, description)
+
+
+def _live(directory: Path) -> dict[str, Any]:
+    versions = Versions(directory / "versions")
+    if versions.live is None:
+        left = "a trial that was stopped before its end" if (directory / LOG).exists() else "no trial"
+        raise RunNotFound(f"{directory} holds {left}; `surefoot tools train DATA --out {directory}` makes a whole one")
+    return versions.load().parts
 
 
 def decisions_of(directory: Path) -> list[dict[str, Any]]:

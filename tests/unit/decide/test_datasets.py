@@ -11,8 +11,9 @@ import pytest
 from surefoot.decide.calibration import Calibration
 from surefoot.decide.datasets import read
 from surefoot.decide.outcomes import Scene
+from surefoot.decide.page import page_of
 from surefoot.decide.reuse import Log
-from surefoot.decide.summary import as_text, summary_of
+from surefoot.decide.summary import as_text, matrix, summary_of
 from surefoot.errors import RecordingError
 
 
@@ -71,6 +72,22 @@ def test_a_summary_by_hand():
     assert found["confusion"] == [{"right": "b", "chosen": "a", "count": 2}]
     assert found["calibration_error"] == pytest.approx(0.3)
     assert "2 × a where b was right" in as_text(found)
+    assert found["regret_curve"] == [(0, 0.0), (1, 0.0), (2, 1.0), (3, 1.0), (4, 2.0)]
+    assert found["matrix"] == {"names": ["b", "a"], "counts": [[1, 2], [0, 1]]}
+
+
+def test_less_wanted_options_are_others_in_the_matrix():
+    assert matrix([row("a", "a"), row("c", "a"), row("b", "b")], most=1) == {
+        "names": ["a", "others"],
+        "counts": [[1, 1], [0, 1]],
+    }
+
+
+def test_a_page_without_known_answers_says_so():
+    rows = [{"chosen": "a", "reward": 0.7, "probability": 0.9, "confidence": 0.5}] * 3
+    written = page_of(summary_of(rows), "a run")
+    assert "nobody said which option would have been right" in written
+    assert "Confusion" not in written
 
 
 def test_a_calibration_curve_never_falls():

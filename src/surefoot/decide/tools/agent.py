@@ -202,6 +202,12 @@ class ToolAgent:
     def learn_sync(self, force: bool = False) -> UpdateReport | None:
         return self.learn_now(force)
 
+    def preview(self, query: str, *, pattern: str | PatternCard | None = None) -> dict[str, float]:
+        """How likely each tool would be for a query now; nothing runs, nothing waits for an outcome."""
+        card = select_card(query, preferred=pattern or self.preferred_card)
+        loom = Loom(self.agent, self.memory, self.toolbox, self.thresholds)
+        return Weave(loom, Query(query), card, self.agent.options.names).look()
+
     def explain(self, spacetime: Spacetime, nearest: int = 3) -> Explanation:
         """Why this tool: what descriptions said, what outcomes taught, how much was chance, the nearest past cases."""
         return explained(spacetime, self.agent, nearest)

@@ -46,6 +46,11 @@ class Query:
         self.path, self.rows, self.seconds = Path(path), rows, seconds
         if not self.path.is_file():
             raise ToolError(f"no database at {path}; `query` needs a SQLite file")
+        try:
+            with self._open() as db:
+                tables_of(db)
+        except sqlite3.Error as error:
+            raise ToolError(f"{path} cannot be read as a SQLite database: {error}") from error
 
     async def call(self, request: Request) -> ToolResult:
         return await asyncio.to_thread(self.run, str(request.arguments.get("sql", request.text)))

@@ -73,6 +73,13 @@ class Weave:
             trace.errors.append({"stage": stage, "type": type(error).__name__, "error": str(error)})
         return self._assemble(decided, result)
 
+    def look(self) -> dict[str, float]:
+        """How likely each tool is, without running any."""
+        self.trace.motifs_detected = detect(self.query.text)
+        vector = self.loom.agent.encoder.encode([self.query.text])[0]
+        self._retrieve(vector)
+        return self._decide(vector, greedy=False).probabilities
+
     @contextmanager
     def _stage(self, name: str) -> Generator[None]:
         begin = time.perf_counter()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.encoders import Encoder, make_encoder
+from surefoot.decide.promotion import Versions
 from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.calc import Calc
 from surefoot.decide.tools.knowledge import Answer, Search
@@ -74,9 +75,15 @@ def assistant(
     **options: Any,
 ) -> ToolAgent:
     """An agent with the five tools, kept in a directory."""
-    made = make_encoder(encoder, say=say)
+    made = make_encoder(_settled(directory) or encoder if encoder == "auto" else encoder, say=say)
     there, memory = tools(made, directory, docs=docs, db=db)
     return ToolAgent(there, encoder=made, memory=memory, directory=directory, **options)
+
+
+def _settled(directory: Path) -> str:
+    """The encoder of the policy that is already there; it would be of no use to another one."""
+    versions = Versions(directory / "versions")
+    return "" if versions.live is None else str(versions.load().parts["agent"]["encoder"])
 
 
 def _read(name: str) -> str:
