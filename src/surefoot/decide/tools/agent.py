@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
-import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -80,10 +80,14 @@ class ToolAgent:
             chooser=chooser, low=-1.0, high=1.0, abstain_below=abstain_below, extra=OBSERVATION_SIZE, seed=seed
         )
         self.agent = Agent(base, config=config, reserved=tuple(TOOL_TO_INDEX))
-        self.memory = memory or Memory(self.agent.encoder)
+        self.memory = (
+            Memory(self.agent.encoder) if memory is None else memory
+        )  # an empty one is false, and still theirs
         self.toolbox = Toolbox()
         self.directory = None if directory is None else Path(directory)
-        self.buffer = buffer or ReflectionBuffer(capacity=100_000, persist_path=self.directory, grace=grace)
+        if buffer is None:
+            buffer = ReflectionBuffer(capacity=100_000, persist_path=self.directory, grace=grace)
+        self.buffer = buffer
         self.versions = None if self.directory is None else Versions(self.directory / "versions")
         self.record = LearningRecord(self.directory, self.agent, seed)
         self.learning, self.cache = learning, cache
@@ -129,7 +133,7 @@ class ToolAgent:
         # Arguments are not part of the key, so an answer that had some is not kept.
         cache = None if bypass_cache or arguments else self.cache
         if cache is not None and (kept := cache.get(key)) is not None:
-            kept.id = uuid.uuid4().hex
+            kept.id = f"{random.getrandbits(128):032x}"
             kept.decision = None  # nobody chose this time, so there is nothing to learn from it
             kept.metadata["cached"] = True
             return kept
