@@ -7,7 +7,7 @@ aside by hash and never scored; bfcl_multiple and sets of your own had no part i
 people who had seen banking77: what is held out in earnest is bfcl_multiple.
 
 python benchmarks/tools.py --data DIR                       banking77, its 10 topics and bfcl_multiple found below DIR
-python benchmarks/tools.py --data DIR --tune                first choose the settings anew (workloads/tool_settings.json)
+python benchmarks/tools.py --data DIR --tune                first choose settings, kept in workloads/tool_settings.json
 python benchmarks/tools.py --data DIR/mine --format labels --topics mapping.json --seeds 2 --count 3000
 python benchmarks/tools.py --data DIR --tasks topics --scenarios flips,late --arms ours,residual
 Results are kept per seed in benchmarks/results/tools.json: stop it and start it again.
@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--count", type=int, help=f"decisions, at most; other scenarios than plain: {SHORT:,}")
     parser.add_argument("--encoder", default="minilm", choices=("minilm", "static", "hashing"))
-    parser.add_argument("--tune", action="store_true", help="choose the settings anew; about 5 CPU-minutes")
+    parser.add_argument("--tune", action="store_true", help="try the settings that were not tried yet; about 5 CPU-minutes for all")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "tools.json")
     parser.add_argument("--only-report", action="store_true")
     args = parser.parse_args()
@@ -229,10 +229,8 @@ def main() -> int:
     if missing := [arm for arm in args.arms.split(",") if arm not in arm_names()]:
         print(f"left out, as not installed here: {', '.join(missing)}")
     loaded = [make_task() for make_task in tasks(args)]
-    if args.tune:
-        SETTINGS.unlink(missing_ok=True)
     if args.tune or not SETTINGS.exists():
-        tune([task for task in loaded if task.aside.any()], TUNED_ON, play, success)
+        tune([task for task in loaded if task.aside.any()], args.arms.split(","), TUNED_ON, play, success)
     todo = list(waiting(loaded, args, results))
     print(f"{len(todo)} passes to go, about {sum(minutes(*each) for each in todo):.0f} CPU-minutes", flush=True)
     for name, task, scenario, arm, seed, count in todo:

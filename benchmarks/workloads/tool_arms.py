@@ -84,12 +84,18 @@ def chosen() -> dict[str, dict[str, float]]:
     return {arm: each["chosen"] for arm, each in kept["arms"].items()} | {"nearest": {}}
 
 
-def tune(tasks: list[Task], count: int, play: Callable[..., dict[str, Any]], success: Callable[..., float]) -> None:
+def tune(
+    tasks: list[Task],
+    arms: list[str],
+    count: int,
+    play: Callable[..., dict[str, Any]],
+    success: Callable[[dict[str, Any]], float],
+) -> None:
     """Every setting of every arm once over the queries set aside; what is already there is not run again."""
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
     kept |= {"tasks": [task.name for task in tasks], "decisions": count}
-    for arm in arm_names():
-        if arm == "nearest":
+    for arm in arms:
+        if arm == "nearest" or arm not in arm_names():
             continue
         rows: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})["tried"]
         for setting in GRIDS[arm]:

@@ -43,26 +43,40 @@ def _labels(directory: Path, topics: Path | None) -> Dataset:
     rows = list[tuple[str, str]]()
     for path in sorted(directory.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if "text" not in row or "category" not in row:
-                    raise RecordingError(f"{path} has the columns {', '.join(row)}; it needs text and category")
-                rows.append((row["text"], row["category"]))
+            lines = csv.DictReader(file)
+            if not {"text", "category"} <= set(lines.fieldnames or ()):
+                there = ", ".join(lines.fieldnames or ()) or "no line at all"
+                raise RecordingError(f"{path} has {there} at its top; it needs the columns text and category")
+            rows += [(row["text"] or "", row["category"]) for row in lines]
+    if not rows:
+        raise RecordingError(f"the .csv files in {directory} have no queries")
     labels = sorted({label for _, label in rows})
     if topics is None:
         described = [" ".join(label.replace("_", " ").replace("?", "").split()).lower() for label in labels]
         right = [labels.index(label) for _, label in rows]
         return Dataset(texts=[t for t, _ in rows], right=right, names=labels, descriptions=described, candidates=None)
-    groups: dict[str, dict[str, object]] = json.loads(topics.read_text(encoding="utf-8"))
-    group = {str(label): i for i, each in enumerate(groups.values()) for label in list(each["labels"])}  # pyright: ignore[reportCallIssue, reportArgumentType]  # as written in the file
+    groups = _topics(topics)
+    group = {label: i for i, (_, own) in enumerate(groups.values()) for label in own}
     if missing := set(labels) - set(group):
         raise RecordingError(f"{topics} groups every label but {sorted(missing)[0]!r}; add it to one of its topics")
     return Dataset(
         texts=[text for text, _ in rows],
         right=[group[label] for _, label in rows],
         names=list(groups),
-        descriptions=[str(each["description"]) for each in groups.values()],
+        descriptions=[said for said, _ in groups.values()],
         candidates=None,
     )
+
+
+def _topics(path: Path) -> dict[str, tuple[str, list[str]]]:
+    """By name: description and labels."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): (str(each["description"]), list(map(str, each["labels"]))) for name, each in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordingError(
+            f"{path} cannot be read as {{name: {{description, labels}}}}: {type(error).__name__} {error}"
+        ) from error
 
 
 def _candidates(path: Path) -> Dataset:
@@ -73,13 +87,22 @@ def _candidates(path: Path) -> Dataset:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
-        row = json.loads(line)
-        own = {tool["name"]: place.setdefault((tool["name"], tool["description"]), len(place)) for tool in row["tools"]}
-        if row["correct"] not in own:
-            raise RecordingError(f"line {number} of {path}: {row['correct']!r} is not among its tools {', '.join(own)}")
-        texts.append(row["text"])
-        right.append(own[row["correct"]])
+        try:
+            row = json.loads(line)
+            pairs = [(str(tool["name"]), str(tool["description"])) for tool in row["tools"]]
+            text, correct = str(row["text"]), str(row["correct"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordingError(
+                f"line {number} of {path} is no object with text, tools (name, description) and correct: {error}"
+            ) from error
+        own = {name: place.setdefault((name, said), len(place)) for name, said in pairs}
+        if correct not in own:
+            raise RecordingError(f"line {number} of {path}: {correct!r} is not among its tools {', '.join(own)}")
+        texts.append(text)
+        right.append(own[correct])
         candidates.append(list(own.values()))
+    if not texts:
+        raise RecordingError(f"{path} has no queries")
     words = [name.replace("_", " ").replace(".", " ") for name, _ in place]
     described = [f"{name}: {said}" for name, (_, said) in zip(words, place, strict=True)]
     seen: dict[str, int] = {}

@@ -34,6 +34,9 @@ class Replay:
             )
         some = next(iter(self.policies.values()))
         lines.append(f"  really earned on these {some.decisions:,} decisions: {some.logged.value:.3f}")
+        lines.append(
+            "  what learned from this very log looks better on it than it is; `tools eval` on other queries tells"
+        )
         return "\n".join([*lines, f"{self.judgement.verdict}: {self.judgement.reason}"])
 
 

@@ -73,7 +73,7 @@ def distil_aside() -> bool:
         return False
     path = table_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    mark = path.with_suffix(".making")
+    mark = _mark(path)
     if mark.exists() and time.time() - mark.stat().st_mtime < _PATIENCE:
         return True
     mark.touch()
@@ -85,6 +85,11 @@ def distil_aside() -> bool:
         start_new_session=True,
     )
     return True
+
+
+def _mark(path: Path) -> Path:
+    """There while somebody makes the table."""
+    return path.with_name(f"{path.name}.making")
 
 
 def distil(path: Path, *, say: Progress | None = None) -> None:
@@ -99,6 +104,7 @@ def distil(path: Path, *, say: Progress | None = None) -> None:
         say(f"making the table of word vectors, once, about a minute → {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=".tmp-", dir=path.parent))
+    _mark(path).touch()
     try:
         with redirect_stderr(sys.stderr if say is not None else StringIO()), redirect_stdout(StringIO()):
             distill(str(source), pca_dims=DIM, device="cpu").save_pretrained(str(made))
@@ -109,5 +115,6 @@ def distil(path: Path, *, say: Progress | None = None) -> None:
                 raise
     finally:
         shutil.rmtree(made, ignore_errors=True)
+        _mark(path).unlink(missing_ok=True)
     if say is not None:
         say("the table is there")

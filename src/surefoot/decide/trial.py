@@ -15,7 +15,7 @@ from surefoot.decide.datasets import Dataset
 from surefoot.decide.ppo import PPOChooser
 from surefoot.decide.promotion import Versions
 from surefoot.decide.reuse import Log, Logged
-from surefoot.errors import RunNotFound
+from surefoot.errors import RecordingError, RunNotFound
 from surefoot.telemetry.writer import Recorder
 
 LOG = "decisions.sqlite"
@@ -38,7 +38,10 @@ def run_trial(
     agent: Agent, data: Dataset, directory: Path, *, count: int | None = None, every: int = 1, seed: int = 0
 ) -> Iterator[Progress]:
     """Ask every query once, in an order of its own; a Progress every 500 decisions and at the end."""
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordingError(f"{directory} cannot be made: {error.strerror}") from error
     for name, description in zip(data.names, data.descriptions, strict=True):
         agent.options.add(name, description)
     order = np.random.default_rng([seed, 7]).permutation(len(data.texts))[:count]

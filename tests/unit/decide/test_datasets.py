@@ -44,12 +44,33 @@ def test_candidates_are_read_from_jsonl_and_tools_of_one_name_stay_apart(tmp_pat
 def test_what_cannot_be_read_is_named(tmp_path: Path):
     with pytest.raises(RecordingError, match="neither queries.jsonl nor any .csv"):
         read(tmp_path)
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(RecordingError, match="it needs text and category"):
-        read(tmp_path)
-    (tmp_path / "queries.jsonl").write_text('{"text": "x", "tools": [], "correct": "f"}')
-    with pytest.raises(RecordingError, match="'f' is not among its tools"):
-        read(tmp_path)
+    for written, told in (
+        ("a,b\n1,2\n", "has a, b at its top"),
+        ("", "no line at all"),
+        ("text,category\n", "no queries"),
+    ):
+        (tmp_path / "a.csv").write_text(written)
+        with pytest.raises(RecordingError, match=told):
+            read(tmp_path)
+    for written, told in (
+        ('{"text": "x", "tools": [], "correct": "f"}', "'f' is not among its tools"),
+        ("not json", "line 1 of .* is no object with text"),
+        ('{"text": "x"}', "is no object with text, tools"),
+        ("", "has no queries"),
+    ):
+        (tmp_path / "queries.jsonl").write_text(written)
+        with pytest.raises(RecordingError, match=told):
+            read(tmp_path)
+
+
+def test_topics_that_cannot_be_read_are_named(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("text,category\nhello,greet\n")
+    for written in ("{", "[]", '{"a": {"labels": ["greet"]}}'):
+        (tmp_path / "t.json").write_text(written)
+        with pytest.raises(RecordingError, match="cannot be read as {name: {description, labels}}"):
+            read(tmp_path, topics=tmp_path / "t.json")
+    with pytest.raises(RecordingError, match=r"FileNotFoundError"):
+        read(tmp_path, topics=tmp_path / "none.json")
 
 
 def row(chosen: str, right: str, confidence: float = 0.8) -> dict[str, object]:
