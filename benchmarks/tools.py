@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--count", type=int, help=f"decisions, at most; other scenarios than plain: {SHORT:,}")
     parser.add_argument("--encoder", default="minilm", choices=("minilm", "static", "hashing"))
-    parser.add_argument("--tune", action="store_true", help="try the settings that were not tried yet; about 5 CPU-minutes for all")
+    parser.add_argument("--tune", action="store_true", help="try the settings not tried yet; 5 CPU-minutes for all")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "tools.json")
     parser.add_argument("--only-report", action="store_true")
     args = parser.parse_args()

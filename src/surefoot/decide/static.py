@@ -23,6 +23,8 @@ from surefoot.errors import EncoderError
 
 DIM = 256
 _NAME = "static-1"
+_SHORT = 500
+"""Letters up to which a text cannot have more pieces than are read of it."""
 _PATIENCE = 900.0
 """Seconds after which a process that was to make the table is given up."""
 
@@ -50,6 +52,7 @@ class StaticEncoder:
         except ImportError as error:
             raise EncoderError(MISSING) from error
         self._model: Any = StaticModel.from_pretrained(str(path))
+        self._plain = self._model.token_mapping is None and self._model.weights is None
         self.name, self.dim = _NAME, DIM
         self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.45)
 
@@ -64,7 +67,18 @@ class StaticEncoder:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
+        if len(texts) == 1 and len(texts[0]) <= _SHORT and self._plain:
+            return self._one(texts[0])
         return unit_rows(np.asarray(self._model.encode(list(texts)), np.float32))
+
+    def _one(self, text: str) -> np.ndarray:
+        """The same for one short text without the ceremony of a batch, which takes twice as long as the work."""
+        model = self._model
+        ids = model.tokenizer.encode(text, add_special_tokens=False).ids
+        known = [each for each in ids if each != model.unk_token_id]
+        total = model.embedding[known].sum(axis=0, dtype=np.float32)
+        length = float(total @ total) ** 0.5
+        return (total / np.float32(length or 1.0))[None]
 
 
 def distil_aside() -> bool:

@@ -108,6 +108,10 @@ def test_the_static_table_is_read_where_it_lies(tmp_path: Path):
     both = table[1] + table[2]
     assert rows[0] == pytest.approx(both / np.linalg.norm(both), abs=1e-5), "a text is the mean of its pieces"
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0, 1.0])
+    for text, row in zip(
+        ["rain sun", "song", "nothing known", ""], made.encode(["rain sun", "song", "what", ""]), strict=True
+    ):
+        assert made.encode([text])[0] == pytest.approx(row, abs=1e-6), "one text alone is encoded as among others"
 
 
 def test_without_the_extra_one_sentence_names_it(monkeypatch):
