@@ -3,11 +3,10 @@
 Every arm sees the same queries in the same order with the same vectors and the same descriptions. Success is the true one,
 also where rewards are flipped or late. Windows of 500 are compared with the nearest description on the same queries.
 Every arm has one setting for all sets, the best of eight on a fifth of banking77's queries (and of its topics), which is set
-aside by hash and never scored; bfcl_multiple and sets of your own had no part in that. Our defaults and the grids were made by
-people who had seen banking77: what is held out in earnest is bfcl_multiple.
+aside by hash and never scored (workloads/tool_settings.json; delete it to choose anew). bfcl_multiple and sets of your own had
+no part in that. Our defaults and the grids were made by people who had seen banking77: only bfcl_multiple is held out wholly.
 
 python benchmarks/tools.py --data DIR                       banking77, its 10 topics and bfcl_multiple found below DIR
-python benchmarks/tools.py --data DIR --tune                first choose settings, kept in workloads/tool_settings.json
 python benchmarks/tools.py --data DIR/mine --format labels --topics mapping.json --seeds 2 --count 3000
 python benchmarks/tools.py --data DIR --tasks topics --scenarios flips,late --arms ours,residual
 Results are kept per seed in benchmarks/results/tools.json: stop it and start it again.
@@ -219,7 +218,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--count", type=int, help=f"decisions, at most; other scenarios than plain: {SHORT:,}")
     parser.add_argument("--encoder", default="minilm", choices=("minilm", "static", "hashing"))
-    parser.add_argument("--tune", action="store_true", help="try the settings not tried yet; 5 CPU-minutes for all")
+    parser.add_argument("--settled", action="store_true", help="try no settings that were not tried yet")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "tools.json")
     parser.add_argument("--only-report", action="store_true")
     args = parser.parse_args()
@@ -229,8 +228,13 @@ def main() -> int:
     if missing := [arm for arm in args.arms.split(",") if arm not in arm_names()]:
         print(f"left out, as not installed here: {', '.join(missing)}")
     loaded = [make_task() for make_task in tasks(args)]
-    if args.tune or not SETTINGS.exists():
-        tune([task for task in loaded if task.aside.any()], args.arms.split(","), TUNED_ON, play, success)
+    wanted = [arm for arm in args.arms.split(",") if arm in arm_names()]
+    if not args.settled and not args.tasks and args.encoder == "minilm" and any(task.aside.any() for task in loaded):
+        tune([task for task in loaded if task.aside.any()], wanted, TUNED_ON, play, success)
+    if missing := [arm for arm in wanted if arm not in chosen()]:
+        parser.error(
+            f"no settings for {', '.join(missing)} in {SETTINGS.name}: run once on the known sets, without --tasks"
+        )
     todo = list(waiting(loaded, args, results))
     print(f"{len(todo)} passes to go, about {sum(minutes(*each) for each in todo):.0f} CPU-minutes", flush=True)
     for name, task, scenario, arm, seed, count in todo:

@@ -17,7 +17,7 @@ from surefoot.decide.ppo import ChooserConfig, PPOChooser
 from workloads.tool_streams import Task
 
 SETTINGS = Path(__file__).with_name("tool_settings.json")
-"""Made by `tools.py --tune`: every setting's success on the queries set aside, and the best one of each arm."""
+"""Made by tools.py: every setting's success on the queries set aside, and the best one of each arm."""
 MIDDLES = (0.4, 0.5)
 """A cosine is read as sigmoid(10 (cos - middle)): what a tool may be worth if tried. 0.4 is what MiniLM comes with here."""
 
@@ -80,8 +80,8 @@ def make(arm: str, task: Task, seed: int, setting: dict[str, float]) -> Chooser:
 
 def chosen() -> dict[str, dict[str, float]]:
     """The setting of each arm that did best on the queries set aside."""
-    kept: dict[str, Any] = json.loads(SETTINGS.read_text())
-    return {arm: each["chosen"] for arm, each in kept["arms"].items()} | {"nearest": {}}
+    kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
+    return {arm: each["chosen"] for arm, each in kept["arms"].items() if "chosen" in each} | {"nearest": {}}
 
 
 def tune(
@@ -95,7 +95,7 @@ def tune(
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
     kept |= {"tasks": [task.name for task in tasks], "decisions": count}
     for arm in arms:
-        if arm == "nearest" or arm not in arm_names():
+        if arm not in GRIDS:
             continue
         rows: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})["tried"]
         for setting in GRIDS[arm]:
@@ -105,7 +105,7 @@ def tune(
                     run = play(make(arm, task, 0, setting), task.part(aside=True), "plain", 1000, count)
                     row[task.name] = round(success(run), 4)
                     SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
-            print(f"{arm} {setting}: {row}", flush=True)
+                    print(f"{arm} {setting} on {task.name}: {row[task.name]}", flush=True)
         best = max(rows, key=lambda name: float(np.mean(list(rows[name].values()))))
         kept["arms"][arm]["chosen"] = json.loads(best)
         SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")

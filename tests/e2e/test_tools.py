@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.decide.page import page_of
 from surefoot.decide.summary import summary_of
+from surefoot.decide.tools.notes import LocalNotes
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -42,6 +44,47 @@ def test_the_demo_learns_the_shipped_questions(tmp_path: Path, capsys):
     assert told["rounds"][-1] > told["rounds"][0]
     assert main(["tools", "report", str(tmp_path / "d"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["decisions"] == 3 * told["questions"]
+
+
+def test_a_conversation_asks_rates_explains_and_refuses_what_is_no_rating(tmp_path: Path, capsys, monkeypatch):
+    lines = ["3", "why", "Please note: buy milk", "why", "9", "0", "tools", "", "help", "quit"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines) + "\n"))
+    assert main(["tools", "demo", "--encoder", "hashing", "--dir", str(tmp_path / "d")]) == 0
+    told = capsys.readouterr().out
+    for sentence in ("ask something first", "noted: buy milk", "9 is no rating", "100% →", "Query the database"):
+        assert sentence in told
+    notes = LocalNotes(tmp_path / "d" / "notes.sqlite")
+    assert len(notes) == 1, "looking at how it would choose now runs no tool"
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["tools", "demo", "--dir", str(tmp_path / "d")]) == 0, "the encoder is the one it began with"
+    assert "goes on from 1 earlier" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["demo", "--rounds", "-1"], 64, "--rounds is -1"),
+        (["demo", "--json"], 64, "--json needs --rounds"),
+        (["demo", "--rounds", "1", "--db", "x"], 64, "shipped questions"),
+        (["demo", "--docs", "NONE", "--encoder", "hashing"], 2, "no directory of documents"),
+        (["demo", "--db", "TEXT", "--encoder", "hashing"], 2, "cannot be read as a SQLite database"),
+        (["train", "DATA", "--out", "OUT", "--count", "0"], 64, "--count is 0"),
+        (["train", "DATA", "--out", "TEXT/run", "--encoder", "hashing"], 2, "cannot be made"),
+        (["train", "DATA", "--topics", "NONE", "--out", "OUT", "--encoder", "hashing"], 2, "NONE cannot be read"),
+        (["eval", "NONE", "--data", "DATA"], 2, "holds no trial"),
+        (["replay", "NONE"], 2, "holds no trial"),
+        (["replay", "NONE", "--last", "0"], 64, "--last is 0"),
+        (["report", "NONE"], 2, "neither a trial nor an agent's episodes"),
+    ],
+)
+def test_what_cannot_work_gets_one_sentence(argv, code, sentence, data: Path, tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("TEXT").write_text("hello\n")
+    Path("DATA").symlink_to(data)
+    assert main(["tools", *argv]) == code
+    told = capsys.readouterr().err.strip()
+    assert sentence in told
+    assert "Traceback" not in told
 
 
 @pytest.fixture
