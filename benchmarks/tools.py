@@ -33,7 +33,7 @@ from surefoot.decide.choosers import Chooser, Experience
 from surefoot.decide.encoders import make_encoder
 from surefoot.decide.offpolicy import student
 from surefoot.decide.outcomes import Scene
-from workloads.tool_arms import COST, SETTINGS, arm_names, chosen, make, tune
+from workloads.tool_arms import COST, DECISIONS, SETTINGS, arm_names, chosen, make, passes_left, tune
 from workloads.tool_streams import SCENARIOS, Task, load, moments
 
 HERE = Path(__file__).resolve().parent
@@ -43,8 +43,6 @@ FLIPPED = 0.1
 MARKS = (500, 1000, 2000)
 SHORT = 4000
 """Decisions of a scenario other than the plain one: enough to see the curve bend."""
-TUNED_ON = 1500
-"""Decisions over which each setting is tried on each task."""
 
 
 def play(chooser: Chooser, task: Task, scenario: str, seed: int, count: int | None) -> dict[str, Any]:
@@ -229,14 +227,17 @@ def main() -> int:
         print(f"left out, as not installed here: {', '.join(missing)}")
     loaded = [make_task() for make_task in tasks(args)]
     wanted = [arm for arm in args.arms.split(",") if arm in arm_names()]
-    if not args.settled and not args.tasks and args.encoder == "minilm" and any(task.aside.any() for task in loaded):
-        tune([task for task in loaded if task.aside.any()], wanted, TUNED_ON, play, success)
+    known = [task for task in loaded if task.aside.any()]
+    if len(known) == 2 and not args.settled and args.encoder == "minilm":
+        left = sum(minutes("", task, "", arm, 0, DECISIONS) for arm, task in passes_left(known, wanted))
+        print(f"about {left:.1f} CPU-minutes of choosing settings to go", flush=True)
+        tune(known, wanted, play, success)
     if missing := [arm for arm in wanted if arm not in chosen()]:
         parser.error(
             f"no settings for {', '.join(missing)} in {SETTINGS.name}: run once on the known sets, without --tasks"
         )
     todo = list(waiting(loaded, args, results))
-    print(f"{len(todo)} passes to go, about {sum(minutes(*each) for each in todo):.0f} CPU-minutes", flush=True)
+    print(f"{len(todo)} passes to go, about {sum(minutes(*each) for each in todo):.1f} CPU-minutes", flush=True)
     for name, task, scenario, arm, seed, count in todo:
         run = play(make(arm, task, seed, chosen()[arm]), task.part(aside=False), scenario, seed, count)
         results.setdefault(name, {}).setdefault(arm, {})[str(seed)] = run

@@ -18,6 +18,8 @@ from workloads.tool_streams import Task
 
 SETTINGS = Path(__file__).with_name("tool_settings.json")
 """Made by tools.py: every setting's success on the queries set aside, and the best one of each arm."""
+DECISIONS, FIRST_ORDER = 1500, 1000
+"""Of each pass over the queries set aside; orders of the scored passes are 0, 1, …"""
 MIDDLES = (0.4, 0.5)
 """A cosine is read as sigmoid(10 (cos - middle)): what a tool may be worth if tried. 0.4 is what MiniLM comes with here."""
 
@@ -87,25 +89,42 @@ def chosen() -> dict[str, dict[str, float]]:
 def tune(
     tasks: list[Task],
     arms: list[str],
-    count: int,
     play: Callable[..., dict[str, Any]],
     success: Callable[[dict[str, Any]], float],
 ) -> None:
-    """Every setting of every arm once over the queries set aside; what is already there is not run again."""
+    """Eight settings over one order of the queries set aside, the best four over two more; the best mean is taken.
+
+    Every pass is written down; those that are there are not run again.
+    """
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
-    kept |= {"tasks": [task.name for task in tasks], "decisions": count}
-    for arm in arms:
-        if arm not in GRIDS:
-            continue
-        rows: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})["tried"]
-        for setting in GRIDS[arm]:
-            row = rows.setdefault(json.dumps(setting), {})
-            for task in tasks:
-                if task.name not in row:
-                    run = play(make(arm, task, 0, setting), task.part(aside=True), "plain", 1000, count)
-                    row[task.name] = round(success(run), 4)
+    kept |= {"tasks": [task.name for task in tasks], "decisions": DECISIONS}
+    for arm in (arm for arm in arms if arm in GRIDS):
+        found: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})
+        rows: dict[str, dict[str, list[float]]] = found["tried"]
+        names = [json.dumps(setting) for setting in GRIDS[arm]]
+        for orders in (1, 3):
+            for name, task in product(names, tasks):
+                scores = rows.setdefault(name, {}).setdefault(task.name, [])
+                while len(scores) < orders:
+                    chooser = make(arm, task, 0, json.loads(name))
+                    run = play(chooser, task.part(aside=True), "plain", FIRST_ORDER + len(scores), DECISIONS)
+                    scores.append(round(success(run), 4))
                     SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
-                    print(f"{arm} {setting} on {task.name}: {row[task.name]}", flush=True)
-        best = max(rows, key=lambda name: float(np.mean(list(rows[name].values()))))
-        kept["arms"][arm]["chosen"] = json.loads(best)
+                    print(f"{arm} {name} on {task.name}: {scores}", flush=True)
+            names = sorted(names, key=lambda name: -_mean(rows[name]))[:4]
+        found["chosen"] = json.loads(names[0])
         SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def passes_left(tasks: list[Task], arms: list[str]) -> list[tuple[str, Task]]:
+    """Passes that `tune` would make."""
+    kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
+    left = list[tuple[str, Task]]()
+    for arm, task in product((arm for arm in arms if arm in GRIDS), tasks):
+        rows = kept["arms"].get(arm, {"tried": {}})["tried"].values()
+        left += [(arm, task)] * max(0, 16 - sum(len(row.get(task.name, ())) for row in rows))
+    return left
+
+
+def _mean(row: dict[str, list[float]]) -> float:
+    return float(np.mean([np.mean(scores) for scores in row.values()]))
