@@ -1,8 +1,8 @@
-"""The own off-policy estimators next to those of Open Bandit Pipeline (obp 0.5.x), on one synthetic log.
+"""The own off-policy estimators next to those of Open Bandit Pipeline (obp 0.4.1), on synthetic logs.
 
 obp pins packages that no longer build, so it is put into an environment of its own without its dependencies:
 
-    python -m venv /tmp/obp && /tmp/obp/bin/pip install --no-deps obp pyieoe
+    python -m venv /tmp/obp && /tmp/obp/bin/pip install --no-deps obp==0.4.1
     /tmp/obp/bin/pip install torch numpy pandas scikit-learn matplotlib seaborn pyyaml tqdm msgspec
     PYTHONPATH=src /tmp/obp/bin/python benchmarks/tools_obp.py
 """

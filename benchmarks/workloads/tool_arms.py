@@ -111,7 +111,7 @@ def tune(
                     scores.append(round(success(run), 4))
                     SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
                     print(f"{arm} {name} on {task.name}: {scores}", flush=True)
-            names = sorted(names, key=lambda name: -_mean(rows[name]))[:4]
+            names = sorted(names, key=lambda name: -_mean(rows[name], orders))[:4]
         found["chosen"] = json.loads(names[0])
         SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
 
@@ -126,5 +126,5 @@ def passes_left(tasks: list[Task], arms: list[str]) -> list[tuple[str, Task]]:
     return left
 
 
-def _mean(row: dict[str, list[float]]) -> float:
-    return float(np.mean([np.mean(scores) for scores in row.values()]))
+def _mean(row: dict[str, list[float]], orders: int) -> float:
+    return float(np.mean([np.mean(scores[:orders]) for scores in row.values()]))
