@@ -228,14 +228,11 @@ class ReportToolsArgs:
         from surefoot.decide.tools.report import rows_in
 
         found = summary_of(rows_in(self.directory))
-        if self.out is not None or not self.json:
-            target = self.out or self.directory / "report-tools.html"
+        target = self.out or (None if self.json else self.directory / "report-tools.html")
+        if target is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(page_of(found, f"{self.directory.resolve().name} · tools"), encoding="utf-8")
-        if self.json:
-            print(json.dumps(found))
-        else:
-            print(f"{as_text(found)}\n\n{target}")
+        print(json.dumps(found) if self.json else f"{as_text(found)}\n\n{target}")
         return 0
 
 

@@ -100,13 +100,15 @@ class OutcomeModel:
 
     def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
         """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
-        like = self.likeness
+        like, made = self.likeness, np.empty((2, *cosine.shape), np.float32)
         top = cosine.max(axis=-1, keepdims=True, initial=-1.0, where=True if valid is None else valid)
         calibrated = np.exp(like.sharpness * np.minimum(cosine - top, 0.0))
         hopeful = 1.0 / (1.0 + np.exp(np.minimum(-like.slope * (cosine - like.middle), 60.0)))
         if valid is not None:
             calibrated, hopeful = calibrated * valid, hopeful * valid
-        return np.stack([calibrated / calibrated.sum(axis=-1, keepdims=True), hopeful]).astype(np.float32)
+        np.divide(calibrated, calibrated.sum(axis=-1, keepdims=True), out=made[CALIBRATED], casting="same_kind")
+        made[HOPEFUL] = hopeful
+        return made
 
     def guess(self, scene: Scene) -> np.ndarray:
         """[K]: what the descriptions alone say."""
@@ -218,7 +220,9 @@ class OutcomeModel:
 
 def with_bias(x: np.ndarray) -> np.ndarray:
     """[…, d + 1]: x and the feature that is always there."""
-    return np.concatenate([x, np.full((*x.shape[:-1], 1), BIAS)], axis=-1).astype(np.float32)
+    made = np.empty((*x.shape[:-1], x.shape[-1] + 1), np.float32)
+    made[..., :-1], made[..., -1] = x, BIAS
+    return made
 
 
 def times(table: np.ndarray, option: np.ndarray, x: np.ndarray) -> np.ndarray:
