@@ -231,7 +231,7 @@ def main() -> int:
     if len(known) == 2 and not args.settled and args.encoder == "minilm":
         left = sum(minutes("", task, "", arm, 0, DECISIONS) for arm, task in passes_left(known, wanted))
         print(f"about {left:.1f} CPU-minutes of choosing settings to go", flush=True)
-        tune(known, wanted, play, success)
+        tune(known, wanted, play, lambda run: (success(run), float(windows(run).min())))
     if missing := [arm for arm in wanted if arm not in chosen()]:
         parser.error(
             f"no settings for {', '.join(missing)} in {SETTINGS.name}: run once on the known sets, without --tasks"

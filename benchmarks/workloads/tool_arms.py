@@ -90,17 +90,19 @@ def tune(
     tasks: list[Task],
     arms: list[str],
     play: Callable[..., dict[str, Any]],
-    success: Callable[[dict[str, Any]], float],
+    judge: Callable[[dict[str, Any]], tuple[float, float]],
 ) -> None:
     """Eight settings over one order of the queries set aside, the best four over two more; the best mean is taken.
 
-    Every pass is written down; those that are there are not run again.
+    `judge` gives success and the worst window against the nearest description. Ours, which alone has to stay within a point
+    of it, is not taken with a setting that did not. Every pass is written down; those that are there are not run again.
     """
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
     kept |= {"tasks": [task.name for task in tasks], "decisions": DECISIONS}
     for arm in (arm for arm in arms if arm in GRIDS):
         found: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})
         rows: dict[str, dict[str, list[float]]] = found["tried"]
+        lowest: dict[str, float] = found.setdefault("worst_window", {})
         names = [json.dumps(setting) for setting in GRIDS[arm]]
         for orders in (1, 3):
             for name, task in product(names, tasks):
@@ -108,11 +110,14 @@ def tune(
                 while len(scores) < orders:
                     chooser = make(arm, task, 0, json.loads(name))
                     run = play(chooser, task.part(aside=True), "plain", FIRST_ORDER + len(scores), DECISIONS)
-                    scores.append(round(success(run), 4))
+                    success, worst = judge(run)
+                    scores.append(round(success, 4))
+                    lowest[name] = round(min(lowest.get(name, 1.0), worst), 4)
                     SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
                     print(f"{arm} {name} on {task.name}: {scores}", flush=True)
             names = sorted(names, key=lambda name: -_mean(rows[name], orders))[:4]
-        found["chosen"] = json.loads(names[0])
+        held = [name for name in names if arm != "ours" or lowest.get(name, 0.0) >= -0.01]
+        found["chosen"] = json.loads((held or names)[0])
         SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
