@@ -133,19 +133,20 @@ def tenths(runs: dict[str, Any]) -> list[float]:
 
 
 def compared(name: str, results: dict[str, Any]) -> list[tuple[str, bool]]:
-    """What flipped and late rewards may cost against the same queries with prompt and true ones."""
+    """What flipped and late rewards cost in the end: the last 1,000 decisions against true and prompt ones, same queries."""
     for scenario, most in (("flips", 0.03), ("late", 0.01)):
         if name.endswith(f"/{scenario}"):
             ours = results[name].get("ours", {})
             plain = results.get(name.replace(scenario, "plain"), {}).get("ours", {})
-            seeds = sorted(set(ours) & set(plain))
-            lost = [
-                unpack(plain[s]["right"], plain[s]["decisions"])[: ours[s]["decisions"]].mean() - success(ours[s])
-                for s in seeds
-            ]
+            lost = list[float]()
+            for seed in sorted(set(ours) & set(plain)):
+                end = ours[seed]["decisions"]
+                before = unpack(plain[seed]["right"], plain[seed]["decisions"])[max(0, end - 1000) : end]
+                lost.append(float(before.mean() - unpack(ours[seed]["right"], end)[-1000:].mean()))
             if lost:
                 cost = float(np.mean(lost))
-                return [(f"{scenario} cost {100 * cost:.2f} points (bar {100 * most:.0f})", cost <= most)]
+                told = f"{scenario} cost {100 * cost:.2f} points in the last 1,000 decisions (bar {100 * most:.0f})"
+                return [(told, cost <= most)]
     return []
 
 

@@ -231,6 +231,20 @@ def test_the_tool_bars_are_those_of_the_issue():
     assert list(missed.values()) == [False, False, True]
 
 
+def test_flips_are_charged_with_what_they_cost_in_the_end():
+    def run(right: list[bool]) -> dict[str, object]:
+        return {"right": tools.pack(right), "decisions": len(right)}
+
+    results = {
+        "t/plain": {"ours": {"0": run([False] * 1000 + [True] * 1000 + [False] * 500)}},
+        "t/flips": {"ours": {"0": run([True] * 1000 + [True] * 950 + [False] * 50)}},
+    }
+    ((told, met),) = tools.compared("t/flips", results)
+    assert "cost 5.00 points" in told
+    assert not met
+    assert tools.compared("t/drift", results) == []
+
+
 def a_tool_task(queries: int) -> tool_streams.Task:
     texts = [f"query {i}" for i in range(queries)]
     return tool_streams.Task(
