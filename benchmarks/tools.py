@@ -2,9 +2,10 @@
 
 Every arm sees the same queries in the same order with the same vectors and the same descriptions. Success is the true one,
 also where rewards are flipped or late. Windows of 500 are compared with the nearest description on the same queries.
-Every arm has one setting for all sets, the best of eight on a fifth of banking77's queries (and of its topics), which is set
-aside by hash and never scored (workloads/tool_settings.json; delete it to choose anew). bfcl_multiple and sets of your own had
-no part in that. Our defaults and the grids were made by people who had seen banking77: only bfcl_multiple is held out wholly.
+Every arm has one setting for all sets, the best of eight on a fifth of banking77's queries (77 tools; 10 topics; 10 topics with
+a tenth of the rewards flipped), which is set aside by hash and never scored (workloads/tool_settings.json; delete it to choose
+anew). bfcl_multiple and sets of your own had no part in that. Our defaults and the grids were made by people who had seen
+banking77: only bfcl_multiple is held out wholly.
 
 python benchmarks/tools.py --data DIR                       banking77, its 10 topics and bfcl_multiple found below DIR
 python benchmarks/tools.py --data DIR/mine --format labels --topics mapping.json --seeds 2 --count 3000
@@ -230,9 +231,10 @@ def main() -> int:
     wanted = [arm for arm in args.arms.split(",") if arm in arm_names()]
     known = [task for task in loaded if task.aside.any()]
     if len(known) == 2 and not args.settled and args.encoder == "minilm":
-        left = sum(minutes("", task, "", arm, 0, DECISIONS) for arm, task in passes_left(known, wanted))
+        courses = [(task, "plain") for task in known] + [(task, "flips") for task in known if task.name == "topics"]
+        left = sum(minutes("", task, "", arm, 0, DECISIONS) for arm, task in passes_left(courses, wanted))
         print(f"about {left:.1f} CPU-minutes of choosing settings to go", flush=True)
-        tune(known, wanted, play, lambda run: (success(run), float(windows(run).min())))
+        tune(courses, wanted, play, lambda run: (success(run), float(windows(run).min())))
     if missing := [arm for arm in wanted if arm not in chosen()]:
         parser.error(
             f"no settings for {', '.join(missing)} in {SETTINGS.name}: run once on the known sets, without --tasks"

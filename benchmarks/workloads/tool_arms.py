@@ -86,8 +86,12 @@ def chosen() -> dict[str, dict[str, float]]:
     return {arm: each["chosen"] for arm, each in kept["arms"].items() if "chosen" in each} | {"nearest": {}}
 
 
+Course = tuple[Task, str]
+"""A task and the scenario it is tried in."""
+
+
 def tune(
-    tasks: list[Task],
+    courses: list[Course],
     arms: list[str],
     play: Callable[..., dict[str, Any]],
     judge: Callable[[dict[str, Any]], tuple[float, float]],
@@ -98,36 +102,37 @@ def tune(
     of it, is not taken with a setting that did not. Every pass is written down; those that are there are not run again.
     """
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
-    kept |= {"tasks": [task.name for task in tasks], "decisions": DECISIONS}
+    kept |= {"courses": [f"{task.name}/{scenario}" for task, scenario in courses], "decisions": DECISIONS}
     for arm in (arm for arm in arms if arm in GRIDS):
         found: dict[str, Any] = kept["arms"].setdefault(arm, {"tried": {}})
         rows: dict[str, dict[str, list[float]]] = found["tried"]
         lowest: dict[str, float] = found.setdefault("worst_window", {})
         names = [json.dumps(setting) for setting in GRIDS[arm]]
         for orders in (1, 3):
-            for name, task in product(names, tasks):
-                scores = rows.setdefault(name, {}).setdefault(task.name, [])
+            for name, (task, scenario) in product(names, courses):
+                scores = rows.setdefault(name, {}).setdefault(f"{task.name}/{scenario}", [])
                 while len(scores) < orders:
                     chooser = make(arm, task, 0, json.loads(name))
-                    run = play(chooser, task.part(aside=True), "plain", FIRST_ORDER + len(scores), DECISIONS)
+                    run = play(chooser, task.part(aside=True), scenario, FIRST_ORDER + len(scores), DECISIONS)
                     success, worst = judge(run)
                     scores.append(round(success, 4))
-                    lowest[name] = round(min(lowest.get(name, 1.0), worst), 4)
+                    if scenario == "plain":
+                        lowest[name] = round(min(lowest.get(name, 1.0), worst), 4)
                     SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
-                    print(f"{arm} {name} on {task.name}: {scores}", flush=True)
+                    print(f"{arm} {name} on {task.name}/{scenario}: {scores}", flush=True)
             names = sorted(names, key=lambda name: -_mean(rows[name], orders))[:4]
         held = [name for name in names if arm != "ours" or lowest.get(name, 0.0) >= -0.01]
         found["chosen"] = json.loads((held or names)[0])
         SETTINGS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def passes_left(tasks: list[Task], arms: list[str]) -> list[tuple[str, Task]]:
+def passes_left(courses: list[Course], arms: list[str]) -> list[tuple[str, Task]]:
     """Passes that `tune` would make."""
     kept: dict[str, Any] = json.loads(SETTINGS.read_text()) if SETTINGS.exists() else {"arms": {}}
     left = list[tuple[str, Task]]()
-    for arm, task in product((arm for arm in arms if arm in GRIDS), tasks):
+    for arm, (task, scenario) in product((arm for arm in arms if arm in GRIDS), courses):
         rows = kept["arms"].get(arm, {"tried": {}})["tried"].values()
-        left += [(arm, task)] * max(0, 16 - sum(len(row.get(task.name, ())) for row in rows))
+        left += [(arm, task)] * max(0, 16 - sum(len(row.get(f"{task.name}/{scenario}", ())) for row in rows))
     return left
 
 

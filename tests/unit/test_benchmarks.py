@@ -280,17 +280,17 @@ def test_eight_settings_are_tried_and_the_best_four_again(tmp_path: Path, monkey
     def score(run) -> tuple[float, float]:
         return run["score"], -0.02 if run["score"] > 0.8 else 0.0
 
-    tool_arms.tune([a_tool_task(50)], ["nearest", "residual"], play, score)
+    tool_arms.tune([(a_tool_task(50), "plain")], ["nearest", "residual"], play, score)
     assert len(played) == 8 + 2 * 4
     assert tool_arms.chosen()["residual"]["ridge"] == 2.0
-    tool_arms.tune([a_tool_task(50)], ["residual"], play, score)
+    tool_arms.tune([(a_tool_task(50), "plain")], ["residual"], play, score)
     assert len(played) == 16, "what is there is not run again"
-    assert tool_arms.passes_left([a_tool_task(50)], ["residual"]) == []
-    ours = {json.dumps(s): {"t": [0.6, 0.6, 0.6]} for s in tool_arms.GRIDS["ours"]}
+    assert tool_arms.passes_left([(a_tool_task(50), "plain")], ["residual"]) == []
+    ours = {json.dumps(s): {"t/plain": [0.6, 0.6, 0.6]} for s in tool_arms.GRIDS["ours"]}
     best, second = list(ours)[:2]
-    ours[best], ours[second] = {"t": [0.8, 0.8, 0.8]}, {"t": [0.7, 0.7, 0.7]}
+    ours[best], ours[second] = {"t/plain": [0.8, 0.8, 0.8]}, {"t/plain": [0.7, 0.7, 0.7]}
     kept = {"arms": {"ours": {"tried": ours, "worst_window": {best: -0.014}}}}
     (tmp_path / "settings.json").write_text(json.dumps(kept))
-    tool_arms.tune([a_tool_task(50)], ["ours"], play, score)
+    tool_arms.tune([(a_tool_task(50), "plain")], ["ours"], play, score)
     assert json.dumps(tool_arms.chosen()["ours"]) == second, "the best one fell below the nearest description"
     assert len({len(grid) for grid in tool_arms.GRIDS.values()}) == 1, "every arm has as many"
