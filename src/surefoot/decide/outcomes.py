@@ -41,7 +41,7 @@ class OutcomeConfig:
     """How quickly outcomes outweigh descriptions."""
 
     ridge: float = knob(
-        0.4,
+        1.0,
         "Weight of 'no correction' in each option's regression, in outcomes: more trusts the description longer.",
         real(POSITIVE),
     )
