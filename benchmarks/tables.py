@@ -258,6 +258,18 @@ def doctor_faults() -> str:
     return "\n".join(rows)
 
 
+def town() -> str:
+    results = read("town.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from town import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    lines: list[str] = table(results)
+    rows = [line for line in lines if line.startswith("|")]
+    return "\n".join([*rows, "", *(line for line in lines if not line.startswith("|")), "", "`make bench-town`"])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -265,6 +277,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "resume-table": survival,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
+    "town-table": town,
 }
 
 

@@ -26,6 +26,8 @@ SurefootError
 ├── ToolError              a tool refused what it was asked, or failed at it
 ├── JournalError           a file of decisions and outcomes that cannot be used
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
+│   └── ReplayError        a replay sample or manifest that cannot be learned from
+├── ScenarioError          a town that cannot be                                  (also a ValueError)
 └── TelemetryError         a record that does not say what its schema promises
 """
 
@@ -137,6 +139,14 @@ class JournalError(SurefootError):
 
 class RecordingError(SurefootError):
     """Recorded episodes that cannot be read, or that are not for this policy."""
+
+
+class ReplayError(RecordingError):
+    """A replay sample or its manifest cannot be read, or cannot be learned from."""
+
+
+class ScenarioError(SurefootError, ValueError):
+    """A town's description that cannot be; the message begins with the file and the line."""
 
 
 class TelemetryError(SurefootError):

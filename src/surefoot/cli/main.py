@@ -59,6 +59,29 @@ VERBS = {
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),
+    "town train": Verb(
+        "surefoot.cli.town", "TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"
+    ),
+    "town capture": Verb(
+        "surefoot.cli.town_data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
+    ),
+    "town replay": Verb("surefoot.cli.town_data", "TownReplayArgs", "Look at samples, or check them: --validate"),
+    "town samples": Verb("surefoot.cli.town_data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
+    "town scenarios": Verb(
+        "surefoot.cli.town_data", "TownScenariosArgs", "List scenarios, check one, print the schema"
+    ),
+    "town accept": Verb(
+        "surefoot.cli.town_ops", "TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"
+    ),
+    "town promote": Verb(
+        "surefoot.cli.town_ops", "TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"
+    ),
+    "town watch": Verb(
+        "surefoot.cli.town_look", "TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"
+    ),
+    "town film": Verb(
+        "surefoot.cli.town_look", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
+    ),
     "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
     "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
     "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),

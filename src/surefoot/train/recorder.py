@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from surefoot.errors import ConfigError
@@ -42,7 +42,13 @@ def open_recorder(directory: RunDir, keep: Keep, *, record: bool, mirrors: Seque
     return Recorder(path, directory.name, mirrors=mirrors, minibatch_rate=keep.minibatch_rate, early=EARLY)
 
 
-def tell(recorder: Recorder, env_steps: int, report: UpdateReport, fresh: Sequence[Episode]) -> None:
+def tell(
+    recorder: Recorder,
+    env_steps: int,
+    report: UpdateReport,
+    fresh: Sequence[Episode],
+    labels: Mapping[str, str] | None = None,
+) -> None:
     """Tell an update: the episodes that ended on the way to it, a share of its gradient steps, itself."""
     room = max(0, recorder.room_for_episodes()) if fresh else 0
     recorder.drop_episodes(max(0, len(fresh) - room))
@@ -67,6 +73,7 @@ def tell(recorder: Recorder, env_steps: int, report: UpdateReport, fresh: Sequen
         stopped_early=report.stopped_early,
         rolled_back=report.rolled_back,
         skipped_reason=report.skipped_reason,
+        labels=labels,
     )
 
 

@@ -27,6 +27,7 @@ from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.cycle import Cycles
 from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
@@ -44,7 +45,7 @@ class Run:
     def __init__(
         self,
         directory: RunDir,
-        training: Training,
+        training: Training | Cycles,
         recorder: Recorder,
         lock: RunLock,
         attending: Attending | None = None,
@@ -59,6 +60,8 @@ class Run:
         self.saved_at: int | None = None
         self.notes: list[str] = []
         """Sentences for the next moment."""
+        self.labels: dict[str, str] = {"data_mode": training.mode} if isinstance(training, Cycles) else {}
+        """Words that go into the record beside the numbers of each update."""
         self._eval_world: World | None = None
         self._closed = False
 
@@ -75,7 +78,7 @@ class Run:
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
             steps, finished = self.training.env_steps, self.training.finished
-            self._record(steps, report, fresh)
+            self.record(report, fresh)
             findings = self._examine()
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
@@ -215,15 +218,17 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, steps: int, report: UpdateReport, fresh: Sequence[Episode]) -> None:
-        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh))
+    def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
+        """Write an update and the episodes that ended with it down, when a line is due."""
+        steps, labels = self.training.env_steps, dict(self.labels)
+        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
 
 
 def create_run(
     directory: RunDir,
     spec: RunSpec,
     *,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: Attending | None = None,
@@ -250,7 +255,7 @@ def resume_run(
     directory: RunDir,
     *,
     total_steps: int | None = None,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: Attending | None = None,
@@ -307,7 +312,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def write_header(directory: RunDir, training: Training, command: Sequence[str], *, record: bool) -> None:
+def write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str], *, record: bool) -> None:
     """Say in run.json what the run is, as it is from now on."""
     header = {
         "name": directory.name,
