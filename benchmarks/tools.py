@@ -42,7 +42,7 @@ WINDOW = 500
 LATE = 500
 FLIPPED = 0.1
 MARKS = (500, 1000, 2000)
-SHORT = 4000
+SHORT = 3000
 """Decisions of a scenario other than the plain one: enough to see the curve bend."""
 
 
