@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-town soak matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town soak matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -104,6 +104,10 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
+
+bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
+	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
+	$(BIN)/python benchmarks/tools_system.py
 
 bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about 20 CPU-minutes
 	$(BIN)/python benchmarks/town.py $(ARGS)
