@@ -1,20 +1,17 @@
-"""Sets of (query, right tool, descriptions) as streams of decisions, and what may happen to them on the way."""
+"""Streams of decisions out of (query, right tool, descriptions), and what may happen to them on the way."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from surefoot.decide.datasets import read
 from surefoot.decide.encoders import Encoder, Likeness
 from surefoot.decide.static import cache_root
-
-HERE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,59 +25,35 @@ class Task:
     candidates: list[np.ndarray] | None
     """The tools of each query; None: all of them, always."""
     likeness: Likeness
+    aside: np.ndarray
+    """Queries that settings are chosen on; they are never scored."""
+
+    def part(self, *, aside: bool) -> Task:
+        """Only the queries set aside, or only the others."""
+        rows = np.flatnonzero(self.aside == aside)
+        own = None if self.candidates is None else [self.candidates[int(i)] for i in rows]
+        return replace(self, x=self.x[rows], right=self.right[rows], candidates=own, aside=self.aside[rows])
 
 
-def load(directory: Path, kind: str, encoder: Encoder, topics: Path | None = None, name: str = "") -> Task:
-    """`labels`: train.csv/test.csv with text, category. `candidates`: queries.jsonl with text, tools, correct."""
-    kind = found_kind(directory) if kind == "auto" else kind
-    if kind == "candidates":
-        texts, right, described, candidates = _candidates(directory)
-    else:
-        texts, right, described = _labels(directory, topics)
-        candidates = None
-    vectors = cached(encoder, [*texts, *described])
+def load(
+    directory: Path, kind: str, encoder: Encoder, topics: Path | None = None, name: str = "", *, tuned: bool = False
+) -> Task:
+    """A data set with all its texts encoded. Of one that settings are `tuned` on, a fifth is set aside for that."""
+    data = read(directory, kind, topics)
     return Task(
         name=name or directory.name,
-        x=vectors[: len(texts)],
-        right=np.array(right),
-        tools=vectors[len(texts) :],
-        candidates=candidates,
+        x=cached(encoder, data.texts),
+        right=np.array(data.right),
+        tools=cached(encoder, data.descriptions),
+        candidates=None if data.candidates is None else [np.array(each) for each in data.candidates],
         likeness=encoder.likeness,
+        aside=np.array([tuned and set_aside(text) for text in data.texts]),
     )
 
 
-def found_kind(directory: Path) -> str:
-    return "candidates" if (directory / "queries.jsonl").exists() else "labels"
-
-
-def _labels(directory: Path, topics: Path | None) -> tuple[list[str], list[int], list[str]]:
-    rows = [row for path in sorted(directory.glob("*.csv")) for row in csv.DictReader(path.open(encoding="utf-8"))]
-    labels = sorted({row["category"] for row in rows})
-    if topics is None:
-        described = [" ".join(label.replace("_", " ").replace("?", "").split()).lower() for label in labels]
-        return [row["text"] for row in rows], [labels.index(row["category"]) for row in rows], described
-    groups = json.loads(topics.read_text(encoding="utf-8"))
-    group = {label: i for i, each in enumerate(groups.values()) for label in each["labels"]}
-    return (
-        [row["text"] for row in rows],
-        [group[row["category"]] for row in rows],
-        [each["description"] for each in groups.values()],
-    )
-
-
-def _candidates(directory: Path) -> tuple[list[str], list[int], list[str], list[np.ndarray]]:
-    lines = (directory / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    place: dict[str, int] = {}
-    right, candidates = list[int](), list[np.ndarray]()
-    for row in rows:
-        said = {
-            tool["name"]: f"{tool['name'].replace('_', ' ').replace('.', ' ')}: {tool['description']}"
-            for tool in row["tools"]
-        }
-        candidates.append(np.array([place.setdefault(text, len(place)) for text in said.values()]))
-        right.append(place[said[row["correct"]]])
-    return [row["text"] for row in rows], right, list(place), candidates
+def set_aside(text: str) -> bool:
+    """One text in five, the same ones on every machine and in every order."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % 5 == 0
 
 
 def cached(encoder: Encoder, texts: list[str]) -> np.ndarray:

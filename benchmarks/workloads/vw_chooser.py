@@ -12,9 +12,12 @@ from surefoot.decide.choosers import Choice, Episode
 from surefoot.decide.encoders import Likeness
 from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
 
+WARM = 400
+"""Made-up examples from which VW learns, before the stream begins, that the prior is what an action is worth."""
+
 
 class VW:
-    """Interactions of the query with the tool's name, and the prior as a feature of the tool."""
+    """Interactions of the query with the tool's name, and the prior as a feature of the tool whose weight it knows."""
 
     def __init__(self, dim: int, likeness: Likeness, *, seed: int, gamma: float = 500.0, rate: float = 1.0) -> None:
         self.version = 0
@@ -23,6 +26,12 @@ class VW:
             f"--cb_explore_adf --squarecb --gamma_scale {gamma} --cb_type mtr -q xa -l {rate} --power_t 0 --quiet "
             f"--random_seed {seed} --bit_precision 22 --ignore_linear x"
         )
+        generator = np.random.default_rng([seed, 3])
+        for _ in range(WARM):
+            guesses = generator.random(5)
+            at = int(generator.integers(5))
+            rows = [f"{f'0:{-g:.4f}:0.2 ' if k == at else ''}|p guess:{g:.4f}" for k, g in enumerate(guesses)]
+            self._vw.learn("\n".join(["shared |x", *rows]))
 
     def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
         drawn = np.asarray(self._vw.predict(self._lines(scene)))

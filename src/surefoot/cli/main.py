@@ -43,6 +43,16 @@ VERBS = {
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
+    "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
+    "tools train": Verb(
+        "surefoot.cli.tools", "TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"
+    ),
+    "tools eval": Verb("surefoot.cli.tools", "EvalToolsArgs", "How often a run's policy picks the right tool"),
+    "tools replay": Verb("surefoot.cli.tools", "ReplayArgs", "What other policies would have earned on a run's log"),
+    "tools report": Verb(
+        "surefoot.cli.tools", "ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"
+    ),
+    "tools encoder": Verb("surefoot.cli.tools", "EncoderArgs", "Make the table of word vectors, once"),
     "doctor": Verb(
         "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),

@@ -129,6 +129,11 @@ class Journal:
         where, values = ("kind = ?", (kind,)) if tag is None else ("kind = ? AND tag = ?", (kind, tag))
         return list(self._rows(where, values, f"ORDER BY seq DESC LIMIT {int(count)}"))[::-1]
 
+    def latest_bodies(self, kind: str, count: int) -> list[bytes]:
+        """The last `count` bodies as they were written, oldest first: for who wants to decode only a part of them."""
+        sql = "SELECT body FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT ?"
+        return [bytes(row[0]) for row in self._query(sql, (kind, count))][::-1]
+
     def scan(self, kind: str, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
         """Entries of a kind with seq above `after`, in the order they were first written."""
         return self._rows("kind = ? AND seq > ?", (kind, after), f"ORDER BY seq LIMIT {-1 if limit is None else limit}")

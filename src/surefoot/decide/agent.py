@@ -175,9 +175,9 @@ class Agent:
         with self._lock:
             if id in self._open:
                 return self._open[id]
-        vector = self.encoder.encode([text])[0] if vector is None else vector
+        seen = self.encoder.encode([text])[0] if vector is None else vector
         names = self.options.allowed(allowed)
-        scene = self.options.scene(vector, names, extra)
+        scene = self.options.scene(seen, names, extra)
         choice = self.chooser.choose(scene, self._generator, greedy=greedy)
         confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
         name: str | None = names[choice.at]
@@ -257,7 +257,7 @@ class Agent:
             }
             for k, name in enumerate(decided.names)
         ]
-        rows.sort(key=lambda row: -row["worth"])
+        rows = [rows[k] for k in np.argsort(-(prior + learned), kind="stable")]
         favourite = int(np.nanargmax(choice.probabilities)) if np.isfinite(choice.probabilities).any() else choice.at
         return Explanation(
             chosen=decided.name,
@@ -337,5 +337,6 @@ class Agent:
         similarity = np.stack([vector for vector, *_ in past]) @ decided.scene.x[: self.encoder.dim]
         best = np.argsort(-similarity)[:count]
         return [
-            Neighbour(text=past[i][1], name=past[i][2], reward=past[i][3], similarity=float(similarity[i])) for i in best
+            Neighbour(text=past[i][1], name=past[i][2], reward=past[i][3], similarity=float(similarity[i]))
+            for i in best
         ]

@@ -15,6 +15,7 @@ class Calibration:
     def __init__(self, memory: int = 2000) -> None:
         self.memory = memory
         self.count, self.said, self.seen = np.zeros(BINS), np.zeros(BINS), np.zeros(BINS)
+        self._known = self.curve()
 
     def add(self, said: float, seen: float) -> None:
         """`said` was predicted, `seen` came, both 0 … 1."""
@@ -24,12 +25,11 @@ class Calibration:
         self.seen[at] += seen
         if self.count.sum() > self.memory:
             self.count, self.said, self.seen = self.count / 2, self.said / 2, self.seen / 2
+        self._known = self.curve()  # here, so that who asks does not wait for it
 
     def __call__(self, said: float) -> float:
         """The success rate to expect where `said` is predicted; the prediction itself where nothing is known yet."""
-        said = min(max(said, 0.0), 1.0)
-        curve = self.curve()
-        return float(np.interp(said, curve[:, 0], curve[:, 1])) if len(curve) else said
+        return float(np.interp(min(max(said, 0.0), 1.0), self._known[:, 0], self._known[:, 1]))
 
     def curve(self) -> np.ndarray:
         """[≤ 10, 2]: mean prediction and outcome of each bin, never falling (pooled where it would)."""
@@ -54,6 +54,7 @@ class Calibration:
     def set_state(self, state: dict[str, Any]) -> None:
         for name in ("count", "said", "seen"):
             setattr(self, name, np.array(state[name], np.float64))
+        self._known = self.curve()
 
 
 def _rising(y: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,7 +55,7 @@ class HashingEncoder:
         if dim < 8:
             raise EncoderError(f"dim is {dim}; the hashing encoder needs at least 8 places")
         self.name, self.dim = f"hashing-1-{dim}", dim
-        self.likeness = Likeness(sharpness=12.0, slope=8.0, middle=0.25)
+        self.likeness = Likeness(sharpness=15.0, slope=8.0, middle=0.2)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dim), np.float32)
@@ -68,7 +69,7 @@ class HashingEncoder:
 def _features(text: str) -> list[tuple[str, float]]:
     words = [word.lower() for word in _WORD.findall(text.replace("_", " "))]
     found = [(word, 0.3 if word in _COMMON else 1.0) for word in words]
-    found += [(f"{a} {b}", 0.5) for a, b in zip(words, words[1:], strict=False)]
+    found += [(f"{a} {b}", 0.5) for a, b in pairwise(words)]
     for word in words:
         padded = f"^{word}$"
         found += [(padded[i : i + 3], 0.25) for i in range(len(padded) - 2)]
@@ -76,8 +77,61 @@ def _features(text: str) -> list[tuple[str, float]]:
 
 
 _COMMON = frozenset(
-    "a an the i my me you your it its is are was be been do does did have has had will would can could should to of in on "
-    "for from with at by and or not this that there what when where which who why how if as so but please".split()
+    [
+        "a",
+        "an",
+        "the",
+        "i",
+        "my",
+        "me",
+        "you",
+        "your",
+        "it",
+        "its",
+        "is",
+        "are",
+        "was",
+        "be",
+        "been",
+        "do",
+        "does",
+        "did",
+        "have",
+        "has",
+        "had",
+        "will",
+        "would",
+        "can",
+        "could",
+        "should",
+        "to",
+        "of",
+        "in",
+        "on",
+        "for",
+        "from",
+        "with",
+        "at",
+        "by",
+        "and",
+        "or",
+        "not",
+        "this",
+        "that",
+        "there",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "how",
+        "if",
+        "as",
+        "so",
+        "but",
+        "please",
+    ]
 )
 
 
@@ -111,7 +165,7 @@ ENCODERS = ("auto", "static", "minilm", "hashing", "openai")
 
 
 def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: Any) -> Encoder:
-    """The encoder of that name. `auto` is the static table if it is there or can be made, else hashing, and says so."""
+    """The encoder of that name. `auto` is the static table if it is there; else hashing, and it says so."""
     match name.split("-")[0]:
         case "hashing":
             return HashingEncoder(**options) if options else HashingEncoder(_dim_in(name, 384))
@@ -134,15 +188,18 @@ def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: 
 
 
 def _auto(say: Progress | None) -> Encoder:
-    from surefoot.decide.static import StaticEncoder, table_path
+    from surefoot.decide.static import StaticEncoder, distil_aside, table_path
 
     if table_path().exists():
         return StaticEncoder.open(say=say)
+    begun = say is not None and distil_aside()
     if say is not None:
-        say(
-            "no table of word vectors yet: texts are hashed, which knows words but not meanings. "
-            "`pip install surefoot[embed]` and `surefoot tools encoder` make one (about a minute, once)"
+        making = (
+            "a table of word vectors is being made on the side (about a minute, once); what is begun after that uses it"
+            if begun
+            else "`pip install surefoot[embed]` and `surefoot tools encoder` make a table of word vectors (a minute, once)"
         )
+        say(f"texts are hashed, which knows words but not meanings. {making}")
     return HashingEncoder()
 
 

@@ -43,7 +43,7 @@ class OpenAIEncoder:
         if not self._key:
             raise EncoderError(f"the environment has no {key_variable}; the openai encoder takes its key from there")
         self.name = f"openai-{model}-{dim}"
-        self.likeness = Likeness(sharpness=20.0, slope=10.0, middle=0.4)
+        self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
         self._cache = None if cache is None else Journal(cache)
         self.requests = 0
 
@@ -61,7 +61,9 @@ class OpenAIEncoder:
             rows[some] = found = self._ask([texts[i] for i in some])
             if self._cache is not None:
                 kind = self.name
-                self._cache.put(*(Entry(kind=kind, id=texts[i], body=row.tolist()) for i, row in zip(some, found, strict=True)))
+                self._cache.put(
+                    *(Entry(kind=kind, id=texts[i], body=row.tolist()) for i, row in zip(some, found, strict=True))
+                )
         return unit_rows(rows)
 
     def _ask(self, texts: list[str]) -> np.ndarray:
@@ -71,7 +73,9 @@ class OpenAIEncoder:
             raise EncoderError(f"{self.base_url} gave {len(rows)} embeddings for {len(texts)} texts")
         made = np.array([row["embedding"] for row in rows], np.float32)
         if made.shape[1:] != (self.dim,):
-            raise EncoderError(f"{self.model} gave vectors of {made.shape[-1]} numbers; dim is {self.dim}: set it to match")
+            raise EncoderError(
+                f"{self.model} gave vectors of {made.shape[-1]} numbers; dim is {self.dim}: set it to match"
+            )
         return made
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.encoders import Encoder
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.outcomes import Scene, times
 from surefoot.errors import ConfigError, UnknownOption
 
 
@@ -97,7 +97,7 @@ class Options:
             option = np.array([self._index[name] for name in names], np.int64)
             self._scenes[key] = option
         x = vector if extra is None else np.concatenate([vector, extra]).astype(np.float32)
-        cosine = self._table[option] @ vector if len(option) else np.zeros(0, np.float32)
+        cosine = times(self._table[: len(self._index)], option, vector)
         return Scene(x=x, option=option, cosine=cosine)
 
     def state(self) -> dict[str, Any]:

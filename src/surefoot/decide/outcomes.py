@@ -1,11 +1,12 @@
 """What each option is likely worth for a query: a guess from its description, corrected by what came of it.
 
-    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),   h = n / (n + patience)
-    model   q(x, a) = g(x, a) + θ_a · x,     θ_a = the ridge solution on what the guess missed, r - g(x, a)
+    guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),  h = n / (n + patience K)
+    model   q(x, a) = g(x, a) + θ_a · [x, 0.3],     θ_a = the ridge solution on what the guess missed, r - g(x, a)
 
 Early on the guess is the calibrated one, so that nothing is lost against the description alone. With the outcomes seen
-(n) it turns into the hopeful one: an option that was never right here, but whose description is near, is worth a try
-once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from three sums an option.
+(n, of K options met so far) it turns into the hopeful one: an option that was never right here, but whose description is
+near, is worth a try once the nearer ones have failed. As ridge is linear in its targets, θ for any mixture follows from
+three sums an option.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ class OutcomeConfig:
     """How quickly outcomes outweigh descriptions."""
 
     ridge: float = knob(
-        0.4,
+        1.0,
         "Weight of 'no correction' in each option's regression, in outcomes: more trusts the description longer.",
         real(POSITIVE),
     )
     patience: float = knob(
-        1000.0,
-        "Outcomes after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the start.",
+        13.0,
+        "Outcomes per known option after which the guess is half hopeful. Fewer tries more, and sooner; 0 is hopeful from the "
+        "start.",
         real(NOT_NEGATIVE),
     )
     forget: float = knob(
@@ -69,6 +71,8 @@ class OutcomeConfig:
 
 
 CALIBRATED, HOPEFUL = 0, 1
+BIAS = 0.3
+"""A feature that is always there, so that an option can be worse everywhere than its description says."""
 _WATCHED = 30
 """Outcomes over which an option's surprise is measured."""
 
@@ -78,76 +82,72 @@ class OutcomeModel:
 
     def __init__(self, dim: int, likeness: Likeness, config: OutcomeConfig | None = None) -> None:
         self.dim, self.likeness, self.config = dim, likeness, config or OutcomeConfig()
-        self.outcomes = 0
+        self.outcomes, self.options = 0, 1
+        """Outcomes learned from, and options met in them."""
         self.forgotten = 0
         """How often an option was found to have changed."""
         self._inverse: dict[int, np.ndarray] = {}
         self._sums: dict[int, np.ndarray] = {}
         """[3, d] an option: Σ r·x, Σ calibrated·x, Σ hopeful·x."""
         self._watch: dict[int, list[tuple[float, float]]] = {}
-        self._theta = np.zeros((0, 3, dim), np.float32)
+        self._theta = np.zeros((0, 3, dim + 1), np.float32)
 
     @property
     def hope(self) -> float:
         """h: the share of the hopeful guess by now."""
-        return (
-            self.outcomes / (self.outcomes + self.config.patience) if self.outcomes else float(not self.config.patience)
-        )
+        known, patience = self.options, self.config.patience
+        return self.outcomes / (self.outcomes + patience * known) if self.outcomes else float(patience == 0.0)
 
     def guesses(self, cosine: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
         """[2, …, K]: calibrated and hopeful; candidates that are not `valid` get nothing."""
-        like = self.likeness
+        like, made = self.likeness, np.empty((2, *cosine.shape), np.float32)
         top = cosine.max(axis=-1, keepdims=True, initial=-1.0, where=True if valid is None else valid)
         calibrated = np.exp(like.sharpness * np.minimum(cosine - top, 0.0))
         hopeful = 1.0 / (1.0 + np.exp(np.minimum(-like.slope * (cosine - like.middle), 60.0)))
         if valid is not None:
             calibrated, hopeful = calibrated * valid, hopeful * valid
-        return np.stack([calibrated / calibrated.sum(axis=-1, keepdims=True), hopeful]).astype(np.float32)
+        np.divide(calibrated, calibrated.sum(axis=-1, keepdims=True), out=made[CALIBRATED], casting="same_kind")
+        made[HOPEFUL] = hopeful
+        return made
 
     def guess(self, scene: Scene) -> np.ndarray:
         """[K]: what the descriptions alone say."""
         calibrated, hopeful = self.guesses(scene.cosine)
-        return calibrated + self.hope * (hopeful - calibrated)
+        return calibrated + np.float32(self.hope) * (hopeful - calibrated)
 
     def predict(self, scene: Scene) -> np.ndarray:
         """[K]: q(x, a), about the expected reward where rewards are 0 or 1."""
         return self.guess(scene) + self.correction(scene)
 
     def correction(self, scene: Scene) -> np.ndarray:
-        """[K]: θ_a · x."""
-        theta = self.theta()
-        known = scene.option < len(theta)
-        if known.all():
-            return theta[scene.option] @ scene.x
-        found = np.zeros(len(scene), np.float32)
-        found[known] = theta[scene.option[known]] @ scene.x
-        return found
+        """[K]: θ_a · x, for the present mixture."""
+        return times(self.theta(), scene.option, with_bias(scene.x))
 
     def theta(self) -> np.ndarray:
-        """[options, d]: the correction of each option, for the present mixture."""
+        """[options, d + 1]: the correction of each option, for the present mixture."""
         if self._mixed is None:
-            h = self.hope
-            t = self._theta
-            self._mixed = t[:, 0] - (1.0 - h) * t[:, 1] - h * t[:, 2]
+            t, h = self._theta, np.float32(self.hope)
+            self._mixed = t[:, 0] - t[:, 1] - h * (t[:, 2] - t[:, 1])
         return self._mixed
 
     _mixed: np.ndarray | None = None
 
     def width(self, scene: Scene) -> np.ndarray:
         """[K]: sqrt(xᵀ A⁻¹ x), how little is known of each candidate for this query."""
-        x, prior = scene.x, float(scene.x @ scene.x) / self.config.ridge
+        x = with_bias(scene.x)
+        prior = float(x @ x) / self.config.ridge
         inverse = [self._inverse.get(int(a)) for a in scene.option]
         return np.sqrt([prior if p is None else max(0.0, float(x @ p @ x)) for p in inverse])
 
     def learn(self, scene: Scene, at: int, reward: float) -> None:
         """Candidate number `at` was tried and came to `reward`."""
-        a, x = int(scene.option[at]), scene.x.astype(np.float32)
+        a, x = int(scene.option[at]), with_bias(scene.x)
         calibrated, hopeful = self.guesses(scene.cosine)[:, at]
         if self.config.forget > 0.0:
             self._look_for_change(a, float(self.predict(scene)[at]), reward)
         if a not in self._inverse:
-            self._inverse[a] = np.eye(self.dim, dtype=np.float32) / np.float32(self.config.ridge)
-            self._sums[a] = np.zeros((3, self.dim), np.float32)
+            self._inverse[a] = np.eye(self.dim + 1, dtype=np.float32) / np.float32(self.config.ridge)
+            self._sums[a] = np.zeros((3, self.dim + 1), np.float32)
             self._grow(a + 1)
         inverse, sums = self._inverse[a], self._sums[a]
         along = inverse @ x
@@ -155,6 +155,7 @@ class OutcomeModel:
         sums += np.array([[reward], [calibrated], [hopeful]], np.float32) * x
         self._theta[a] = sums @ inverse
         self.outcomes += 1
+        self.options = max(self.options, int(scene.option.max()) + 1)
         self._mixed = None
 
     def outcomes_of(self, option: int) -> int:
@@ -163,7 +164,7 @@ class OutcomeModel:
 
     def _grow(self, options: int) -> None:
         if options > len(self._theta):
-            more = np.zeros((max(options, 2 * len(self._theta), 16), 3, self.dim), np.float32)
+            more = np.zeros((max(options, 2 * len(self._theta), 16), 3, self.dim + 1), np.float32)
             more[: len(self._theta)] = self._theta
             self._theta = more
 
@@ -181,7 +182,7 @@ class OutcomeModel:
             return
         keep = 1.0 - self.config.forget
         known = np.linalg.inv(self._inverse[option].astype(np.float64))
-        reset = keep * known + (1.0 - keep) * self.config.ridge * np.eye(self.dim)
+        reset = keep * known + (1.0 - keep) * self.config.ridge * np.eye(self.dim + 1)
         self._inverse[option] = np.linalg.inv(reset).astype(np.float32)
         self._sums[option] *= np.float32(keep)
         self._theta[option] = self._sums[option] @ self._inverse[option]
@@ -192,25 +193,47 @@ class OutcomeModel:
     def state(self) -> dict[str, Any]:
         """Arrays and numbers from which `set_state` goes on, to the last digit."""
         options = sorted(self._inverse)
-        none = np.zeros((0, self.dim, self.dim), np.float32)
+        none = np.zeros((0, self.dim + 1, self.dim + 1), np.float32)
         return {
             "options": np.array(options, np.int64),
             "inverse": np.stack([self._inverse[a] for a in options]) if options else none,
             "sums": np.stack([self._sums[a] for a in options]) if options else none[:, :3],
             "watch": {str(a): [[float(e), float(r)] for e, r in rows] for a, rows in self._watch.items()},
             "outcomes": self.outcomes,
+            "met": self.options,
             "forgotten": self.forgotten,
         }
 
     def set_state(self, state: dict[str, Any]) -> Self:
         """Go on from where `state` was taken."""
         self.outcomes, self.forgotten = int(state["outcomes"]), int(state["forgotten"])
+        self.options, self._mixed = int(state["met"]), None
         self._watch = {int(a): [(e, r) for e, r in rows] for a, rows in state["watch"].items()}
         self._inverse, self._sums = {}, {}
-        self._theta = np.zeros((0, 3, self.dim), np.float32)
+        self._theta = np.zeros((0, 3, self.dim + 1), np.float32)
         for a, inverse, sums in zip(state["options"], state["inverse"], state["sums"], strict=True):
             self._inverse[int(a)], self._sums[int(a)] = np.array(inverse), np.array(sums)
             self._grow(int(a) + 1)
             self._theta[int(a)] = sums @ inverse
-        self._mixed = None
         return self
+
+
+def with_bias(x: np.ndarray) -> np.ndarray:
+    """[…, d + 1]: x and the feature that is always there."""
+    made = np.empty((*x.shape[:-1], x.shape[-1] + 1), np.float32)
+    made[..., :-1], made[..., -1] = x, BIAS
+    return made
+
+
+def times(table: np.ndarray, option: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """[K]: row `option` of a table times x; options beyond it have 0. Copies no rows where most of them are asked for."""
+    if not len(table) or not len(option):
+        return np.zeros(len(option), np.float32)
+    known = None if int(option.max()) < len(table) else option < len(table)
+    rows = option if known is None else option[known]
+    product = (table @ x)[rows] if 4 * len(rows) >= len(table) else table[rows] @ x
+    if known is None:
+        return product
+    found = np.zeros(len(option), np.float32)
+    found[known] = product
+    return found

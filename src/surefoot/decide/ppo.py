@@ -26,9 +26,10 @@ from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.candidates import CandidatePolicy
-from surefoot.decide.choosers import Choice, Episode, Experience, certain, require_candidates
+from surefoot.decide.choosers import Choice, Episode, Experience, require_candidates
 from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, times, with_bias
+from surefoot.decide.packing import pack, unpack
 from surefoot.decide.reuse import Log, Logged, beside
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
@@ -83,7 +84,7 @@ class _Published:
     theta: np.ndarray
     weight: np.ndarray
     critic: np.ndarray
-    hope: float
+    hope: np.float32
     version: int
 
 
@@ -120,8 +121,10 @@ class PPOChooser:
         value = float(now.critic @ scene.x)
         parts = {"prior": prior, "learned": correction + trained / self.config.sharpness, "base": base}
         if greedy:
-            return certain(scene, logits, now.version, **parts)
-        probabilities, plausible = spread(logits, self.config.floor)
+            probabilities = (np.arange(len(scene)) == logits.argmax()).astype(np.float64)
+            plausible = probabilities > 0
+        else:
+            probabilities, plausible = spread(logits, self.config.floor)
         at = draw(probabilities, generator)
         return Choice(
             at=at,
@@ -152,6 +155,11 @@ class PPOChooser:
         self._fresh = []
         self._publish()
         return report
+
+    @property
+    def log(self) -> Log:
+        """The decisions that are reused, and that a new version can be judged on."""
+        return self._log
 
     @property
     def fresh(self) -> int:
@@ -194,20 +202,30 @@ class PPOChooser:
         made = rollout_of([[_step(s, n, t, t == len(e) - 1) for t, s in enumerate(e)] for n, e in enumerate(fresh)])
         return made if again is None else beside(made, again)
 
+    def probabilities(self, old: Logged) -> np.ndarray:
+        """[B, K]: what the policy of now would draw for logged decisions, plausible candidates only."""
+        logits = self._logits(old)[1]
+        return np.stack([spread(row, self.config.floor)[0] for row in logits])
+
+    def _logits(self, old: Logged) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """[B, K] each: worth, logits, and the part of them that is known beforehand."""
+        now = self._now
+        calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
+        worth = calibrated + now.hope * (hopeful - calibrated) + _table(now.theta, with_bias(old.x), old.option)
+        worth = np.where(old.valid, worth, -1e3)
+        base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
+        return worth, base + _table(now.weight, old.x, old.option), base
+
     def _again(self, old: Logged) -> Rollout:
         """Logged decisions as steps of the policy of now, each worth its doubly robust outcome."""
         now, rows = self._now, np.arange(len(old))
-        calibrated, hopeful = self.model.guesses(old.cosine, old.valid)
-        worth = calibrated + np.float32(now.hope) * (hopeful - calibrated) + _table(now.theta, old)
-        worth = np.where(old.valid, worth, -1e3)
-        base = self.config.sharpness * (worth - worth.max(axis=1, keepdims=True))
-        log_probs = log_softmax(base + _table(now.weight, old))
+        worth, logits, base = self._logits(old)
+        log_probs = log_softmax(logits)
         probabilities, chosen = np.exp(log_probs), log_probs[rows, old.at]
         guess = (probabilities * np.where(old.valid, worth, 0.0)).sum(axis=1)
         value = guess + old.x @ now.critic
         weight = np.minimum(np.exp(chosen) / np.maximum(old.probability, 1e-6), self.config.weight_limit)
         obs = {"x": old.x, "base": base.astype(np.float32), "option": old.option, "guess": guess.astype(np.float32)}
-        flags = {"terminated": True, "truncated": False, "start": True, "valid": True}
         return Rollout(
             obs={name: part[None] for name, part in obs.items()},
             action=old.at[None],
@@ -215,7 +233,10 @@ class PPOChooser:
             value=value[None].astype(np.float64),
             next_value=np.zeros((1, len(old))),
             reward=(value + weight * (old.reward - worth[rows, old.at]))[None].astype(np.float64),
-            **{name: np.full((1, len(old)), flag) for name, flag in flags.items()},
+            terminated=np.ones((1, len(old)), bool),
+            truncated=np.zeros((1, len(old)), bool),
+            start=np.ones((1, len(old)), bool),
+            valid=np.ones((1, len(old)), bool),
             policy_version=np.full((1, len(old)), self.learner.policy_version, np.int64),
             action_mask=old.valid[None],
             stats={
@@ -228,15 +249,16 @@ class PPOChooser:
         """What descriptions say, what outcomes corrected, what PPO added (in logits): [K] each."""
         now = self._now
         calibrated, hopeful = self.model.guesses(scene.cosine)
-        prior = calibrated + np.float32(now.hope) * (hopeful - calibrated)
-        return prior, _rows(now.theta, scene), _rows(now.weight, scene), now
+        prior = calibrated + now.hope * (hopeful - calibrated)
+        correction = times(now.theta, scene.option, with_bias(scene.x))
+        return prior, correction, times(now.weight, scene.option, scene.x), now
 
     def _snapshot(self) -> _Published:
         return _Published(
             theta=self.model.theta().copy(),
             weight=self.policy.weight.detach().numpy().copy(),
             critic=self.policy.critic.detach().numpy().copy(),
-            hope=self.model.hope,
+            hope=np.float32(self.model.hope),
             version=self.version,
         )
 
@@ -265,7 +287,7 @@ class PPOChooser:
             "version": self.version,
             "options": self.policy.options,
             "log": self._log.state(),
-            "fresh": _pack(self._fresh),
+            "fresh": pack(self._fresh),
             "generator": self._generator.bit_generator.state,
         }
 
@@ -277,7 +299,7 @@ class PPOChooser:
         self.model.set_state(state["model"])
         self.version = int(state["version"])
         self._log.set_state(state["log"])
-        self._fresh = _unpack(state["fresh"])
+        self._fresh = unpack(state["fresh"])
         self._generator.bit_generator.state = state["generator"]
         self._now = self._snapshot()
 
@@ -304,24 +326,16 @@ def spread(logits: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
 
 def draw(probabilities: np.ndarray, generator: np.random.Generator) -> int:
     """One place, by inversion: a tenth of the time of `generator.choice`."""
-    at = int(np.searchsorted(np.cumsum(probabilities), generator.random(), side="right"))
-    return min(at, int(np.flatnonzero(probabilities)[-1]))
+    at = int(probabilities.cumsum().searchsorted(generator.random(), side="right"))
+    # Rounding may leave the sum a little below 1: the draw then falls to the last that can be drawn.
+    return at if at < len(probabilities) else int(np.flatnonzero(probabilities)[-1])
 
 
-def _rows(table: np.ndarray, scene: Scene) -> np.ndarray:
-    if len(table) and int(scene.option.max()) < len(table):
-        return table[scene.option] @ scene.x
-    found = np.zeros(len(scene), np.float32)
-    known = scene.option < len(table)
-    found[known] = table[scene.option[known]] @ scene.x
-    return found
-
-
-def _table(table: np.ndarray, old: Logged) -> np.ndarray:
+def _table(table: np.ndarray, x: np.ndarray, option: np.ndarray) -> np.ndarray:
     """[B, K]: row `option` of the table times x; options beyond it have 0."""
-    padded = np.zeros((max(len(table), int(old.option.max()) + 1), table.shape[-1]), np.float32)
+    padded = np.zeros((max(len(table), int(option.max()) + 1), table.shape[-1]), np.float32)
     padded[: len(table)] = table
-    return np.take_along_axis(old.x @ padded.T, old.option, axis=1)
+    return np.take_along_axis(x @ padded.T, option, axis=1)
 
 
 def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
@@ -339,55 +353,3 @@ def _step(step: Experience, episode: int, t: int, last: bool) -> Step:
         action_mask=choice.plausible,
     )
     return decision, Outcome(decision=decision.id, reward=step.reward, terminated=last)
-
-
-_ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
-
-
-def _pack(episodes: Sequence[Episode]) -> dict[str, Any]:
-    """Ragged rows as a few long arrays: lengths, and everything end to end."""
-    steps = [step for episode in episodes for step in episode]
-    if not steps:
-        return {}
-    packed: dict[str, Any] = {
-        "episodes": np.array([len(e) for e in episodes], np.int64),
-        "candidates": np.array([len(s.scene) for s in steps], np.int64),
-        "x": np.stack([s.scene.x for s in steps]),
-        "option": np.concatenate([s.scene.option for s in steps]),
-        "cosine": np.concatenate([s.scene.cosine for s in steps]),
-        "numbers": np.array([[s.choice.at, s.choice.probability, s.choice.value, s.reward, s.weight] for s in steps]),
-        "versions": np.array([s.choice.version for s in steps], np.int64),
-        "ids": [s.id for s in steps],
-    }
-    return packed | {name: np.concatenate([getattr(s.choice, name) for s in steps]) for name in _ARRAYS}
-
-
-def _unpack(packed: dict[str, Any]) -> list[Episode]:
-    if not packed:
-        return []
-    ends = np.cumsum(packed["candidates"])
-    steps = list[Experience]()
-    for i, end in enumerate(ends):
-        span = slice(int(end - packed["candidates"][i]), int(end))
-        at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
-        parts = {name: np.array(packed[name][span]) for name in _ARRAYS}
-        steps.append(
-            Experience(
-                scene=Scene(
-                    x=np.array(packed["x"][i]),
-                    option=np.array(packed["option"][span]),
-                    cosine=np.array(packed["cosine"][span]),
-                ),
-                choice=Choice(
-                    at=int(at), probability=probability, value=value, version=int(packed["versions"][i]), **parts
-                ),
-                reward=reward,
-                weight=weight,
-                id=packed["ids"][i],
-            )
-        )
-    made, begin = list[Episode](), 0
-    for length in packed["episodes"]:
-        made.append(steps[begin : begin + int(length)])
-        begin += int(length)
-    return made

@@ -65,14 +65,15 @@ def judge(
     """Compare two policies on one log: paired, so that what is hard for both cancels."""
     config = config or GateConfig()
     both = {name: weights(logged, side.target) for name, side in (("live", live), ("new", new))}
-    earned = {
-        name: side.expected + both[name] * (reward - predicted) for name, side in (("live", live), ("new", new))
-    }
+    earned = {name: side.expected + both[name] * (reward - predicted) for name, side in (("live", live), ("new", new))}
     size = min(sample_size(weight) for weight in both.values())
     difference = interval(earned["new"] - earned["live"], config.confidence, size)
     told = f"{difference.value:+.4f} ({difference.low:+.4f} … {difference.high:+.4f})"
     if size < config.least_sample_size:
-        verdict, why = "hold", f"effective sample size {size:.0f}, a verdict needs {config.least_sample_size:.0f}; {told}"
+        verdict, why = (
+            "hold",
+            f"effective sample size {size:.0f}, a verdict needs {config.least_sample_size:.0f}; {told}",
+        )
     elif difference.low >= -config.margin:
         verdict, why = "promote", f"not worse by more than {config.margin:g}: {told}"
     elif difference.high < -config.margin:

@@ -122,11 +122,18 @@ def beside(first: Rollout, second: Rollout) -> Rollout:
         made[(slice(b.shape[0]), slice(a.shape[1], None), *(slice(n) for n in b.shape[2:]))] = b
         return made
 
-    names = ("action", "log_prob", "value", "next_value", "reward", "terminated", "truncated", "start", "valid")
     assert first.action_mask is not None
     assert second.action_mask is not None
     return Rollout(
-        **{name: join(getattr(first, name), getattr(second, name)) for name in names},
+        action=join(first.action, second.action),
+        log_prob=join(first.log_prob, second.log_prob),
+        value=join(first.value, second.value),
+        next_value=join(first.next_value, second.next_value),
+        reward=join(first.reward, second.reward),
+        terminated=join(first.terminated, second.terminated),
+        truncated=join(first.truncated, second.truncated),
+        start=join(first.start, second.start),
+        valid=join(first.valid, second.valid),
         policy_version=join(first.policy_version, second.policy_version),
         obs={name: join(part, second.obs[name]) for name, part in first.obs.items()},
         action_mask=join(first.action_mask, second.action_mask),

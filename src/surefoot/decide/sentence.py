@@ -39,7 +39,7 @@ class MiniLMEncoder:
         logging.disable_progress_bar()
         self._model: Any = SentenceTransformer(str(path), device="cpu")
         self.name, self.dim, self.batch_size = "minilm-1", 384, batch_size
-        self.likeness = Likeness(sharpness=20.0, slope=10.0, middle=0.4)
+        self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         if not texts:

@@ -101,6 +101,7 @@ class SimulationLoop:
 
 def play_towns(world: TownWorld, decide: Decide, episodes: int, *, seed: int) -> dict[str, np.ndarray]:
     """{measure: [n]} of at least `episodes` whole episodes, from towns side by side."""
+    world.keep = max(world.keep, episodes)
     view = world.reset(seed)
     while len(world.finished) < episodes:
         view = world.step(decide(world, view)).view

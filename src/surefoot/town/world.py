@@ -22,7 +22,8 @@ from surefoot.town.tick import Outcome, tick, utilities_of, welcome
 
 FEATURES, MAP, STATE = "features", "map", "state"
 """Parts of an observation; "state", what everybody sees side by side, is for a central critic."""
-KEPT_EPISODES = 10_000
+KEPT_EPISODES = 1_000
+"""Ended episodes whose counts are kept, unless `keep` says more."""
 
 
 class TownWorld:
@@ -59,6 +60,7 @@ class TownWorld:
         self.happened = Happenings()
         """What happened in the last step."""
         self.outcome: Outcome | None = None
+        self.keep = KEPT_EPISODES
         self.finished: list[np.ndarray] = []
         """Counts of the episodes that ended, newest last; whoever reads them clears them."""
         self.episodes = 0
@@ -214,5 +216,5 @@ class TownWorld:
     def _remember(self, counts: np.ndarray) -> None:
         self.episodes += len(counts)
         self.finished += list(counts)
-        if len(self.finished) > KEPT_EPISODES:
-            del self.finished[:-KEPT_EPISODES]
+        if len(self.finished) > self.keep:
+            del self.finished[: -self.keep]

@@ -6,10 +6,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from copy import copy
 from dataclasses import dataclass
+from typing import TypeVar
 
-from surefoot.decide.tools.spacetime import Spacetime
+from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
+
+T = TypeVar("T", Spacetime, WeavingTrace)
 
 Key = tuple[str, str, frozenset[str], int]
 
@@ -71,12 +73,20 @@ class QueryCache:
 
 def fresh_copy(spacetime: Spacetime) -> Spacetime:
     """A copy whose lists and dicts are its own, one level deep; microseconds, where a full one takes a hundred times that."""
-    new = copy(spacetime)
-    new.trace = trace = copy(spacetime.trace)
+    new, trace = _shallow(spacetime), _shallow(spacetime.trace)
+    new.trace = trace
     new.metadata, new.sources_used = dict(spacetime.metadata), list(spacetime.sources_used)
     new.decision = None if spacetime.decision is None else dict(spacetime.decision)
     trace.errors, trace.warnings = [dict(each) for each in trace.errors], list(trace.warnings)
     trace.stage_durations, trace.motifs_detected = dict(trace.stage_durations), list(trace.motifs_detected)
     trace.threads_activated, trace.tool_probabilities = list(trace.threads_activated), dict(trace.tool_probabilities)
     trace.embedding_scales_used = list(trace.embedding_scales_used)
+    return new
+
+
+def _shallow(one: T) -> T:
+    """`copy.copy` for a class with slots, without its detour over pickling."""
+    new = object.__new__(type(one))
+    for name in one.__slots__:
+        setattr(new, name, getattr(one, name))
     return new

@@ -19,7 +19,9 @@ Llm = Callable[[str, list[str]], Any]
 """(question, pieces of context) → the answer, as text or a coroutine of it."""
 
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
-_EMPTY = frozenset(words_of("what is are the a an of to in on for how do does did which who when where why and or it with"))
+_EMPTY = frozenset(
+    words_of("what is are the a an of to in on for how do does did which who when where why and or it with")
+)
 
 
 class Search:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -52,7 +52,7 @@ async def tools_of(session: Any, prefix: str = "") -> list[McpTool]:
 
 
 @asynccontextmanager
-async def mcp_tools(command: str, args: Sequence[str] = (), *, prefix: str = "") -> AsyncIterator[list[McpTool]]:
+async def mcp_tools(command: str, args: Sequence[str] = (), *, prefix: str = "") -> AsyncGenerator[list[McpTool]]:
     """Start an MCP server as a child process and take in its tools; it ends with the block."""
     try:
         from mcp import ClientSession, StdioServerParameters

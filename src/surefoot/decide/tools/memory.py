@@ -90,13 +90,15 @@ class Memory:
             return []
         if self._index is None:
             self._index = _Index(list(self._shards.values()), self.encoder)
-        vector = self.encoder.encode([text])[0] if vector is None else vector
+        asked = self.encoder.encode([text])[0] if vector is None else vector
         near = np.zeros(len(self._shards))
         used = list(zip(card.scales, card.weights, strict=True))
         for scale, weight in used[:1] if card.retrieval_mode == "fast" else used:
             share = 1.0 if card.retrieval_mode == "fast" else weight
-            near += share * (self._index.at(scale, self.scales) @ self.scales(vector, scale))
-        score = (1.0 - card.bm25) * _unit(near) + card.bm25 * _unit(self._index.bm25(text)) if card.bm25 else _unit(near)
+            near += share * (self._index.at(scale, self.scales) @ self.scales(asked, scale))
+        score = (
+            (1.0 - card.bm25) * _unit(near) + card.bm25 * _unit(self._index.bm25(text)) if card.bm25 else _unit(near)
+        )
         best = np.argsort(-score, kind="stable")[: card.k]
         return [Hit(shard=self._index.shards[i], score=float(score[i])) for i in best]
 

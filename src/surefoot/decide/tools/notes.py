@@ -86,7 +86,8 @@ class NotionNotes:
                 "parent": self._parent,
                 "properties": {self._title: {"title": [_rich(title)]}},
                 "children": [
-                    {"object": "block", "type": "paragraph", "paragraph": {"rich_text": [_rich(part)]}} for part in parts
+                    {"object": "block", "type": "paragraph", "paragraph": {"rich_text": [_rich(part)]}}
+                    for part in parts
                 ],
             },
         )
@@ -146,7 +147,9 @@ class NotionWrite:
         text = str(request.arguments.get("text") or note_of(request.text))
         title = str(request.arguments.get("title") or text[:60])
         where = await asyncio.to_thread(self.store.write, title, text)
-        return ToolResult(text=f"noted: {text} ({where})", data={"title": title, "text": text, "where": where}, quality=1.0)
+        return ToolResult(
+            text=f"noted: {text} ({where})", data={"title": title, "text": text, "where": where}, quality=1.0
+        )
 
 
 def note_of(text: str) -> str:

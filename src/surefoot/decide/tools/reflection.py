@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.rewards import Feedback, Reward, RewardConfig
-from surefoot.decide.tools.extract import RewardExtractor, experience_of
+from surefoot.decide.tools.extract import RewardExtractor, experience_in_json
 from surefoot.decide.tools.signals import LearningSignal, signals_of
 from surefoot.decide.tools.spacetime import Spacetime
 from surefoot.errors import ConfigError, RecordingError
@@ -84,9 +84,7 @@ class ReflectionBuffer:
         """Keep an episode; it is on the disk when this returns. The same Spacetime again is feedback that came later."""
         return await asyncio.to_thread(self.store_now, spacetime, feedback, reward)
 
-    def store_now(
-        self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None
-    ) -> Reward:
+    def store_now(self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
         """`store` for programs without an event loop."""
         worked_out = self.reward_extractor.reward(spacetime, feedback)
         if reward is not None:
@@ -98,7 +96,9 @@ class ReflectionBuffer:
         known = self.journal.get(KIND, id) if spacetime.id else None
         if known is not None and time.time() - known.t > self.grace:
             self._late += 1
-            self.journal.put(Entry(kind="late", id=f"{id}-{self._late}", body={"episode": id, "feedback": _plain(feedback)}))
+            self.journal.put(
+                Entry(kind="late", id=f"{id}-{self._late}", body={"episode": id, "feedback": _plain(feedback)})
+            )
             return _reward_in(known.body)
         body = {
             "spacetime": spacetime.to_dict(),
@@ -129,11 +129,18 @@ class ReflectionBuffer:
         """
         size = self.learning_window if batch_size is None else batch_size
         if recent_only:
-            entries = self.journal.latest(KIND, min(size, max(self.learning_window, size), self.capacity))
+            found = [_PART.decode(body) for body in self.journal.latest_bodies(KIND, min(size, self.capacity))]
+            rows = [experience_in_json(msgspec.to_builtins(part.spacetime), part.raw_reward) for part in found]
         else:
             entries = self.journal.sample(KIND, size, self._generator)
-        rows = [experience_of(Spacetime.from_dict(e.body["spacetime"]), e.body["raw_reward"]) for e in entries]
-        names = {"observations": "observation", "actions": "action", "rewards": "reward", "dones": "done", "infos": "info"}
+            rows = [experience_in_json(e.body["spacetime"], e.body["raw_reward"]) for e in entries]
+        names = {
+            "observations": "observation",
+            "actions": "action",
+            "rewards": "reward",
+            "dones": "done",
+            "infos": "info",
+        }
         return {plural: [row[one] for row in rows] for plural, one in names.items()}
 
     def since(self, seq: int, *, until: float | None = None) -> Iterator[Entry]:
@@ -260,8 +267,40 @@ class ReflectionBuffer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.close()
+
+
+class _Trace(msgspec.Struct):
+    """The fields of a trace that a batch needs; the others are skipped, not decoded."""
+
+    motifs_detected: list[str]
+    embedding_scales_used: list[int]
+    context_shards_count: int
+    retrieval_mode: str
+    threads_activated: list[str]
+    duration_ms: float
+    policy_adapter: str
+    errors: list[dict[str, str]]
+    warnings: list[str]
+    bandit_statistics: Any
+
+
+class _Woven(msgspec.Struct):
+    tool_used: str
+    confidence: float
+    quality_score: float | None
+    trace: _Trace
+
+
+class _Part(msgspec.Struct):
+    spacetime: _Woven
+    raw_reward: float
+
+
+_PART = msgspec.json.Decoder(_Part)
 
 
 def _file(path: Path) -> Path:
@@ -283,6 +322,10 @@ def _plain(feedback: Feedback | None) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic):
             return value.item()
-        return [plain(each) for each in value] if isinstance(value, Iterable) and not isinstance(value, str | dict) else value
+        return (
+            [plain(each) for each in value]
+            if isinstance(value, Iterable) and not isinstance(value, str | dict)
+            else value
+        )
 
     return {str(name): plain(value) for name, value in (feedback or {}).items()}

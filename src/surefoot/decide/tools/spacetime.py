@@ -191,7 +191,9 @@ class FabricCollection:
         return FabricCollection([each for each in self if each.tool_used == tool])
 
     def filter_by_quality(self, least: float) -> FabricCollection:
-        return FabricCollection([each for each in self if each.quality_score is not None and each.quality_score >= least])
+        return FabricCollection(
+            [each for each in self if each.quality_score is not None and each.quality_score >= least]
+        )
 
     def get_reflection_corpus(self) -> list[dict[str, Any]]:
         return [each.get_reflection_signal() for each in self]

@@ -6,7 +6,7 @@ import asyncio
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ _ALLOWED = {
 }
 _FORBIDDEN_FUNCTIONS = {"load_extension", "readfile", "writefile", "fts3_tokenizer", "edit"}
 _SQL = re.compile(r"^\s*(select|with|values)\b", re.IGNORECASE)
-_BEST = {"highest": "DESC", "most": "DESC", "largest": "DESC", "maximum": "DESC", "best": "DESC", "longest": "DESC"}
-_BEST |= {"lowest": "ASC", "least": "ASC", "smallest": "ASC", "minimum": "ASC", "worst": "ASC", "shortest": "ASC"}
+_BEST = {
+    **dict.fromkeys(("highest", "most", "largest", "maximum", "best", "longest"), "DESC"),
+    **dict.fromkeys(("lowest", "least", "smallest", "minimum", "worst", "shortest"), "ASC"),
+}
 _FOLD = {"average": "avg", "mean": "avg", "total": "sum", "sum": "sum"}
 
 
@@ -44,6 +46,11 @@ class Query:
         self.path, self.rows, self.seconds = Path(path), rows, seconds
         if not self.path.is_file():
             raise ToolError(f"no database at {path}; `query` needs a SQLite file")
+        try:
+            with self._open() as db:
+                tables_of(db)
+        except sqlite3.Error as error:
+            raise ToolError(f"{path} cannot be read as a SQLite database: {error}") from error
 
     async def call(self, request: Request) -> ToolResult:
         return await asyncio.to_thread(self.run, str(request.arguments.get("sql", request.text)))
@@ -71,7 +78,7 @@ class Query:
         )
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Generator[sqlite3.Connection]:
         db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
         db.execute("PRAGMA query_only=ON")
         end = time.monotonic() + self.seconds
@@ -99,7 +106,9 @@ def _why(error: sqlite3.Error, seconds: float) -> str:
 
 def tables_of(db: sqlite3.Connection) -> dict[str, list[str]]:
     """Columns by table."""
-    names = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name")]
+    names = [
+        row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name")
+    ]
     return {name: [row[1] for row in db.execute(f"PRAGMA table_info({_quoted(name)})")] for name in names}
 
 
@@ -143,7 +152,9 @@ def _condition(text: str, columns: list[str]) -> tuple[str, tuple[Any, ...]]:
     """`where COLUMN is VALUE`, `with COLUMN above NUMBER`, as they are said."""
     for column in columns:
         spoken = re.escape(column.replace("_", " "))
-        match = re.search(rf"\b{spoken}\s+(?:is|=|equals|of)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE)
+        match = re.search(
+            rf"\b{spoken}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE
+        )
         if match:
             return f" WHERE lower({_quoted(column)}) = lower(?)", (match.group(1),)
         match = re.search(rf"\b{spoken}\s+(above|over|below|under)\s+(-?\d+(?:\.\d+)?)", text, re.IGNORECASE)

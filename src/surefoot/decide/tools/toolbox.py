@@ -1,4 +1,4 @@
-"""What a tool is, how one function becomes one, and how it is run: with a time limit, and never so that it takes the agent down."""
+"""What a tool is, how one function becomes one, and how it is run: with a time limit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class Tool(Protocol):
 class FunctionTool:
     """A function as a tool. Its parameters are filled from the request's arguments; the first text one from the query."""
 
-    def __init__(self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None
+    ) -> None:
         self.function = function
         self.name = name or function.__name__
         words = inspect.getdoc(function) or ""
@@ -73,13 +75,13 @@ class FunctionTool:
         return as_result(await asyncio.to_thread(self.function, **given))
 
 
-def tool(
-    function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None
-) -> Any:
+def tool(function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
     """Decorator: `@tool` over a function with a docstring makes it one that an agent can choose."""
-    if function is not None:
-        return FunctionTool(function, name=name, description=description)
-    return lambda inner: FunctionTool(inner, name=name, description=description)
+
+    def make(inner: Callable[..., Any]) -> FunctionTool:
+        return FunctionTool(inner, name=name, description=description)
+
+    return make if function is None else make(function)
 
 
 def as_result(value: Any) -> ToolResult:
