@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import torch
@@ -17,7 +18,7 @@ SIZE, ACTIONS = int(sys.argv[2]), 5
 def tower(out: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     sizes = (SIZE, 256, 256, 128)
-    for a, b in zip(sizes, sizes[1:]):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU(), nn.Dropout(0.1)]
     return nn.Sequential(*layers, nn.Linear(128, out)).eval()
 

@@ -157,6 +157,7 @@ def tables() -> dict[str, Any]:
             "next": one(P(decompose, "_NEXT")),
             "with": one(P(decompose, "_WITH")),
             "and": one(P(decompose, "_AND")),
+            "section": one(P(decompose, "_SECTION")),
             "shortest": decompose.SHORTEST,
             "most": decompose.MOST,
             "done": P(decompose, "_DONE"),

@@ -134,6 +134,7 @@ export interface NewPolicy {
 /** What came of a decision. */
 export interface NewReward {
   parts?: Record<string, number>;
+  reward_id?: string;
   /** Default: true */
   terminated?: boolean;
   /** Default: false */

@@ -78,8 +78,12 @@ class App:
         begin, path, method = time.perf_counter(), scope["path"], scope["method"]
         request, shown = os.urandom(16).hex(), "unknown"
         extra: Mapping[str, str] = {}
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        cors = self.guard.cors(headers) if self.guard.origins else {}
+        if method == "OPTIONS" and cors:
+            await self._preflight(headers, cors, send)
+            return
         try:
-            headers = dict(scope["headers"])
             route, words, shown = self._find(method, path)
             client = scope["client"][0] if scope.get("client") else ""
             self.guard.check(path, headers, client, route.scope)
@@ -103,9 +107,27 @@ class App:
         content = body if isinstance(body, bytes) else b"" if body is None else _encode(body)
         sent = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
         sent += [(b"x-request-id", request.encode()), (b"cache-control", b"no-store")]
-        sent += [(name.lower().encode(), value.encode()) for name, value in extra.items()]
+        sent += [(name.lower().encode(), value.encode()) for name, value in {**extra, **cors}.items()]
         await send({"type": "http.response.start", "status": status, "headers": sent})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+
+    async def _preflight(self, headers: Mapping[bytes, bytes], cors: Mapping[str, str], send: Send) -> None:
+        """What a browser asks before a page of a named site may ask."""
+        try:
+            self.guard.check("/healthz", headers, "", "read")  # the host; a token comes with the request itself
+            status = 204
+        except Refused as why:
+            status = why.status
+        told = {
+            **cors,
+            "Access-Control-Allow-Methods": "GET, POST",
+            "Access-Control-Allow-Headers": "authorization, content-type",
+            "Access-Control-Max-Age": "600",
+            "Content-Length": "0",
+        }
+        sent = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+        await send({"type": "http.response.start", "status": status, "headers": sent})
+        await send({"type": "http.response.body", "body": b""})
 
     def _told(self, why: Refused, request: str, path: str) -> tuple[bytes, str]:
         """A problem as whoever asks there reads it."""

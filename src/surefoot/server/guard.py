@@ -112,6 +112,13 @@ class Guard:
         if text not in own and text not in self.origins:
             raise Refused("origin", f"a page of {text[:80]!r} may not ask; --allow-origin names those that may")
 
+    def cors(self, headers: Mapping[bytes, bytes]) -> dict[str, str]:
+        """What a page of a named site needs to read an answer; nothing for anybody else."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if not origin or origin not in self.origins:
+            return {}
+        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+
     def _check_token(self, headers: Mapping[bytes, bytes], scope: Scope) -> None:
         if not self.tokens:
             return

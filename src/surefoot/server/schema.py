@@ -136,6 +136,9 @@ class DecisionList(_Body):
 class NewReward(_Body):
     """What came of a decision."""
 
+    reward_id: Id | UnsetType = UNSET
+    """Yours, where several rewards add up: told again under the same id, it is not added twice."""
+
     value: Finite | UnsetType = UNSET
     parts: dict[Word, Finite] | UnsetType = UNSET
     """Named parts, whose sum is the value where `value` is left out."""

@@ -299,13 +299,14 @@ class Service:
         assert waiting.answer is not None
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
-        new = Told(value, parts, told.terminated and not told.truncated, told.truncated)
+        named = "" if told.reward_id is UNSET else told.reward_id
+        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
-        if waiting.rewards and waiting.rewards[-1] == new and (how != "sum" or waiting.final is not None):
+        if self._was_told(waiting, new, adds=how == "sum"):
             await asyncio.shield(waiting.stored)
-            return schema.Reward(decision_id=id, value=waiting.rewards[-1].value, status="replayed")
+            return schema.Reward(decision_id=id, value=value, status="replayed")
         if how == "first" and waiting.rewards:
             raise Refused(
                 "conflict", f"decision {id!r} has its reward {waiting.rewards[0].value:g}; the first one counts"
@@ -318,6 +319,14 @@ class Service:
         await self._store_reward(serving, waiting, new, number)
         counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
         return schema.Reward(decision_id=id, value=counted, status="added" if number else "stored")
+
+    def _was_told(self, waiting: Waiting, new: Told, *, adds: bool) -> bool:
+        """Whether it is the same reward once more; where rewards add up, only an id can tell."""
+        if new.id and (known := next((r for r in waiting.rewards if r.id == new.id), None)) is not None:
+            if known != new:
+                raise Refused("conflict", f"reward {new.id!r} was told before, and was another")
+            return True
+        return bool(waiting.rewards) and waiting.rewards[-1] == new and (not adds or waiting.final is not None)
 
     async def _store_reward(self, serving: Serving, waiting: Waiting, new: Told, number: int) -> None:
         assert waiting.answer is not None

@@ -36,6 +36,7 @@ class Told(NamedTuple):
     parts: dict[str, float]
     terminated: bool
     truncated: bool
+    id: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -145,6 +145,22 @@ def test_own_pages_and_named_sites_may_ask(serving):
     assert serving(story, origins=("https://app.example",)) == (200, 200)
 
 
+def test_a_browser_is_told_that_a_named_site_may_ask(serving):
+    async def story(ask):
+        site, other = "https://app.example", "https://evil.example"
+        before = await ask("OPTIONS", DECIDE, origin=site)
+        told = await ask("POST", DECIDE, {"embedding": ROW}, origin=site)
+        foreign = await ask("OPTIONS", DECIDE, origin=other)
+        return before, told, foreign
+
+    before, told, foreign = serving(story, origins=("https://app.example",))
+    assert (before.status, before.headers["access-control-allow-headers"]) == (204, "authorization, content-type")
+    assert (told.status, told.headers["access-control-allow-origin"]) == (200, "https://app.example")
+    assert told.headers["vary"] == "Origin"
+    assert foreign.status == 405
+    assert "access-control-allow-origin" not in foreign.headers
+
+
 def test_tokens_have_scopes(serving):
     tokens = {"d" * 16: frozenset({"decide"}), "r" * 16: frozenset({"read"}), "a" * 16: frozenset({"admin"})}
 

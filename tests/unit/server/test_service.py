@@ -218,6 +218,24 @@ def test_several_rewards_may_be_summed_or_the_last_may_count(tmp_path):
     assert run(tmp_path / "last", story, clock, aggregation="last") == 0.5
 
 
+def test_a_reward_with_an_id_is_added_once(tmp_path):
+    clock = Clock()
+
+    async def story(service):
+        await service.decide("greet", [asked("x")])
+        told = [
+            (await service.reward("x", schema.NewReward(value=value, reward_id=id))).status
+            for id, value in (("a", 0.25), ("a", 0.25), ("b", 0.25))
+        ]
+        with refused("conflict"):
+            await service.reward("x", schema.NewReward(value=0.5, reward_id="b"))
+        clock.now += 700.0
+        service.expire()
+        return told, service.decision("x")[1].final
+
+    assert run(tmp_path, story, clock, aggregation="sum") == (["stored", "replayed", "added"], 0.5)
+
+
 def test_a_deferred_decision_counts_once_it_is_activated(tmp_path):
     async def story(service):
         await service.decide("greet", [asked("x", defer=True)])

@@ -12,6 +12,7 @@ import {
   sentences,
   size,
   small,
+  splitLines,
   strip,
   stripEnd,
   verbGroup,
@@ -194,27 +195,47 @@ const constrain: Mutation = {
 
 const SPLITS = (["next", "and", "with"] as const).map((name) => ({ name, pattern: regex(DECOMPOSE[name]) }));
 
-function subtasks(prompt: string): string[] {
-  const items = listItems(prompt);
-  if (items.length >= 2) return items.slice(0, DECOMPOSE.most).map(capital);
+interface Parts {
+  intro: string;
+  tasks: string[];
+  rest: string;
+}
+
+const SECTION = regex(DECOMPOSE.section);
+
+/** What a prompt asks for, one by one, and what stands around it; nothing of it is lost. */
+function taken(prompt: string): Parts {
+  const found = SECTION.exec(prompt);
+  const request = found ? prompt.slice(0, found.index) : prompt;
+  const rest = found ? strip(prompt.slice(found.index)) : "";
+  const lines = splitLines(strip(request));
+  const first = lines.findIndex((line) => listItems(line).length > 0);
+  const items = listItems(request);
+  if (items.length >= 2) {
+    const below = strip(lines.slice(first).filter((line) => listItems(line).length === 0).join("\n"));
+    const intro = strip(lines.slice(0, first).join("\n"));
+    return { intro, tasks: items.map(capital), rest: [below, rest].filter(Boolean).join("\n\n") };
+  }
   for (const { name, pattern } of SPLITS) {
-    const parts = strip(prompt).split(pattern).map((part) => part.replace(/^[ .\n]+|[ .\n]+$/g, ""));
+    const parts = strip(request).split(pattern).map((part) => part.replace(/^[ .\n]+|[ .\n]+$/g, ""));
     if (name === "with") {
-      const [first = "", second = ""] = parts;
-      if (parts.length === 2 && size(second) > DECOMPOSE.shortest) return [capital(first), `Implement ${second}`];
+      const [head = "", second = ""] = parts;
+      if (parts.length === 2 && size(second) > DECOMPOSE.shortest)
+        return { intro: "", tasks: [capital(head), `Implement ${second}`], rest };
     } else if (parts.length >= 2 && parts.length <= DECOMPOSE.most && parts.every((p) => size(p) > DECOMPOSE.shortest)) {
-      return parts.map(capital);
+      return { intro: "", tasks: parts.map(capital), rest };
     }
   }
-  return [];
+  return { intro: "", tasks: [], rest };
 }
 
 const decompose: Mutation = {
-  possible: (prompt) => !prompt.includes(DECOMPOSE.done) && subtasks(prompt).length >= 2,
+  possible: (prompt) => !prompt.includes(DECOMPOSE.done) && taken(prompt).tasks.length >= 2,
   apply(prompt) {
-    const tasks = subtasks(prompt);
+    const { intro, tasks, rest } = taken(prompt);
     const numbered = (texts: string[]) => texts.map((task, i) => `${i + 1}. ${task}`).join("\n");
-    const steps = `${DECOMPOSE.done}\n${numbered(tasks.map(ended))}\nFinish each step before the next, and join the results into one answer.`;
+    const middle = `${DECOMPOSE.done}\n${numbered(tasks.map(ended))}\nFinish each step before the next, and join the results into one answer.`;
+    const steps = [intro, middle, rest].filter(Boolean).join("\n\n");
     const joined = `Join these parts into one whole:\n${numbered(tasks)}\nSee that what one part gives is what the next one takes.`;
     const text = tasks.length > 0 ? steps : prompt;
     return {

@@ -719,6 +719,10 @@ export const DECOMPOSE = {
   ",?[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+and[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+(?:then[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+)?",
   "ui"
  ],
+ "section": [
+  "(?<=\\n|(?<![^]))(?:Technical Context|Detailed Steps|Example|Success Criteria|Constraints):",
+  "u"
+ ],
  "shortest": 15,
  "most": 8,
  "done": "Work through these steps in order:"

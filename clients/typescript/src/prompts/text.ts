@@ -49,6 +49,12 @@ export function sentences(text: string): string[] {
     .filter((sentence) => sentence !== "");
 }
 
+export function splitLines(text: string): string[] {
+  const lines = text.split(LINE);
+  if (lines[lines.length - 1] === "") lines.pop();
+  return lines;
+}
+
 /** What stands behind bullets and numbers. */
 export function listItems(text: string): string[] {
   return text.split(LINE).flatMap((line) => {

@@ -82,7 +82,11 @@ def test_decomposition_gives_steps_a_prompt_for_each_and_one_that_joins_them():
 
 
 def test_lists_are_taken_as_they_stand():
-    assert decompose.subtasks("Do this:\n- wash the car\n- feed the cat") == ("Wash the car", "Feed the cat")
+    assert decompose.parts("Do this:\n- wash the car\n- feed the cat") == (
+        "Do this:",
+        ("Wash the car", "Feed the cat"),
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,3 +136,16 @@ def test_prompts_are_taken_for_what_they_are(prompt: str, category: str):
 def test_where_nothing_speaks_the_classifier_is_not_sure():
     assert classify("Tea.").confidence == 0.25
     assert set(constrain.LIBRARY) == set(CATEGORIES)
+
+
+def test_a_decomposed_prompt_keeps_what_it_asked_for_and_what_others_added():
+    asked = "Write a poem about the sea."
+    constrained = mutate(asked, "constraint-addition").text
+    assert not decompose.possible(constrained)
+    listed = "Plan my week:\n- wash the car\n- feed the cat\nBe brief."
+    text = mutate(mutate(listed, "constraint-addition").text, "task-decomposition").text
+    assert text.startswith("Plan my week:")
+    assert "1. Wash the car." in text
+    assert "Be brief." in text
+    assert "Constraints:" in text
+    assert "3." not in text.split("Constraints:")[0]
