@@ -104,7 +104,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
         return steward.version_list(name)
 
     after = ("decision", "decision_id")
-    next_ = {"reward": after, "explain": after, "activate": after}
+    next_: dict[str, tuple[str, str]] = {"reward": after, "explain": after, "activate": after}
     p, d = "/v1/policies/{policy}", "/v1/decisions/{decision}"
     s = schema
     get, post = "GET", "POST"

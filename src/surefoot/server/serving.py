@@ -108,9 +108,9 @@ def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | No
     mask = mask_of(new, len(config.actions), pointer)
     if new.mode == "apprentice":
         taken_of(new, mask, len(config.actions), pointer)
-    digest = hashlib.blake2b(row, digest_size=16)
+    digest = hashlib.blake2b(row.data, digest_size=16)
     if mask is not None:
-        digest.update(mask)
+        digest.update(mask.data)
     how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject)
     digest.update(repr(how).encode())
     id = ordered_id() if new.decision_id is UNSET else new.decision_id
