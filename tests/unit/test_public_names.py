@@ -37,6 +37,7 @@ PROMISED = [
 
 LIGHT = [
     "surefoot.errors",
+    "surefoot.client",
     "surefoot.data.spaces",
     "surefoot.data.rollout",
     "surefoot.data.experience",

