@@ -161,6 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=5, help="settings were tried on seed 0")
     parser.add_argument("--steps", type=int, default=80_000)
     parser.add_argument("--token-cost", type=float, default=0.008)
     parser.add_argument("--out", type=Path, default=HERE / "results/prompts.json")
@@ -168,11 +169,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     lines = (args.data / "prompts.jsonl").read_text(encoding="utf-8").splitlines()
-    data = [str(json.loads(line)["prompt"]) for line in lines if line.strip()]
+    data = [text for line in lines if line.strip() and (text := str(json.loads(line)["prompt"])).strip()]
     results: dict[str, Any] = {"seeds": {}}
     if args.out.exists() and not args.fresh:
         results = json.loads(args.out.read_text())
-    for seed in range(args.seeds):
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
         if str(seed) not in results["seeds"]:
             results["seeds"][str(seed)] = row = run_seed(data, args.token_cost, seed, args.steps)
             shown = {name: round(r["reward"], 3) for name, r in row["rows"].items()}
