@@ -270,6 +270,44 @@ def town() -> str:
     return "\n".join([*rows, "", *(line for line in lines if not line.startswith("|")), "", "`make bench-town`"])
 
 
+def tools() -> str:
+    results = read("tools.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from tools import paired, unpack  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    rows = [
+        "| queries | arm | seeds | success, all decisions | ours minus it, points (95 %) |",
+        "|---|---|---|---|---|",
+    ]
+    for name, arms in results.items():
+        for arm, runs in arms.items():
+            right = [float(unpack(run["right"], run["decisions"]).mean()) for run in runs.values()]
+            apart = ""
+            if arm != "ours":
+                mean, low, high = paired(arms["ours"], runs)
+                apart = f"{100 * mean:+.2f} ({100 * low:+.2f} … {100 * high:+.2f})"
+            rows.append(f"| {name} | {arm} | {len(right)} | {sum(right) / len(right):.4f} | {apart} |")
+    return "\n".join([*rows, "", "`make bench-tools DATA=DIR`"])
+
+
+def prompts() -> str:
+    results = read("prompts.json")
+    if results is None:
+        return "not measured yet"
+    seeds = list(results["seeds"].values())
+    rows = ["| how mutations are chosen | gain less token cost | gain a token |", "|---|---|---|"]
+    for name in seeds[0]["rows"]:
+        told = [summarize([seed["rows"][name][what] for seed in seeds]) for what in ("reward", "gain_per_token")]
+        shown = (
+            f"{x.iqm:.{digits}f} [{x.low:.{digits}f}, {x.high:.{digits}f}]"
+            for x, digits in zip(told, (3, 4), strict=True)
+        )
+        rows.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join([*rows, "", f'n={len(seeds)}, `make bench-prompts ARGS="--data DIR"`'])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -278,6 +316,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
     "town-table": town,
+    "tools-table": tools,
+    "prompts-table": prompts,
 }
 
 
