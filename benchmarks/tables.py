@@ -270,26 +270,42 @@ def town() -> str:
     return "\n".join([*rows, "", *(line for line in lines if not line.startswith("|")), "", "`make bench-town`"])
 
 
-def tools() -> str:
+def _tools() -> dict[str, dict[str, tuple[float, float, float, float]]]:
+    """{queries: {arm: (success, ours minus it, from, to)}}, the last three in points."""
     results = read("tools.json")
     if results is None:
-        return "not measured yet"
+        return {}
     sys.path.insert(0, str(HERE))
     from tools import paired, unpack  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
 
-    rows = [
-        "| queries | arm | seeds | success, all decisions | ours minus it, points (95 %) |",
-        "|---|---|---|---|---|",
-    ]
+    found: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     for name, arms in results.items():
         for arm, runs in arms.items():
             right = [float(unpack(run["right"], run["decisions"]).mean()) for run in runs.values()]
-            apart = ""
+            mean, low, high = (100 * x for x in paired(arms["ours"], runs))
+            found.setdefault(name, {})[arm] = (sum(right) / len(right), mean, low, high)
+    return found
+
+
+def tools() -> str:
+    told = _tools()
+    if not told:
+        return "not measured yet"
+    arms = list(next(iter(told.values())))
+    rows = [f"| queries | {' | '.join(arms)} |", "|---" * (len(arms) + 1) + "|"]
+    for name, cells in told.items():
+        shown = (f"**{cells[arm][0]:.3f}**" if arm == "ours" else f"{cells[arm][0]:.3f}" for arm in arms)
+        rows.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join([*rows, "", "Success over all decisions, five seeds; `make bench-tools DATA=DIR`."])
+
+
+def tools_apart() -> str:
+    rows = ["| queries | ours minus | points | 95 % |", "|---|---|---|---|"]
+    for name, cells in _tools().items():
+        for arm, (_, mean, low, high) in cells.items():
             if arm != "ours":
-                mean, low, high = paired(arms["ours"], runs)
-                apart = f"{100 * mean:+.2f} ({100 * low:+.2f} … {100 * high:+.2f})"
-            rows.append(f"| {name} | {arm} | {len(right)} | {sum(right) / len(right):.4f} | {apart} |")
-    return "\n".join([*rows, "", "`make bench-tools DATA=DIR`"])
+                rows.append(f"| {name} | {arm} | {mean:+.2f} | {low:+.2f} … {high:+.2f} |")
+    return "\n".join(rows)
 
 
 def prompts() -> str:
@@ -317,6 +333,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "doctor-faults": doctor_faults,
     "town-table": town,
     "tools-table": tools,
+    "tools-apart": tools_apart,
     "prompts-table": prompts,
 }
 
