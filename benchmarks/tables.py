@@ -324,6 +324,21 @@ def prompts() -> str:
     return "\n".join([*rows, "", f'n={len(seeds)}, `make bench-prompts ARGS="--data DIR"`'])
 
 
+def serve() -> str:
+    results = read("serve.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| how it is asked | times FastAPI with torch | bar |", "|---|---|---|"]
+    told = {"json": "JSON floats, on the disk before it answers", "base64": "base64, on the disk before it answers"}
+    for name, ratio in results["ratios"].items():
+        shown = told.get(name, "base64, `--durability process`")
+        rows.append(
+            f"| {shown} | {ratio:.1f} | {results['bars'][name]:g}{'' if ratio >= results['bars'][name] else ', not met'} |"
+        )
+    slower = f"While an update runs, the 95th percentile of the answer times is {results['slower']:.2f} times what it is without."
+    return "\n".join([*rows, "", slower])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -335,6 +350,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tools-table": tools,
     "tools-apart": tools_apart,
     "prompts-table": prompts,
+    "serve-table": serve,
 }
 
 
