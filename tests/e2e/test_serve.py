@@ -295,7 +295,7 @@ def test_the_loop_of_the_page_works_with_curl(served: Process):
     lines = re.findall(r"^curl .*?(?=\n(?:curl|```))", page, re.MULTILINE | re.DOTALL)
     assert len(lines) == 6
     for line in lines:
-        asked = shlex.split(line.replace("localhost:8765", f"127.0.0.1:{served.port}"))
+        asked = shlex.split(line.replace("\\\n", " ").replace("localhost:8765", f"127.0.0.1:{served.port}"))
         told = subprocess.run([*asked, "--fail-with-body", "-m", "90"], capture_output=True, text=True)
         assert told.returncode == 0, f"{line}\n{told.stdout}{told.stderr}"
         json.loads(told.stdout)
