@@ -299,3 +299,16 @@ def test_the_loop_of_the_page_works_with_curl(served: Process):
         told = subprocess.run([*asked, "--fail-with-body", "-m", "90"], capture_output=True, text=True)
         assert told.returncode == 0, f"{line}\n{told.stdout}{told.stderr}"
         json.loads(told.stdout)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [(["--port", "99999"], "ports go from 1 to 65535"), (["--port", "0", "--dir", __file__], "give another --dir")],
+)
+def test_a_service_that_cannot_be_says_why(tmp_path: Path, options: list[str], why: str):
+    told = subprocess.run(
+        [sys.executable, "-m", "surefoot", "serve", *options], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert told.returncode == 2
+    assert why in told.stderr
+    assert "Traceback" not in told.stderr

@@ -120,6 +120,8 @@ def _end_with_stdin() -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"--port is {port}; ports go from 1 to 65535, and 0 takes a free one")
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as why:

@@ -16,7 +16,7 @@ from surefoot.data.experience import Decision as Made
 from surefoot.data.experience import Outcome
 from surefoot.data.journal import Entry
 from surefoot.decide.promotion import Versions
-from surefoot.errors import DecisionError
+from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.files import RunLock
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
@@ -54,7 +54,12 @@ class Service:
         durability: Durability = "disk",
     ) -> None:
         self.directory, self.clock = directory, clock
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as why:
+            raise ConfigError(
+                f"{directory} cannot be a folder of decisions: {why.strerror}; give another --dir"
+            ) from why
         self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)
         self.apprentice = pupil or Apprentice(directory / "policies")
