@@ -66,6 +66,10 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
         raise RunError(
             f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone"
         )
+    if spec.rollouts != "here":
+        raise RunError(
+            f"{run.name}'s rollouts are made by {spec.rollouts}; --verify trains in one process, as `here` does"
+        )
     start = load_checkpoint(run.checkpoints)
     half = updates // 2
     straight = _straight(spec, start.parts, updates)
