@@ -20,6 +20,8 @@ SurefootError
 │   ├── RunNotFound        no such run
 │   └── RunLocked          another process is writing this run
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
+├── GraphError             a graph that does not hold together                    (also a ValueError)
+│   └── FiringError        a node failed while its graph ran
 └── TelemetryError         a record that does not say what its schema promises
 """
 
@@ -108,3 +110,11 @@ class RecordingError(SurefootError):
 
 class TelemetryError(SurefootError):
     """A record that does not say what its schema promises."""
+
+
+class GraphError(SurefootError, ValueError):
+    """A graph that does not hold together; the message names node and port."""
+
+
+class FiringError(GraphError):
+    """A node failed while its graph ran."""
