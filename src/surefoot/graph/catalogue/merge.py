@@ -175,6 +175,7 @@ CODE = NodeType(
         Param(name="source", kind=lines(), help="The statements."),
         Param(name="inputs", kind=names(), help="Names that it reads.", default=()),
         Param(name="outputs", kind=names(), help="Names that it writes and others read.", default=()),
+        Param(name="once", kind=flag(), help="Run in the first tick only.", default=False),
     ),
     runtime="surefoot.graph.nodes.code:Code",
     effect="io",

@@ -12,7 +12,15 @@ from surefoot.errors import GraphError
 class Code:
     """Statements as a function of the names they read."""
 
-    def __init__(self, source: str, inputs: Sequence[str] = (), outputs: Sequence[str] = (), *, trust: bool = False) -> None:
+    def __init__(
+        self,
+        source: str,
+        inputs: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+        once: bool = False,
+        *,
+        trust: bool = False,
+    ) -> None:
         if not trust:
             raise GraphError(
                 "this graph holds code of its own; read it (`surefoot graph check` shows it) and say --trust to let it run"

@@ -111,7 +111,7 @@ class SubGoal:
         self.world: GoalWorld | None = None
 
     def __call__(
-        self, sim_handle: World, manager: HighLevelPPO, first: Arrays | None, observations: Arrays | None = None, renew: Any = None
+        self, sim_handle: World, manager: HighLevelPPO, first: Arrays | None = None, observations: Arrays | None = None, renew: Any = None
     ) -> tuple[GoalWorld, Arrays]:
         if self.world is None:
             assert first is not None

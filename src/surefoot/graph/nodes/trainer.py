@@ -74,8 +74,8 @@ class PPOTrainer:
         states: Arrays,
         policy_outputs: Chosen,
         rewards: np.ndarray,
-        dones: np.ndarray | None,
-        model: Policy,
+        dones: np.ndarray | None = None,
+        model: Policy | None = None,
         terminated: np.ndarray | None = None,
         truncated: np.ndarray | None = None,
         next_states: Arrays | None = None,
@@ -85,6 +85,7 @@ class PPOTrainer:
         schedule: Any = None,
     ) -> Said:
         if self.ticks is None:
+            assert model is not None
             self.begin(model, len(rewards), policy_outputs.obs, curiosity, schedule)
         assert self.ticks is not None
         if truncated is None:

@@ -9,7 +9,7 @@ from typing import Any
 from surefoot.errors import GraphError
 from surefoot.graph.spec.declare import NodeType, Port
 from surefoot.graph.spec.model import require_name
-from surefoot.graph.spec.types import ANY
+from surefoot.graph.spec.types import ANY, CONST, TICK
 
 
 def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
@@ -33,7 +33,7 @@ def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
         params=base.params,
         runtime=base.runtime,
         effect="io",
-        source=base.source,
+        source=CONST if params.get("once") else TICK,
     )
 
 
