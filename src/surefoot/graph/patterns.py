@@ -89,7 +89,12 @@ def several_envs(
     graph.add("action", "ActionProcessor", (860, 200), **action)
     graph.add("share", "Split", (1060, 200), sizes=[env["num_envs"] for env in envs])
     graph.add("trainer", "PPOTrainerNode", (1700, 200), **trainer)
-    gathered = {"rewards": "rewards", "terminated": "terminated", "truncated": "truncated", "after": "next_observations"}
+    gathered = {
+        "rewards": "rewards",
+        "terminated": "terminated",
+        "truncated": "truncated",
+        "after": "next_observations",
+    }
     for row, batch in enumerate(gathered):
         graph.add(batch, "Batch", (1480, 100 * row))
     for k, (letter, env) in enumerate(zip(letters, envs, strict=True)):

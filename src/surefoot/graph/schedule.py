@@ -87,7 +87,8 @@ def schedule(graph: Graph | Checked, **run: Any) -> Schedule:
     checked = (graph if isinstance(graph, Checked) else check(graph)).require()
     types = declared_types(checked)
     given = checked.flat.run
-    settings = RunSettings(**{"seed": given.seed, "total_steps": given.total_steps, "path": given.path} | run)
+    same: dict[str, Any] = {"seed": given.seed, "total_steps": given.total_steps, "path": given.path}
+    settings = RunSettings(**same | run)
     into: dict[str, dict[str, Edge]] = {id: {} for id in checked.flat.nodes}
     for edge in checked.flat.edges:
         port = types[edge.target.node].input(edge.target.port)

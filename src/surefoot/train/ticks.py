@@ -112,7 +112,7 @@ class Ticks:
         """What was collected; the next tick begins a new one."""
         rows = self._rows
         chosen = [row[0] for row in rows]
-        reward, terminated, truncated, start, valid = (np.stack([row[i] for row in rows]) for i in range(1, 6))
+        reward, terminated, truncated, start, valid = (np.stack(column) for column in list(zip(*rows, strict=True))[1:])
         value = np.stack([as_array(each.value) for each in chosen])
         if self.after is None:
             ahead, valid = np.zeros_like(value[0]), valid.copy()

@@ -50,7 +50,13 @@ NODES = (
         summary="The upper policy: chooses where each copy goes next, and learns from what that brought.",
         inputs=(
             Port(name="sim_handle", type=Type("world"), help="The environment.", sampled=True),
-            Port(name="trigger", type=Type("trigger"), help="The lower trainer's training_complete, by a delay.", optional=True, event=True),
+            Port(
+                name="trigger",
+                type=Type("trigger"),
+                help="The lower trainer's training_complete, by a delay.",
+                optional=True,
+                event=True,
+            ),
         ),
         params=(
             Param(
@@ -91,7 +97,13 @@ NODES = (
             Port(name="manager", type=Type("manager"), help="Who sets the sub-goals.", sampled=True),
             Port(name="first", type=Type("obs"), help="The environment's first observations.", event=True),
             Port(name="observations", type=Type("obs"), help="Of Step, by a delay.", optional=True, event=True),
-            Port(name="renew", type=Type("trigger"), help="Set all sub-goals anew: learned of HighLevelPPO.", optional=True, event=True),
+            Port(
+                name="renew",
+                type=Type("trigger"),
+                help="Set all sub-goals anew: learned of HighLevelPPO.",
+                optional=True,
+                event=True,
+            ),
         ),
         params=(
             Param(
@@ -100,11 +112,31 @@ NODES = (
                 help="rooms: the middles of a maze's rooms. offsets: up to reach away, in some coordinates of the observation.",
                 default="rooms",
             ),
-            Param(name="coordinates", kind=counts(), help="For offsets: which numbers of the observation are a place, from 1.", default=(1, 2)),
-            Param(name="reach", kind=real(Interval(0, open_low=True)), help="For offsets: how far a sub-goal may be.", default=1.0),
-            Param(name="near", kind=real(Interval(0)), help="A sub-goal is reached where no coordinate is further than this.", default=0.5),
+            Param(
+                name="coordinates",
+                kind=counts(),
+                help="For offsets: which numbers of the observation are a place, from 1.",
+                default=(1, 2),
+            ),
+            Param(
+                name="reach",
+                kind=real(Interval(0, open_low=True)),
+                help="For offsets: how far a sub-goal may be.",
+                default=1.0,
+            ),
+            Param(
+                name="near",
+                kind=real(Interval(0)),
+                help="A sub-goal is reached where no coordinate is further than this.",
+                default=0.5,
+            ),
             Param(name="progress", kind=real(Interval(0)), help="What a unit of distance gained pays.", default=1.0),
-            Param(name="env_share", kind=real(Interval(0)), help="Share of the environment's own reward that is paid too.", default=0.0),
+            Param(
+                name="env_share",
+                kind=real(Interval(0)),
+                help="Share of the environment's own reward that is paid too.",
+                default=0.0,
+            ),
         ),
         outputs=(
             Port(name="sim_handle", type=Type("world"), help="The environment with sub-goals, for Step."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from surefoot.data.kinds import Interval, Kind, as_list, as_mapping, number, whole, whole_number
@@ -76,7 +77,11 @@ def numbers() -> Kind:
         return found[0] if many is None else tuple(found)
 
     return Kind(
-        "numbers", "a finite number or a list of them", accept, json.loads, lambda v: list(v) if isinstance(v, tuple) else v
+        "numbers",
+        "a finite number or a list of them",
+        accept,
+        json.loads,
+        _as_json,
     )
 
 
@@ -111,7 +116,7 @@ def schedule() -> Kind:
         if value is None:
             return None
         if callable(value):
-            return parse_schedule(lambda left: value(1.0 - left))
+            return parse_schedule(_reversed(value))
         return parse_schedule(value)
 
     return Kind(
@@ -121,6 +126,19 @@ def schedule() -> Kind:
         lambda words: None if words.strip().lower() in ("none", "null", "") else words,
         lambda value: None if value is None else schedule_to_json(value),
     )
+
+
+def _reversed(of_progress: Callable[..., Any]) -> Callable[[float], Any]:
+    """A function of what is left of the run, from one of what is over."""
+
+    def of_rest(left: float) -> Any:
+        return of_progress(1.0 - left)
+
+    return of_rest
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def anything() -> Kind:

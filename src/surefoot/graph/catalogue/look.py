@@ -107,4 +107,3 @@ NODES = (
         aliases=("PrintValue", "DebugPrintNode"),
     ),
 )
-

@@ -14,14 +14,18 @@ from surefoot.graph.spec.types import ANY, CONST, TICK, Clock, Type, may_meet, m
 def _or(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
     names = list(given)
     if len(names) < 2:
-        raise Misfit("a" if "a" not in given else "b", "an OR merges two sources or more; connect another, or take it out")
+        raise Misfit(
+            "a" if "a" not in given else "b", "an OR merges two sources or more; connect another, or take it out"
+        )
     if params["mode"] == "fby" and set(names) != {"a", "b"}:
         raise Misfit("c", "in mode fby there is a first value (a) and what follows (b), nothing else")
     known = [(name, type) for name, type in given.items() if type.kind != "any"]
     for name, type in known[1:]:
         why = misfit(type, known[0][1])
         if why is not None:
-            raise Misfit(name, f"{known[0][0]} is {known[0][1]} and {name} is {type}: {why}; both sides of an OR must be alike")
+            raise Misfit(
+                name, f"{known[0][0]} is {known[0][1]} and {name} is {type}: {why}; both sides of an OR must be alike"
+            )
     return {"output": known[0][1] if known else ANY}
 
 
@@ -32,7 +36,9 @@ def _or_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[C
             return TICK, {"output": TICK}
         first = given.get("a", CONST)
         if first.kind not in ("once", "const"):
-            raise Misfit("a", f"in mode fby, a is the first value; it comes {first}: take it from an Environment or a constant")
+            raise Misfit(
+                "a", f"in mode fby, a is the first value; it comes {first}: take it from an Environment or a constant"
+            )
         return TICK, {"output": given["b"] if given["b"].kind != "once" else TICK}
     clocks = list(given.items())
     if mode == "priority" and not params["queue"]:
@@ -46,7 +52,10 @@ def _or_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[C
                     )
     rate = sum(clock.rate for _, clock in clocks if clock.kind != "when")
     if rate > 1.0:
-        raise Misfit(clocks[-1][0], f"{rate:g} values come in for each that can go out, so they would pile up; batch them instead")
+        raise Misfit(
+            clocks[-1][0],
+            f"{rate:g} values come in for each that can go out, so they would pile up; batch them instead",
+        )
     merged = TICK if any(clock == TICK for _, clock in clocks) else when("output")
     return TICK, {"output": merged}
 
@@ -54,7 +63,9 @@ def _or_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[C
 def _or_lint(params: Mapping[str, Any], given: Mapping[str, Type]) -> list[tuple[str, str]]:
     if params["mode"] != "arrival":
         return []
-    return [("mode", "arrival takes what comes first in real time; across processes two runs may differ in their digits")]
+    return [
+        ("mode", "arrival takes what comes first in real time; across processes two runs may differ in their digits")
+    ]
 
 
 def _batch(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
@@ -96,16 +107,26 @@ OR = NodeType(
     summary="Merges sources without ever losing a value: first one then the loop (fby), by priority, or by arrival.",
     inputs=tuple(
         Port(name=letter, type=ANY, help=help, optional=True, aliases=(f"input_{letter}",))
-        for letter, help in (("a", "The first value, or the first source."), ("b", "What follows, or the second source."), ("c", "A third source."))
+        for letter, help in (
+            ("a", "The first value, or the first source."),
+            ("b", "What follows, or the second source."),
+            ("c", "A third source."),
+        )
     ),
     params=(
         Param(
             name="mode",
             kind=choice("fby", "priority", "arrival"),
-            help="fby: a in the first tick, then b. priority: whichever is there, a before b before c. arrival: whichever comes first in real time.",
+            help="fby: a in the first tick, then b. priority: whichever is there, a before b before c. "
+            "arrival: whichever comes first in real time.",
             default="fby",
         ),
-        Param(name="queue", kind=flag(), help="With priority: where two come at once the second waits for the next tick.", default=False),
+        Param(
+            name="queue",
+            kind=flag(),
+            help="With priority: where two come at once the second waits for the next tick.",
+            default=False,
+        ),
     ),
     outputs=(Port(name="output", type=ANY, help="One of them."),),
     runtime="surefoot.graph.nodes.merge:Or",
@@ -121,9 +142,7 @@ BATCH = NodeType(
     name="Batch",
     category="Flow",
     summary="Several environments side by side: rows of a, then of b, and so on, so that one agent sees all in one call.",
-    inputs=tuple(
-        Port(name=letter, type=ANY, help="Rows.", optional=letter not in "ab") for letter in LETTERS
-    ),
+    inputs=tuple(Port(name=letter, type=ANY, help="Rows.", optional=letter not in "ab") for letter in LETTERS),
     outputs=(Port(name="output", type=ANY, help="All rows."),),
     runtime="surefoot.graph.nodes.merge:Batch",
     calls="numpy.concatenate",
@@ -135,7 +154,9 @@ SPLIT = NodeType(
     category="Flow",
     summary="The rows of a batch given back to the environments they belong to.",
     inputs=(Port(name="value", type=ANY, help="All rows."),),
-    params=(Param(name="sizes", kind=counts(), help="How many rows each gets: the num_envs of the environments, in order."),),
+    params=(
+        Param(name="sizes", kind=counts(), help="How many rows each gets: the num_envs of the environments, in order."),
+    ),
     outputs=tuple(Port(name=letter, type=ANY, help="Its rows.") for letter in LETTERS),
     runtime="surefoot.graph.nodes.merge:Split",
     calls="numpy.split",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.data.kinds import choice, flag, optional, real
 from surefoot.data.kinds import Interval as Within
+from surefoot.data.kinds import choice, flag, optional, real
 from surefoot.graph.catalogue.kinds import COUNT, knob_param, schedule, shape
 from surefoot.graph.spec.declare import Misfit, NodeType, Param, Port, Types
 from surefoot.graph.spec.types import CONST, TICK, Clock, Type, every, tensor
@@ -26,7 +26,8 @@ def _agent(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
         _check_inputs(params["input_size"], seen)
     if params["network"] in ("gru", "lstm") and "starts" not in given:
         raise Misfit(
-            "starts", f"network is {params['network']!r}, which must know where episodes begin; connect Step.dones by a delay"
+            "starts",
+            f"network is {params['network']!r}, which must know where episodes begin; connect Step.dones by a delay",
         )
     size = params["output_size"]
     if params["action_space"] == "discrete":
@@ -50,10 +51,14 @@ def _check_inputs(wanted: Any, seen: Type) -> None:
     flat = {name: _flat(row) for name, row in parts.items()}
     told = next(iter(flat.values())) if len(flat) == 1 else {name: _shown(row) for name, row in parts.items()}
     if set(sizes) != set(parts):
-        raise Misfit("input_size", f"input_size is {wanted} but the observations have {', '.join(parts)}; set it to {told}")
+        raise Misfit(
+            "input_size", f"input_size is {wanted} but the observations have {', '.join(parts)}; set it to {told}"
+        )
     for name, size in sizes.items():
         if size != parts[name] and _flat(size if isinstance(size, tuple) else (size,)) != flat[name]:
-            raise Misfit("input_size", f"input_size is {wanted} but the observations are {_shown(parts[name])}; set it to {told}")
+            raise Misfit(
+                "input_size", f"input_size is {wanted} but the observations are {_shown(parts[name])}; set it to {told}"
+            )
 
 
 def _flat(row: tuple[int | str, ...]) -> int:
@@ -77,9 +82,10 @@ def _trainer(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
                 "learning from other numbers than it saw would make every ratio wrong: take both from the same place",
             )
         if seen.parts is not None and chosen.parts is not None:
-            has = {part: shape for part, _, shape in seen.parts if part != MASK}
-            if has != {part: shape for part, _, shape in chosen.parts}:
-                raise Misfit(name, f"the policy saw {dict((p, list(s)) for p, _, s in chosen.parts)} and {name} is {dict((p, list(s)) for p, s in has.items())}")
+            has = {part: list(shape) for part, _, shape in seen.parts if part != MASK}
+            saw = {part: list(shape) for part, _, shape in chosen.parts}
+            if has != saw:
+                raise Misfit(name, f"the policy saw {saw} and {name} is {has}; take both from the same place")
     if "terminated" not in given and "dones" not in given:
         raise Misfit("terminated", "connect terminated and truncated of Step (or dones, which cannot tell them apart)")
     streams = chosen.shape[0] if chosen.shape else "N"
@@ -132,10 +138,20 @@ AGENT = NodeType(
     summary="An actor-critic network: chooses actions and says what it expects of them.",
     inputs=(
         Port(name="observations", type=Type("obs"), help="What the environment shows."),
-        Port(name="starts", type=tensor("bool"), help="[N]: an episode begins here; for networks with memory.", optional=True, event=True),
+        Port(
+            name="starts",
+            type=tensor("bool"),
+            help="[N]: an episode begins here; for networks with memory.",
+            optional=True,
+            event=True,
+        ),
     ),
     params=(
-        Param(name="input_size", kind=shape(), help="How many numbers an observation has; [4, 84, 84] for pictures, {obs: 4, goal: 2} by part."),
+        Param(
+            name="input_size",
+            kind=shape(),
+            help="How many numbers an observation has; [4, 84, 84] for pictures, {obs: 4, goal: 2} by part.",
+        ),
         Param(
             name="output_size",
             kind=shape(),
@@ -145,9 +161,24 @@ AGENT = NodeType(
         knob_param(NetConfig, "hidden", "hidden_sizes", (64, 64)),
         knob_param(NetConfig, "activation", "activation", "elu"),
         knob_param(PPOConfig, "lr", "learning_rate", 3e-4, kind=real(Within(0, open_low=True))),
-        Param(name="action_space", kind=choice("continuous", "discrete"), help="Numbers, or one of several choices.", default="continuous"),
-        Param(name="network", kind=choice("mlp", "cnn", "gru", "lstm"), help="mlp for numbers, cnn for pictures, gru and lstm remember.", default="mlp"),
-        Param(name="deterministic", kind=flag(), help="Always the likeliest action: to watch a policy, not to train one.", default=False),
+        Param(
+            name="action_space",
+            kind=choice("continuous", "discrete"),
+            help="Numbers, or one of several choices.",
+            default="continuous",
+        ),
+        Param(
+            name="network",
+            kind=choice("mlp", "cnn", "gru", "lstm"),
+            help="mlp for numbers, cnn for pictures, gru and lstm remember.",
+            default="mlp",
+        ),
+        Param(
+            name="deterministic",
+            kind=flag(),
+            help="Always the likeliest action: to watch a policy, not to train one.",
+            default=False,
+        ),
         knob_param(NetConfig, "log_std_init", "init_log_std", 0.0),
         knob_param(NetConfig, "shared", "shared", True),
         knob_param(NetConfig, "normalize_obs", "normalize_obs", False),
@@ -155,7 +186,12 @@ AGENT = NodeType(
         knob_param(NetConfig, "memory_size", "memory_size", 64),
     ),
     outputs=(
-        Port(name="policy_output", type=Type("policy_output"), help="Action, value, log_prob and action_params of every copy.", aliases=("policy",)),
+        Port(
+            name="policy_output",
+            type=Type("policy_output"),
+            help="Action, value, log_prob and action_params of every copy.",
+            aliases=("policy",),
+        ),
         Port(name="model", type=Type("model"), help="The network, for the trainer."),
     ),
     runtime="surefoot.graph.nodes.agent:PPOAgent",
@@ -172,7 +208,11 @@ AGENT = NodeType(
 )
 
 _KNOBS = {"horizon_length": "steps", "epochs": "epochs", "minibatch_size": "minibatch_size", "learning_rate": "lr"} | {
-    **{"gamma": "gamma", "lam": "lam", "clip_param": "clip", "value_coef": "vf_coef", "entropy_coef": "ent_coef"},
+    "gamma": "gamma",
+    "lam": "lam",
+    "clip_param": "clip",
+    "value_coef": "vf_coef",
+    "entropy_coef": "ent_coef",
     "max_grad_norm": "max_grad_norm",
 }
 
@@ -188,17 +228,46 @@ TRAINER = NodeType(
     summary="Keeps horizon_length steps of every copy, estimates advantages and moves the network: PPO.",
     inputs=(
         Port(name="states", type=Type("obs"), help="The observations that were acted on.", aliases=("state",)),
-        Port(name="policy_outputs", type=Type("policy_output"), help="What the agent chose.", aliases=("policy_output",)),
+        Port(
+            name="policy_outputs", type=Type("policy_output"), help="What the agent chose.", aliases=("policy_output",)
+        ),
         Port(name="rewards", type=tensor(), help="[N]", aliases=("reward",)),
-        Port(name="dones", type=tensor("bool"), help="[N]: an episode ended, for whichever reason.", optional=True, aliases=("done",)),
+        Port(
+            name="dones",
+            type=tensor("bool"),
+            help="[N]: an episode ended, for whichever reason.",
+            optional=True,
+            aliases=("done",),
+        ),
         Port(name="model", type=Type("model"), help="The agent's network.", sampled=True),
-        Port(name="terminated", type=tensor("bool"), help="[N]: over, worth nothing more. Wins over dones.", optional=True),
-        Port(name="truncated", type=tensor("bool"), help="[N]: cut short; what would have come has a value.", optional=True),
-        Port(name="next_states", type=Type("obs"), help="Where each step really led: next_observations of Step.", optional=True),
+        Port(
+            name="terminated",
+            type=tensor("bool"),
+            help="[N]: over, worth nothing more. Wins over dones.",
+            optional=True,
+        ),
+        Port(
+            name="truncated",
+            type=tensor("bool"),
+            help="[N]: cut short; what would have come has a value.",
+            optional=True,
+        ),
+        Port(
+            name="next_states",
+            type=Type("obs"),
+            help="Where each step really led: next_observations of Step.",
+            optional=True,
+        ),
         Port(name="valid", type=tensor("bool"), help="[N]: False where nothing is to be learned.", optional=True),
         Port(name="info", type=Type("dict"), help="Of Step: success and whole returns of episodes.", optional=True),
         Port(name="curiosity", type=Type("curiosity"), help="Pays for what is new.", optional=True, sampled=True),
-        Port(name="schedule", type=Type("schedule"), help="Of the learning rate, in place of the parameter.", optional=True, sampled=True),
+        Port(
+            name="schedule",
+            type=Type("schedule"),
+            help="Of the learning rate, in place of the parameter.",
+            optional=True,
+            sampled=True,
+        ),
     ),
     params=(
         knob_param(PPOConfig, "steps", "horizon_length", 2048, kind=COUNT),
@@ -212,14 +281,24 @@ TRAINER = NodeType(
         knob_param(PPOConfig, "ent_coef", "entropy_coef", 0.01),
         knob_param(PPOConfig, "max_grad_norm", "max_grad_norm", 0.5),
         knob_param(PPOConfig, "target_kl", "target_kl", None),
-        Param(name="lr_schedule", kind=schedule(), help="The learning rate over the run, as lin_3e-4; wins over learning_rate.", default=None),
+        Param(
+            name="lr_schedule",
+            kind=schedule(),
+            help="The learning rate over the run, as lin_3e-4; wins over learning_rate.",
+            default=None,
+        ),
         knob_param(PPOConfig, "normalize_advantage", "normalize_advantages", "minibatch"),
         knob_param(PPOConfig, "value_clip", "value_clip", None, kind=optional(real(Within(0, open_low=True)))),
         knob_param(CollectConfig, "normalize_reward", "normalize_rewards", False),
     ),
     outputs=(
         Port(name="training_complete", type=Type("trigger"), help="Comes when an update is done, never in between."),
-        Port(name="loss_info", type=Type("dict"), help="What the update came to: losses, KL, gradient, returns.", aliases=("loss",)),
+        Port(
+            name="loss_info",
+            type=Type("dict"),
+            help="What the update came to: losses, KL, gradient, returns.",
+            aliases=("loss",),
+        ),
         Port(name="episodes", type=Type("episodes"), help="Returns and lengths of the episodes that ended meanwhile."),
         Port(name="learner", type=Type("learner"), help="The learner, for a checkpoint."),
     ),
@@ -245,7 +324,12 @@ CURIOSITY = NodeType(
     category="RL/PPO",
     summary="Pays for observations that a network cannot predict yet; connect it to the trainer.",
     params=(
-        Param(name="kind", kind=choice("rnd", "icm"), help="Random distillation, or an inverse-forward model.", default="rnd"),
+        Param(
+            name="kind",
+            kind=choice("rnd", "icm"),
+            help="Random distillation, or an inverse-forward model.",
+            default="rnd",
+        ),
         knob_param(CollectConfig, "curiosity_coef", "coef", 1.0),
         knob_param(CollectConfig, "ext_coef", "ext_coef", 1.0),
         knob_param(CollectConfig, "curiosity_lr", "learning_rate", 1e-4),

@@ -10,7 +10,22 @@ from surefoot.graph.catalogue.kinds import text
 from surefoot.graph.spec.declare import NodeType, Param, Port, Types
 from surefoot.graph.spec.types import CONST, Type, tensor
 
-OPERATIONS = ("add", "subtract", "multiply", "divide", "minimum", "maximum", "power", "mean", "sum", "abs", "negative", "sqrt", "exp", "log")
+OPERATIONS = (
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "minimum",
+    "maximum",
+    "power",
+    "mean",
+    "sum",
+    "abs",
+    "negative",
+    "sqrt",
+    "exp",
+    "log",
+)
 
 
 def _math(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:

@@ -150,9 +150,24 @@ ENVIRONMENT = NodeType(
     category="World",
     summary="Several copies of one environment, stepped together: a Gymnasium id, MuJoCo, or a world of our own.",
     params=(
-        Param(name="env_id", kind=env_id(), help="Which environment, such as CartPole-v1 or HalfCheetah-v5.", aliases=("env_name",)),
-        Param(name="num_envs", kind=whole(Within(1, 65_536)), help="Copies that are stepped side by side: one message for all.", default=64),
-        Param(name="backend", kind=choice(*BACKENDS), help="Whose implementation: auto takes our own where there is one.", default="auto"),
+        Param(
+            name="env_id",
+            kind=env_id(),
+            help="Which environment, such as CartPole-v1 or HalfCheetah-v5.",
+            aliases=("env_name",),
+        ),
+        Param(
+            name="num_envs",
+            kind=whole(Within(1, 65_536)),
+            help="Copies that are stepped side by side: one message for all.",
+            default=64,
+        ),
+        Param(
+            name="backend",
+            kind=choice(*BACKENDS),
+            help="Whose implementation: auto takes our own where there is one.",
+            default="auto",
+        ),
     ),
     outputs=(
         Port(name="sim_handle", type=Type("world"), help="The environment itself, to be stepped."),
@@ -186,7 +201,12 @@ STEP = NodeType(
     outputs=(
         Port(name="observations", type=Type("obs"), help="What to act on next."),
         Port(name="rewards", type=tensor("float64"), help="[N]"),
-        Port(name="dones", type=tensor("bool"), help="[N]: terminated or truncated; which of them is lost.", aliases=("done",)),
+        Port(
+            name="dones",
+            type=tensor("bool"),
+            help="[N]: terminated or truncated; which of them is lost.",
+            aliases=("done",),
+        ),
         Port(name="terminated", type=tensor("bool"), help="[N]: the episode is over and its future is worth nothing."),
         Port(name="truncated", type=tensor("bool"), help="[N]: the episode was cut short; its future has a value."),
         Port(name="next_observations", type=Type("obs"), help="Where the step really led, in copies that ended too."),
@@ -204,12 +224,20 @@ ACTION = NodeType(
     name="ActionProcessor",
     category="World",
     summary="From the policy's output to what the environment takes: clipped, scaled or squashed.",
-    inputs=(Port(name="policy_output", type=Type("policy_output"), help="What was chosen.", aliases=("policy", "policy_outputs")),),
+    inputs=(
+        Port(
+            name="policy_output",
+            type=Type("policy_output"),
+            help="What was chosen.",
+            aliases=("policy", "policy_outputs"),
+        ),
+    ),
     params=(
         Param(
             name="mode",
             kind=choice("none", "clip", "scale", "tanh"),
-            help="none for choices; clip holds numbers within low and high; scale multiplies by factor first; tanh squashes them onto low to high.",
+            help="none for choices; clip holds numbers within low and high; scale multiplies by factor first; "
+            "tanh squashes them onto low to high.",
             default="clip",
         ),
         Param(name="low", kind=numbers(), help="The smallest action that the environment takes.", default=-1.0),
@@ -253,7 +281,11 @@ NORMALIZER = NodeType(
             event=True,
         ),
     ),
-    params=(Param(name="clip", kind=real(Within(0, open_low=True)), help="Held within ± this many deviations.", default=10.0),),
+    params=(
+        Param(
+            name="clip", kind=real(Within(0, open_low=True)), help="Held within ± this many deviations.", default=10.0
+        ),
+    ),
     outputs=(
         Port(name="observations", type=Type("obs"), help="Normalised."),
         Port(name="normalizer", type=Type("model"), help="The statistics, for Normalize."),

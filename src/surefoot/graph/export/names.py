@@ -6,7 +6,21 @@ import builtins
 
 from surefoot.graph.spec.model import is_reserved
 
-OURS = ("config", "Config", "train", "tick", "rollouts", "dataclass", "partial", "annotations", "tyro", "NAME", "ABOUT", "main", "self")
+OURS = (
+    "config",
+    "Config",
+    "train",
+    "tick",
+    "rollouts",
+    "dataclass",
+    "partial",
+    "annotations",
+    "tyro",
+    "NAME",
+    "ABOUT",
+    "main",
+    "self",
+)
 
 
 class Names:

@@ -53,7 +53,10 @@ def _simple(found: dict[str, Firing]) -> bool:
 
 def _looks_later(plan: Schedule, firing: Firing, ids: dict[str, str]) -> bool:
     """True for a node that fires with the updates, or once before them."""
-    allowed = {End(ids["agent"], "model"), *(End(ids["trainer"], name) for name in ("training_complete", "loss_info", "episodes", "learner"))}
+    allowed = {
+        End(ids["agent"], "model"),
+        *(End(ids["trainer"], name) for name in ("training_complete", "loss_info", "episodes", "learner")),
+    }
     if firing.declared.name == "Code" or firing.when == "tick":
         return False
     for each in firing.inputs:
@@ -63,4 +66,6 @@ def _looks_later(plan: Schedule, firing: Firing, ids: dict[str, str]) -> bool:
             return False
         if each.source.node in ids.values() and each.source not in allowed:
             return False
-    return firing.when == "there" or not any(each.source is not None and each.source.node in ids.values() for each in firing.inputs)
+    return firing.when == "there" or not any(
+        each.source is not None and each.source.node in ids.values() for each in firing.inputs
+    )

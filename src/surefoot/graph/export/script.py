@@ -63,21 +63,50 @@ class _Writer:
                     self.registers[each.id, i.port.name] = self.names.new(f"{each.id}_{i.port.name}")
 
     def text(self) -> str:
-        body = [part for line in (self._fused() if self.roles is not None else self._ticked()) for part in wrapped(line, 4)]
+        body = [
+            part for line in (self._fused() if self.roles is not None else self._ticked()) for part in wrapped(line, 4)
+        ]
         graph = self.plan.checked.graph
         run = self.plan.run
-        first = [("seed", "int", repr(run.seed)), ("total_steps", "int", repr(run.total_steps)), ("path", "str", literal(run.path))]
-        lines = ['"""A graph written out as a program by `surefoot graph export`; `surefoot graph import` reads it back.', ""]
+        first = [
+            ("seed", "int", repr(run.seed)),
+            ("total_steps", "int", repr(run.total_steps)),
+            ("path", "str", literal(run.path)),
+        ]
+        lines = [
+            '"""A graph written out as a program by `surefoot graph export`; `surefoot graph import` reads it back.',
+            "",
+        ]
         lines += [f"graph sha256 {graph.sha256()}", '"""', "", "from __future__ import annotations", ""]
-        lines += ["from dataclasses import dataclass", *(["from functools import partial"] if "partial" in self.imports else []), ""]
+        lines += [
+            "from dataclasses import dataclass",
+            *(["from functools import partial"] if "partial" in self.imports else []),
+            "",
+        ]
         lines += ["import tyro", ""]
         self.imports.pop("partial", None)
         for module, names in sorted(self.imports.items()):
             lines += wrapped(f"from {module} import ({', '.join(sorted(names))})", 0, tight="from {0} import {1}")
-        lines += ["", f"NAME = {literal(graph.name)}", *([f"ABOUT = {literal(graph.about)}"] if graph.about else []), "", ""]
-        lines += ["@dataclass(frozen=True, kw_only=True)", "class Config:", '    """Every field is an option on the command line."""', ""]
+        lines += [
+            "",
+            f"NAME = {literal(graph.name)}",
+            *([f"ABOUT = {literal(graph.about)}"] if graph.about else []),
+            "",
+            "",
+        ]
+        lines += [
+            "@dataclass(frozen=True, kw_only=True)",
+            "class Config:",
+            '    """Every field is an option on the command line."""',
+            "",
+        ]
         lines += [f"    {name}: {kind} = {value}" for name, kind, value in [*first, *self.fields]]
-        lines += ["", "", "def train(config: Config) -> dict[str, object]:", '    """Run the graph; gives its nodes by their ids."""']
+        lines += [
+            "",
+            "",
+            "def train(config: Config) -> dict[str, object]:",
+            '    """Run the graph; gives its nodes by their ids."""',
+        ]
         lines += [f"    {line}" if line else "" for line in body]
         lines += ["", "", 'if __name__ == "__main__":', "    train(tyro.cli(Config))", ""]
         return "\n".join(lines)
@@ -111,8 +140,7 @@ class _Writer:
             for key in (p.name for p in firing.declared.params)
             if key in shown
         ]
-        for need in firing.declared.needs:
-            args.append(self._need(firing.id, need))
+        args += [self._need(firing.id, need) for need in firing.declared.needs]
         if not isinstance(runtime_of(firing.declared), type):
             self.imports["partial"] = set()
             return [comment, f"{name} = partial({', '.join([class_name, *args])})"]
@@ -153,7 +181,8 @@ class _Writer:
         ready: set[str] = set()
         for each in plan.firings:
             early = each.when == "first" and all(
-                i.source is None or (i.source.node in ready and i.edge is not None and i.edge.delay is None) for i in each.inputs
+                i.source is None or (i.source.node in ready and i.edge is not None and i.edge.delay is None)
+                for i in each.inputs
             )
             if early:
                 ready.add(each.id)
@@ -163,12 +192,27 @@ class _Writer:
         lines += ["", *before]
         lines += [f"{name} = {self._initial(id, port)}" for (id, port), name in self.registers.items()]
         self._use(NODES, "ticks_for")
-        horizons = "".join(f", config.{self._field(each, 'horizon_length')}" for each in plan.firings if each.declared.name == "PPOTrainerNode")
-        streams = " + ".join(f"config.{self._field(each, 'num_envs')}" for each in plan.firings if each.declared.name == "Environment") or "1"
+        horizons = "".join(
+            f", config.{self._field(each, 'horizon_length')}"
+            for each in plan.firings
+            if each.declared.name == "PPOTrainerNode"
+        )
+        streams = (
+            " + ".join(
+                f"config.{self._field(each, 'num_envs')}"
+                for each in plan.firings
+                if each.declared.name == "Environment"
+            )
+            or "1"
+        )
         lines.append(f"for tick in range(ticks_for(config.total_steps, {streams}{horizons})):")
         body = [f"{self.vars[end]} = None" for end in self._outside()]
         for block in self._blocks(loop):
-            body += block.lines if not block.condition else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
+            body += (
+                block.lines
+                if not block.condition
+                else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
+            )
         body += self._carry()
         lines += [f"    {line}" for line in body or ["pass"]]
         return [*lines, self._result()]
@@ -195,14 +239,21 @@ class _Writer:
             return "tick == 0"
         if firing.when == "tick":
             return ""
-        return " and ".join(dict.fromkeys(f"{self._argument(firing, each)} is not None" for each in firing.inputs if each.decides))
+        return " and ".join(
+            dict.fromkeys(f"{self._argument(firing, each)} is not None" for each in firing.inputs if each.decides)
+        )
 
     def _holds(self, firing: Firing) -> list[str]:
         """After a node has fired: readers that keep its last value."""
         lines: list[str] = []
         for (id, port), name in self.registers.items():
             each = next(i for i in self.by_id[id].inputs if i.port.name == port)
-            if each.edge is not None and each.edge.delay is None and each.source is not None and each.source.node == firing.id:
+            if (
+                each.edge is not None
+                and each.edge.delay is None
+                and each.source is not None
+                and each.source.node == firing.id
+            ):
                 said = self.vars[each.source]
                 lines.append(f"{name} = {said} if {said} is not None else {name}")
         return lines
@@ -254,9 +305,15 @@ class _Writer:
         targets = [self.vars[end] if (end := End(trainer.id, name)) in keep else "_" for name in trainer.outputs]
         later = [each for each in rest if each.when != "first"]
         lines.append(f"for {', '.join(targets)} in rollouts:")
-        body = [f"{self.vars[end]} = None" for end in self._outside() if not self._comes_with(self.by_id[end.node], trainer.id)]
+        body = [
+            f"{self.vars[end]} = None"
+            for end in self._outside()
+            if not self._comes_with(self.by_id[end.node], trainer.id)
+        ]
         for block in self._blocks(later):
-            straight = any(self._comes_with(each, trainer.id) for each in later if self._condition(each) == block.condition)
+            straight = any(
+                self._comes_with(each, trainer.id) for each in later if self._condition(each) == block.condition
+            )
             body += block.lines if straight else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
         lines += [f"    {line}" for line in body or ["pass"]]
         return [*lines, self._result()]
@@ -306,14 +363,15 @@ def literal(value: Any) -> str:
 def wrapped(line: str, indent: int, *, tight: str = "") -> list[str]:
     """A line, or, where it is too long, its outermost call with one argument a line."""
     depth = len(line) - len(line.lstrip())
-    opening = line.find("(")
+    closing = line.rstrip()[-1:]
+    opening = line.find({")": "(", "}": "{"}.get(closing, "("))
     if tight and len(line) <= WIDTH:
         return [line.replace("(", "").replace(")", "")]
-    if len(line) + indent <= WIDTH or opening < 0 or not line.rstrip().endswith(")") or line.lstrip().startswith("#"):
+    if len(line) + indent <= WIDTH or opening < 0 or closing not in (")", "}") or line.lstrip().startswith("#"):
         return [line]
-    inside = line[opening + 1 : line.rstrip().rindex(")")]
+    inside = line[opening + 1 : line.rstrip().rindex(closing)]
     pad = " " * depth
-    return [line[: opening + 1], *(f"{pad}    {part}," for part in _arguments(inside)), f"{pad})"]
+    return [line[: opening + 1], *(f"{pad}    {part}," for part in _arguments(inside)), f"{pad}{closing}"]
 
 
 def _arguments(text: str) -> list[str]:

@@ -25,7 +25,11 @@ class RNDCuriosity:
         seed: int = 0,
     ) -> None:
         self.config = CollectConfig(
-            curiosity=kind, curiosity_coef=coef, ext_coef=ext_coef, curiosity_lr=learning_rate, curiosity_hidden=hidden_sizes
+            curiosity=kind,
+            curiosity_coef=coef,
+            ext_coef=ext_coef,
+            curiosity_lr=learning_rate,
+            curiosity_hidden=hidden_sizes,
         )
         self.seed = seed
 

@@ -75,7 +75,9 @@ class HighLevelPPO:
         self.world = GoalWorld(base, goal, self.decisions, every=self.every, progress=progress, env_share=env_share)
         return self.world
 
-    def __call__(self, sim_handle: World, trigger: Any = None) -> tuple[HighLevelPPO, str | None, dict[str, Any] | None]:
+    def __call__(
+        self, sim_handle: World, trigger: Any = None
+    ) -> tuple[HighLevelPPO, str | None, dict[str, Any] | None]:
         if trigger is None or self.learner is None or self.decisions is None or self.world is None:
             return self, None, None
         assert self.world.view is not None
@@ -84,7 +86,12 @@ class HighLevelPPO:
         self.steps_taken += self.horizon_length * self.world.num_envs
         report = self.learner.update(managed, progress=progress)
         episodes = self.decisions.episodes.recent()
-        told = {"update": report.update, "env_steps": self.steps_taken, "decisions": managed.samples, **report.metrics()}
+        told = {
+            "update": report.update,
+            "env_steps": self.steps_taken,
+            "decisions": managed.samples,
+            **report.metrics(),
+        }
         if episodes[0] is not None:
             told |= {"return": episodes[0], "length": episodes[1]}
         return self, "complete", told
@@ -111,7 +118,12 @@ class SubGoal:
         self.world: GoalWorld | None = None
 
     def __call__(
-        self, sim_handle: World, manager: HighLevelPPO, first: Arrays | None = None, observations: Arrays | None = None, renew: Any = None
+        self,
+        sim_handle: World,
+        manager: HighLevelPPO,
+        first: Arrays | None = None,
+        observations: Arrays | None = None,
+        renew: Any = None,
     ) -> tuple[GoalWorld, Arrays]:
         if self.world is None:
             assert first is not None
@@ -136,5 +148,7 @@ class SubGoal:
             return offsets(len(columns), self.reach, place, near=self.near)
         maze: Any = getattr(world, "task", None)
         if not all(hasattr(maze, name) for name in ("landmarks", "where", "nearby")):
-            raise ConfigError(f"{world.name} has no rooms; goals=\"rooms\" needs a maze such as surefoot/LongMaze-v0, or use offsets")
+            raise ConfigError(
+                f'{world.name} has no rooms; goals="rooms" needs a maze such as surefoot/LongMaze-v0, or use offsets'
+            )
         return landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=self.near, among=maze.nearby)

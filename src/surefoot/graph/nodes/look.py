@@ -23,7 +23,14 @@ class Evaluation:
     """Mean and spread of the return over whole episodes, each `every`-th time it is asked."""
 
     def __init__(
-        self, env_id: str, episodes: int = 10, every: int = 10, backend: str = "auto", *, seed: int = 0, path: str = "auto"
+        self,
+        env_id: str,
+        episodes: int = 10,
+        every: int = 10,
+        backend: str = "auto",
+        *,
+        seed: int = 0,
+        path: str = "auto",
     ) -> None:
         self.env_id, self.episodes, self.every, self.backend = env_id, episodes, every, backend
         self.seed, self.path, self.asked = seed + EVAL_SEED_OFFSET, path, 0
@@ -51,9 +58,15 @@ class Recorder:
         fresh, steps = episodes or [], int(loss_info["env_steps"])
         for each in fresh:
             recorder.episode(
-                return_=each.return_, length=each.length, env=each.stream, env_steps=steps, terminated=not each.truncated
+                return_=each.return_,
+                length=each.length,
+                env=each.stream,
+                env_steps=steps,
+                terminated=not each.truncated,
             )
-        numbers = {name: value for name, value in loss_info.items() if name not in ("update", "env_steps", "return", "length")}
+        numbers = {
+            name: value for name, value in loss_info.items() if name not in ("update", "env_steps", "return", "length")
+        }
         recorder.update(
             env_steps=steps,
             updates=int(loss_info["update"]),
@@ -115,7 +128,17 @@ class Print:
 def shown(value: Any) -> str:
     """A value in one line; of a table of an update, what people look at first."""
     if isinstance(value, dict):
-        first = ("update", "env_steps", "return", "length", "approx_kl", "clip_fraction", "entropy", "explained_variance", "loss")
+        first = (
+            "update",
+            "env_steps",
+            "return",
+            "length",
+            "approx_kl",
+            "clip_fraction",
+            "entropy",
+            "explained_variance",
+            "loss",
+        )
         names = [name for name in first if name in value] or list(value)[:8]
         return "  ".join(f"{name} {_number(value[name])}" for name in names)
     return _number(value)

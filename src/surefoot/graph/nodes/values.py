@@ -31,7 +31,15 @@ class FlagConstant(_Constant):
     """True or false."""
 
 
-_ONE = {"mean": np.mean, "sum": np.sum, "abs": np.abs, "negative": np.negative, "sqrt": np.sqrt, "exp": np.exp, "log": np.log}
+_ONE = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "abs": np.abs,
+    "negative": np.negative,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+}
 
 
 class Math:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.envs.api import Arrays, Step as Answer, View, World
+from surefoot.envs.api import Arrays, View, World
+from surefoot.envs.api import Step as Answer
 from surefoot.envs.make import make_world
 from surefoot.errors import EnvError
 from surefoot.train.episodes import EpisodeLog

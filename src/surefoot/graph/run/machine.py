@@ -47,7 +47,9 @@ class Machine:
         self.values.append(value)
         return len(self.values) - 1
 
-    def _step(self, firing: Firing) -> tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], slice | int | None, str]:
+    def _step(
+        self, firing: Firing
+    ) -> tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], slice | int | None, str]:
         args: list[int] = []
         deciding: list[int] = []
         for each in firing.inputs:
@@ -142,7 +144,9 @@ class Machine:
             if each.edge is not None
         )
         said = str(why) if isinstance(why, SurefootError) else f"{type(why).__name__}: {why}"
-        error = FiringError(f"{firing.id} ({firing.declared.name}) failed in tick {self.tick}: {said}; it was given {given}")
+        error = FiringError(
+            f"{firing.id} ({firing.declared.name}) failed in tick {self.tick}: {said}; it was given {given}"
+        )
         error.node, error.tick = firing.id, self.tick  # type: ignore[attr-defined]
         return error
 

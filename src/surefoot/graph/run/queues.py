@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -63,12 +62,19 @@ def channels(plan: Schedule, groups: list[list[str]], context: Any) -> dict[tupl
 class _Island:
     """The nodes of one process and the queues at its shores."""
 
-    def __init__(self, plan: Schedule, groups: list[list[str]], number: int, routes: dict[tuple[str, int], Channel], setting: Setting) -> None:
+    def __init__(
+        self,
+        plan: Schedule,
+        groups: list[list[str]],
+        number: int,
+        routes: dict[tuple[str, int], Channel],
+        setting: Setting,
+    ) -> None:
         mine = set(groups[number])
         self.nodes = build(plan, mine, setting)
         self.machine = Machine(plan, self.nodes, mine)
         self.out = {id: [c for (source, _), c in routes.items() if source == id] for id in mine}
-        incoming = [c for (source, target), c in routes.items() if target == number]
+        incoming = [c for (_, target), c in routes.items() if target == number]
         self.late = [c for c in incoming if not c.early]
         self.before: dict[str, list[Channel]] = {id: [] for id in mine}
         for channel in incoming:
@@ -145,7 +151,9 @@ class QueueEngine:
         routes = channels(self.plan, self.groups, context)
         ends = [context.Pipe(duplex=False) for _ in self.groups[1:]]
         workers = [
-            context.Process(target=_work, args=(self._letter(), number, routes, ticks, ends[number - 1][1]), daemon=True)
+            context.Process(
+                target=_work, args=(self._letter(), number, routes, ticks, ends[number - 1][1]), daemon=True
+            )
             for number in range(1, len(self.groups))
         ]
         for worker in workers:
@@ -194,7 +202,13 @@ def _take(receiver: Connection) -> dict[str, Any]:
     return said
 
 
-def _work(letter: tuple[str, dict[str, Any], str, bool], number: int, routes: dict[tuple[str, int], Channel], ticks: int, end: Connection) -> None:
+def _work(
+    letter: tuple[str, dict[str, Any], str, bool],
+    number: int,
+    routes: dict[tuple[str, int], Channel],
+    ticks: int,
+    end: Connection,
+) -> None:
     """What a process of an island does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     text, run, into, trust = letter
@@ -212,5 +226,3 @@ def _work(letter: tuple[str, dict[str, Any], str, bool], number: int, routes: di
         close_all(island.nodes)
     except Exception as why:
         end.send(("error", str(why)))
-
-

@@ -113,7 +113,9 @@ class _Looker:
         self.types: dict[str, NodeType] = {}
         self.into: dict[str, dict[str, Edge]] = {id: {} for id in found.flat.nodes}
 
-    def say(self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()) -> None:
+    def say(
+        self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()
+    ) -> None:
         self.found.findings.append(Finding(level=level, code=code, node=node, port=port, message=message, nodes=nodes))
 
     def nodes(self) -> bool:
@@ -121,7 +123,12 @@ class _Looker:
         for id, node in sorted(self.flat.nodes.items()):
             declared = self.registry.find(node.type)
             if declared is None:
-                self.say("unknown-node", id, "", f"there is no node called {node.type[:60]!r}{self.registry.near(node.type[:60])}")
+                self.say(
+                    "unknown-node",
+                    id,
+                    "",
+                    f"there is no node called {node.type[:60]!r}{self.registry.near(node.type[:60])}",
+                )
                 continue
             if "inputs" in node.params and declared.name == "Code":
                 from surefoot.graph.spec.code import declared_as
@@ -150,7 +157,9 @@ class _Looker:
                 if port is None:
                     there = declared.outputs if what == "output" else declared.inputs
                     names = ", ".join(each.name for each in there) or "none"
-                    self.say("no-port", end.node, end.port, f"{declared.name} has no {what} {end.port!r}; it has {names}")
+                    self.say(
+                        "no-port", end.node, end.port, f"{declared.name} has no {what} {end.port!r}; it has {names}"
+                    )
                     break
             else:
                 self._take(edge)
@@ -169,7 +178,12 @@ class _Looker:
             return
         self.into[edge.target.node][port.name] = edge
         initial = edge.delay.initial if edge.delay is not None else None
-        if edge.delay is not None and initial is ABSENT and not port.optional and self.types[edge.target.node].name != "OR":
+        if (
+            edge.delay is not None
+            and initial is ABSENT
+            and not port.optional
+            and self.types[edge.target.node].name != "OR"
+        ):
             self.say(
                 "no-initial",
                 edge.target.node,

@@ -39,5 +39,3 @@ def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
 
 def _port(id: str, name: Any) -> Port:
     return Port(name=require_name(name, f"a port of {id}"), type=ANY, help="A name that the code reads or writes.")
-
-

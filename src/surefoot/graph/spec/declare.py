@@ -224,4 +224,3 @@ class Registry:
     def to_json(self) -> list[dict[str, Any]]:
         """The whole catalogue."""
         return [self._types[name].to_json() for name in self.names()]
-

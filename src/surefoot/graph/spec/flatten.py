@@ -51,7 +51,11 @@ def _replace(flat: Graph, id: str, known: dict[str, Graph]) -> None:
     for edge in inner.edges:
         if edge.source.node in inside and edge.target.node in inside:
             flat.edges.append(
-                Edge(End(inside[edge.source.node], edge.source.port), End(inside[edge.target.node], edge.target.port), edge.delay)
+                Edge(
+                    End(inside[edge.source.node], edge.source.port),
+                    End(inside[edge.target.node], edge.target.port),
+                    edge.delay,
+                )
             )
     rewired: list[Edge] = []
     for edge in flat.edges:
@@ -60,7 +64,9 @@ def _replace(flat: Graph, id: str, known: dict[str, Graph]) -> None:
             continue
         for inlet in _inlet(inlets, edge.target.port, id):
             rewired += _through(edge, inner, inlet, inside, id)
-    flat.edges = [_from_outlet(edge, inner, outlets, inside, id) if edge.source.node == id else edge for edge in rewired]
+    flat.edges = [
+        _from_outlet(edge, inner, outlets, inside, id) if edge.source.node == id else edge for edge in rewired
+    ]
     del flat.nodes[id]
     flat.layout.pop(id, None)
 

@@ -125,7 +125,9 @@ class Graph:
 
     def connect(self, source: End | str, target: End | str, delay: Any = None) -> Edge:
         """Draw an edge; with `delay=Delay(initial)` it takes a tick. An input has one edge: a second one is refused."""
-        edge = Edge(as_end(source), as_end(target), delay if delay is None or isinstance(delay, Delay) else Delay(delay))
+        edge = Edge(
+            as_end(source), as_end(target), delay if delay is None or isinstance(delay, Delay) else Delay(delay)
+        )
         for end in (edge.source, edge.target):
             if end.node not in self.nodes:
                 raise GraphError(f"{edge}: there is no node {end.node!r}; there are {_some(self.nodes)}")

@@ -37,18 +37,14 @@ def read_params(declared: NodeType, said: Mapping[str, Any], *, who: str = "") -
 def whole_params(declared: NodeType, said: Mapping[str, Any], *, who: str = "") -> dict[str, Any]:
     """Every parameter with a value; one that has neither value nor default is an error."""
     found = read_params(declared, said, who=who)
-    missing = [param.name for param in declared.params if param.required and param.name not in found]
+    missing = [param for param in declared.params if param.required and param.name not in found]
     if missing:
-        raise GraphError(f"{who or declared.name}: {missing[0]} must be set; it is {declared.param(missing[0]).kind.legal}")  # pyright: ignore[reportOptionalMemberAccess]  # it was taken from there
+        raise GraphError(f"{who or declared.name}: {missing[0].name} must be set; it is {missing[0].kind.legal}")
     return {param.name: found.get(param.name, param.default) for param in declared.params}
 
 
 def params_to_json(declared: NodeType | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON values from which `read_params` makes equal ones."""
+    """JSON values from which `read_params` makes equal ones, in the order of the declaration."""
     if declared is None:
-        return dict(params)
-    shown: dict[str, Any] = {}
-    for name, value in params.items():
-        param = declared.param(name)
-        shown[name] = value if param is None else param.kind.to_json(value)
-    return shown
+        return dict(sorted(params.items()))
+    return {each.name: each.kind.to_json(params[each.name]) for each in declared.params if each.name in params}

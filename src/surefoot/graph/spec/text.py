@@ -96,7 +96,9 @@ def parse_json(text: str) -> dict[str, Any]:
 def from_json(told: Mapping[str, Any]) -> Graph:
     """What `to_json` told, with a header."""
     if told.get("format") != FORMAT:
-        hint = "; it looks like a ComfyUI workflow: `surefoot graph import` reads those" if "last_node_id" in told else ""
+        hint = (
+            "; it looks like a ComfyUI workflow: `surefoot graph import` reads those" if "last_node_id" in told else ""
+        )
         raise GraphError(f"format is {str(told.get('format'))[:40]!r}; a graph says {FORMAT!r}{hint}")
     if told.get("version") != VERSION:
         raise GraphError(f"version is {str(told.get('version'))[:40]!r}; this program reads version {VERSION}")

@@ -93,7 +93,9 @@ def misfit(given: Type, wanted: Type) -> str | None:
     if given.shape is not None and wanted.shape is not None and not _same_shape(given.shape, wanted.shape):
         return f"it takes {_shape(wanted.shape)} and was given {_shape(given.shape)}"
     if given.tags and wanted.tags and not given.tags & wanted.tags:
-        return f"it takes what is {' or '.join(sorted(wanted.tags))} and was given what is {' '.join(sorted(given.tags))}"
+        return (
+            f"it takes what is {' or '.join(sorted(wanted.tags))} and was given what is {' '.join(sorted(given.tags))}"
+        )
     if given.parts is not None and wanted.parts is not None:
         return _misfit_parts(given.parts, wanted.parts)
     return None
@@ -110,7 +112,9 @@ def _misfit_parts(given: Parts, wanted: Parts) -> str | None:
 
 
 def _same_shape(a: Shape, b: Shape) -> bool:
-    return len(a) == len(b) and all(isinstance(x, str) or isinstance(y, str) or x == y for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        isinstance(x, str) or isinstance(y, str) or x == y for x, y in zip(a, b, strict=True)
+    )
 
 
 def _shape(shape: Shape) -> str:
