@@ -83,41 +83,67 @@ def several_envs(
     """Env1 … EnvK with an OR each, one batch to one agent, and the actions split again."""
     graph = Graph(name, about=about)
     graph.run.total_steps = total_steps
-    letters = "abcdefgh"[: len(envs)]
     graph.add("see", "Batch", (440, 200))
     graph.add("agent", "PPOAgentNode", (640, 200), **agent)
     graph.add("action", "ActionProcessor", (860, 200), **action)
     graph.add("share", "Split", (1060, 200), sizes=[env["num_envs"] for env in envs])
     graph.add("trainer", "PPOTrainerNode", (1700, 200), **trainer)
-    gathered = {
-        "rewards": "rewards",
-        "terminated": "terminated",
-        "truncated": "truncated",
-        "after": "next_observations",
-    }
+    gathered = ("rewards", "terminated", "truncated", "after")
     for row, batch in enumerate(gathered):
         graph.add(batch, "Batch", (1480, 100 * row))
-    for k, (letter, env) in enumerate(zip(letters, envs, strict=True)):
-        number = k + 1
-        graph.add(f"env{number}", "Environment", (0, 160 * k), **env)
-        graph.add(f"either{number}", "OR", (220, 160 * k), mode="fby")
-        graph.add(f"step{number}", "Step", (1260, 160 * k))
-        graph.connect(f"env{number}.observations", f"either{number}.a")
-        graph.connect(f"step{number}.observations", f"either{number}.b", LATER)
-        graph.connect(f"either{number}.output", f"see.{letter}")
-        graph.connect(f"env{number}.sim_handle", f"step{number}.sim_handle")
-        graph.connect(f"share.{letter}", f"step{number}.actions")
-        for batch, port in gathered.items():
-            graph.connect(f"step{number}.{port}", f"{batch}.{letter}")
-    graph.connect("see.output", "agent.observations")
-    graph.connect("agent.policy_output", "action.policy_output")
-    graph.connect("action.actions", "share.value")
-    graph.connect("see.output", "trainer.states")
-    graph.connect("agent.policy_output", "trainer.policy_outputs")
-    graph.connect("agent.model", "trainer.model")
-    for batch, port in zip(gathered, ("rewards", "terminated", "truncated", "next_states"), strict=True):
-        graph.connect(f"{batch}.output", f"trainer.{port}")
+    numbers = range(1, len(envs) + 1)
+    for k, env in zip(numbers, envs, strict=True):
+        graph.add(f"env{k}", "Environment", (0, 160 * (k - 1)), **env)
+        graph.add(f"either{k}", "OR", (220, 160 * (k - 1)), mode="fby")
+        graph.add(f"step{k}", "Step", (1260, 160 * (k - 1)))
+    rows = [(f"env{k}", f"either{k}", f"step{k}") for k in numbers]
+    for source, target, delay in several_edges(rows, gathered):
+        graph.connect(source, target, delay)
     return graph
+
+
+GATHERED = {
+    "rewards": "rewards",
+    "terminated": "terminated",
+    "truncated": "truncated",
+    "next_states": "next_observations",
+}
+"""{input of the trainer: output of Step} that are batched."""
+
+
+def several_edges(
+    rows: Sequence[tuple[str, str, str]],
+    batches: Sequence[str],
+    *,
+    see: str = "see",
+    agent: str = "agent",
+    action: str = "action",
+    share: str = "share",
+    trainer: str = "trainer",
+) -> list[tuple[str, str, Delay | None]]:
+    """The edges between rows of (environment, OR, step) and the nodes that all share, by these names."""
+    edges: list[tuple[str, str, Delay | None]] = []
+    for letter, (env, either, step) in zip("abcdefgh", rows, strict=False):
+        edges += [
+            (f"{env}.observations", f"{either}.a", None),
+            (f"{step}.observations", f"{either}.b", LATER),
+            (f"{either}.output", f"{see}.{letter}", None),
+            (f"{env}.sim_handle", f"{step}.sim_handle", None),
+            (f"{share}.{letter}", f"{step}.actions", None),
+        ]
+        edges += [
+            (f"{step}.{port}", f"{batch}.{letter}", None)
+            for batch, port in zip(batches, GATHERED.values(), strict=True)
+        ]
+    edges += [
+        (f"{see}.output", f"{agent}.observations", None),
+        (f"{agent}.policy_output", f"{action}.policy_output", None),
+        (f"{action}.actions", f"{share}.value", None),
+        (f"{see}.output", f"{trainer}.states", None),
+        (f"{agent}.policy_output", f"{trainer}.policy_outputs", None),
+        (f"{agent}.model", f"{trainer}.model", None),
+    ]
+    return edges + [(f"{b}.output", f"{trainer}.{port}", None) for b, port in zip(batches, GATHERED, strict=True)]
 
 
 def hierarchy(

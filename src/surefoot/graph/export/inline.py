@@ -99,7 +99,14 @@ def _class_lines(each: ast.ClassDef, body: list[ast.stmt], source: str) -> list[
 
 
 def _segment(part: ast.stmt, source: str) -> list[str]:
-    return source.splitlines()[part.lineno - 1 : part.end_lineno]
+    """Its lines; of a docstring the first."""
+    lines = source.splitlines()[part.lineno - 1 : part.end_lineno]
+    if not isinstance(part, ast.FunctionDef) or (doc := ast.get_docstring(part)) is None or "\n" not in doc:
+        return lines
+    first = part.body[0]
+    assert first.end_lineno is not None
+    begin, end = first.lineno - part.lineno, first.end_lineno - part.lineno
+    return [*lines[:begin], f'{" " * first.col_offset}"""{doc.splitlines()[0]}"""', *lines[end + 1 :]]
 
 
 def _constants_first(lines: list[str]) -> list[str]:

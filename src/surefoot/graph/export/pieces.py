@@ -149,8 +149,7 @@ SCALER = '''class RewardScaler:
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
 '''
 
-LAYER = """ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "gelu": nn.GELU}
-ACTIVATIONS["leaky_relu"] = nn.LeakyReLU
+LAYER = """ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "gelu": nn.GELU, "leaky_relu": nn.LeakyReLU}
 
 
 def layer(inputs: int, outputs: int, gain: float, ortho_init: bool) -> nn.Linear:
@@ -336,14 +335,14 @@ EPISODES = '''class Episodes:
 
     def __init__(self, count: int) -> None:
         self.returns, self.lengths = np.zeros(count), np.zeros(count, int)
-        self.recent, self.finished = deque(maxlen=100), 0
+        self.recent: deque = deque(maxlen=100)
 
     def count(self, reward: np.ndarray, ended: np.ndarray) -> None:
         self.returns += reward
         self.lengths += 1
         for i in np.flatnonzero(ended):
             self.recent.append((float(self.returns[i]), int(self.lengths[i])))
-            self.returns[i], self.lengths[i], self.finished = 0.0, 0, self.finished + 1
+            self.returns[i], self.lengths[i] = 0.0, 0
 '''
 
 SAVE = '''def save(folder: Path, config: Config, policy: Policy, optimizer: Adam, told: dict) -> None:
@@ -378,15 +377,13 @@ MAIN = '''def train(config: Config, out: Path | None = None, resume: Path | None
     acting = torch.Generator().manual_seed(seed_for("act", config.seed))
     shuffling = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
     obs, episodes = world.reset(), Episodes(world.count)
-{scaler}    steps = updates = 0
-    begin = time.perf_counter()
+{scaler}    steps, updates, begin = 0, 0, time.perf_counter()
     while steps < config.total_steps:
         progress = min(1.0, steps / config.total_steps)
         rollout, obs = collect(config, world, policy, acting, obs, episodes{scaler_arg})
         told = update(config, policy, optimizer, shuffling, rollout, progress)
 {absorb}        steps, updates = steps + config.{horizon_length} * world.count, updates + 1
-        seconds = time.perf_counter() - begin
-        told = {{"update": updates, "env_steps": steps, "seconds": seconds, "episodes": episodes.finished}} | told
+        told = {{"update": updates, "env_steps": steps, "seconds": time.perf_counter() - begin}} | told
         if episodes.recent:
             told |= dict(zip(("return", "length"), np.mean(episodes.recent, axis=0).tolist()))
         last = steps >= config.total_steps
@@ -408,11 +405,11 @@ def parse() -> tuple[Config, Path | None, Path | None]:
     parser.add_argument("--resume", type=Path, default=None, help="begin with the weights of this directory")
     for field in fields(Config):
         value = field.default
-        kind = (lambda text: text.lower() in ("1", "true", "yes")) if isinstance(value, bool) else type(value)
-        if isinstance(value, tuple):
-            kind = lambda text, of=type(value[0]) if value else int: tuple(of(part) for part in text.split(",") if part)
-        if value is None:
-            kind = float
+        kind = float if value is None else type(value)
+        if isinstance(value, bool):
+            kind = lambda text: text.lower() in ("1", "true", "yes")
+        elif isinstance(value, tuple):
+            kind = lambda text, of=type(value[0]): tuple(of(part) for part in text.split(",") if part)
         parser.add_argument(f"--{{field.name.replace('_', '-')}}", type=kind, default=value, help=f"default {{value}}")
     said = vars(parser.parse_args())
     out, resume = said.pop("out"), said.pop("resume")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from surefoot.errors import GraphError
 from surefoot.graph.export.plain import plain_roles
+from surefoot.graph.patterns import GATHERED, several_edges
 from surefoot.graph.schedule import Firing, Schedule
-from surefoot.graph.spec.model import End
+from surefoot.graph.spec.model import End, as_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,58 +70,46 @@ def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
         if len(kinds.get(name, [])) != 1:
             raise GraphError(f"a program that stands alone has one {name}; this graph has {len(kinds.get(name, []))}")
     agent, action, trainer = (kinds[name][0] for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"))
-    worlds = _rows(by_id, agent, action, trainer)
     if agent.params["deterministic"] or action.params["mode"] not in ("none", "clip"):
         raise GraphError(
-            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; export as a script"
+            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; export this graph as a script"
         )
-    plumbing = [each for name in ("OR", "Step", "Batch", "Split") for each in kinds.get(name, [])]
-    return Shape(worlds=worlds, agent=agent, action=action, trainer=trainer, plumbing=tuple(plumbing))
+    return _rows(plan, by_id, agent, action, trainer)
 
 
-def _rows(by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> tuple[Firing, ...]:
-    """The environments in the order of their rows, if everything is wired as `patterns.several_envs` does it."""
+def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> Shape:
+    """Environments in the order of their rows, if everything is wired as `patterns.several_envs` does it."""
 
-    def source(firing: Firing, port: str) -> End | None:
-        return next((each.source for each in firing.inputs if each.port.name == port), None)
+    def source(id: str, port: str) -> str:
+        found = next((each.source for each in by_id[id].inputs if each.port.name == port), None)
+        if found is None:
+            raise GraphError(
+                f"{id}: nothing comes to {port}; this wiring does not stand alone: export this graph as a script"
+            )
+        return found.node
 
-    def refuse(why: str) -> GraphError:
-        return GraphError(f"this wiring does not stand alone ({why}); export this graph as a script")
-
-    see = source(agent, "observations")
-    if see is None or by_id[see.node].declared.name != "Batch" or source(trainer, "states") != see:
-        raise refuse("the agent and the trainer do not see one batch")
-    letters = [each.port.name for each in by_id[see.node].inputs if each.source is not None]
-    worlds: list[Firing] = []
-    steps: list[str] = []
-    for letter in letters:
-        either = source(by_id[see.node], letter)
-        first = (
-            source(by_id[either.node], "a") if either is not None and by_id[either.node].declared.name == "OR" else None
-        )
-        step = source(by_id[either.node], "b") if first is not None and either is not None else None
-        if first is None or step is None or by_id[first.node].declared.name != "Environment":
-            raise refuse(f"row {letter} is not an environment with an OR")
-        share = source(by_id[step.node], "actions")
-        handle = source(by_id[step.node], "sim_handle")
-        if share is None or share.port != letter or handle is None or handle.node != first.node:
-            raise refuse(f"row {letter} is not stepped with its own actions")
-        if source(by_id[share.node], "value") != End(action.id, "actions"):
-            raise refuse("the actions are not split as they come")
-        worlds.append(by_id[first.node])
-        steps.append(step.node)
-    wanted = {
-        "rewards": "rewards",
-        "terminated": "terminated",
-        "truncated": "truncated",
-        "next_states": "next_observations",
+    see = source(agent.id, "observations")
+    rows: list[tuple[str, str, str]] = []
+    for letter in [each.port.name for each in by_id[see].inputs if each.source is not None]:
+        either = source(see, letter)
+        rows.append((source(either, "a"), either, source(either, "b")))
+    batches = [source(trainer.id, port) for port in GATHERED]
+    share = source(rows[0][2], "actions")
+    names = {"see": see, "agent": agent.id, "action": action.id, "share": share, "trainer": trainer.id}
+    wanted = {(as_end(a), as_end(b), delay) for a, b, delay in several_edges(rows, batches, **names)}
+    given = {
+        (each.source, End(firing.id, each.port.name), each.edge.delay)
+        for firing in plan.firings
+        for each in firing.inputs
+        if each.edge is not None
     }
-    for port, output in wanted.items():
-        batch = source(trainer, port)
-        if batch is None or [source(by_id[batch.node], letter) for letter in letters] != [
-            End(step, output) for step in steps
-        ]:
-            raise refuse(f"{port} of the trainer is not the batch of all steps")
-    if {each.port.name for each in trainer.inputs if each.source} != {*wanted, "states", "policy_outputs", "model"}:
-        raise refuse("the trainer has other inputs")
-    return tuple(worlds)
+    if given != wanted:
+        raise GraphError("this wiring does not stand alone; export this graph as a script")
+    order = [*(row[1] for row in rows), *(row[2] for row in rows), see, *batches, share]
+    return Shape(
+        worlds=tuple(by_id[row[0]] for row in rows),
+        agent=agent,
+        action=action,
+        trainer=trainer,
+        plumbing=tuple(by_id[id] for id in order),
+    )

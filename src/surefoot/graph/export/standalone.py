@@ -192,11 +192,12 @@ class _Writer:
                 )
         scales = trainer.params["normalize_rewards"]
         scale = (
-            '    rollout["reward"] = torch.from_numpy(scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy()))\n'
+            '    rollout["reward"] = torch.from_numpy(scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy())).float()\n'
             if scales
             else ""
         )
-        scale += '    rollout["reward"] = rollout["reward"].float()\n'
+        if not scales:
+            scale = '    rollout["reward"] = rollout["reward"].float()\n'
         more = ",\n    scaler: RewardScaler," if scales else ""
         text = pieces.COLLECT.format(
             more=more, steps=self.name(trainer, "horizon_length"), action=taken, scale=scale, **self.of(trainer)

@@ -12,6 +12,7 @@ from typing import Any
 from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
 from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.import_.alone import from_alone, is_alone
 from surefoot.graph.patterns import ROLES, connect_plain
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
@@ -49,6 +50,9 @@ def from_program(text: str) -> Imported:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
         raise GraphError(f"this is not a Python program: {why}") from why
+    if is_alone(tree):
+        graph, notes = from_alone(text, tree)
+        return Imported(graph, notes)
     return _Reader(text, tree).read()
 
 
