@@ -88,13 +88,6 @@ def _trainer(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
                 raise Misfit(name, f"the policy saw {saw} and {name} is {has}; take both from the same place")
     if "terminated" not in given and "dones" not in given:
         raise Misfit("terminated", "connect terminated and truncated of Step (or dones, which cannot tell them apart)")
-    streams = chosen.shape[0] if chosen.shape else "N"
-    if isinstance(streams, int) and params["minibatch_size"] > params["horizon_length"] * streams:
-        raise Misfit(
-            "minibatch_size",
-            f"minibatch_size is {params['minibatch_size']} but a rollout has {params['horizon_length']} × {streams} = "
-            f"{params['horizon_length'] * streams} steps; make it smaller, or horizon_length or num_envs larger",
-        )
     return {}
 
 
@@ -108,6 +101,16 @@ def _trainer_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tu
 
 def _trainer_lint(params: Mapping[str, Any], given: Mapping[str, Type]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
+    shape = given["policy_outputs"].shape if "policy_outputs" in given else None
+    size = params["horizon_length"] * shape[0] if shape and isinstance(shape[0], int) else None
+    if size is not None and params["minibatch_size"] > size:
+        found.append(
+            (
+                "minibatch_size",
+                f"a rollout has {size} steps, fewer than minibatch_size={params['minibatch_size']}, so each epoch is one "
+                "gradient step; make it smaller, or horizon_length or num_envs larger",
+            )
+        )
     if "terminated" not in given:
         found.append(
             (
