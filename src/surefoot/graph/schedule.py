@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -175,8 +176,11 @@ def build_one(plan: Schedule, firing: Firing, setting: Setting) -> Any:
                 extras["into"] = setting.into
     if firing.declared.name == "Code":
         extras["trust"] = setting.trust
+    made = runtime_of(firing.declared)
+    if not isinstance(made, type):  # a function of somebody's own
+        return partial(made, **firing.params)
     try:
-        return runtime_of(firing.declared)(**firing.params, **extras)
+        return made(**firing.params, **extras)
     except GraphError as why:
         raise GraphError(f"{firing.id}: {why}") from why
 

@@ -390,9 +390,9 @@ MAIN = '''def train(config: Config, out: Path | None = None, resume: Path | None
         if out is not None:
             with open(out / "telemetry.ndjson", "a") as file:
                 file.write(json.dumps(told) + "\\n")
-            if last or updates % 50 == 0:
+            if last or updates % {save_every} == 0:
                 save(out, config, policy, optimizer, told)
-        if last or updates % 10 == 0:
+        if last or updates % {print_every} == 0:
             shown = [name for name in ("update", "env_steps", "return", "approx_kl", "loss") if name in told]
             print("  ".join(f"{{name}} {{told[name]:.6g}}" for name in shown), flush=True)
     return policy

@@ -21,6 +21,8 @@ class Shape:
     trainer: Firing
     plumbing: tuple[Firing, ...]
     """ORs, steps, batches and splits, which a loop in plain Python does not need."""
+    watchers: tuple[Firing, ...] = ()
+    """Print, Recorder and Checkpoint behind the trainer: the program has all three."""
 
 
 def shape_of(plan: Schedule) -> Shape:
@@ -28,15 +30,14 @@ def shape_of(plan: Schedule) -> Shape:
     by_id = {each.id: each for each in plan.firings}
     roles = plain_roles(plan)
     if roles is not None:
-        if len(roles) < len(by_id):
-            extra = next(id for id in by_id if id not in roles.values())
-            raise GraphError(_refused(by_id[extra]))
+        watchers = _watchers([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
         shape = Shape(
             worlds=(by_id[roles["env"]],),
             agent=by_id[roles["agent"]],
             action=by_id[roles["action"]],
             trainer=by_id[roles["trainer"]],
             plumbing=(by_id[roles["either"]], by_id[roles["step"]]),
+            watchers=watchers,
         )
     else:
         shape = _several(plan, by_id)
@@ -59,11 +60,31 @@ def _refused(firing: Firing) -> str:
     )
 
 
+WATCHERS = {
+    "Print": {"value": "loss_info"},
+    "Recorder": {"loss_info": "loss_info", "episodes": "episodes"},
+    "Checkpoint": {"trigger": "training_complete", "learner": "learner"},
+}
+"""{node: {its input: the trainer's output}} of what the program does by itself, each at most once."""
+
+
+def _watchers(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
+    for each in found:
+        wanted = WATCHERS.get(each.declared.name)
+        given = {i.port.name: i.source for i in each.inputs if i.source is not None}
+        if wanted is None or given != {port: End(trainer, output) for port, output in wanted.items()}:
+            raise GraphError(_refused(each))
+    names = [each.declared.name for each in found]
+    if len(set(names)) < len(names):
+        raise GraphError(_refused(found[-1]))
+    return tuple(sorted(found, key=lambda each: list(WATCHERS).index(each.declared.name)))
+
+
 def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
     allowed = {"Environment", "OR", "Step", "Batch", "Split", "PPOAgentNode", "ActionProcessor", "PPOTrainerNode"}
     kinds: dict[str, list[Firing]] = {}
     for each in plan.firings:
-        if each.declared.name not in allowed:
+        if each.declared.name not in allowed and each.declared.name not in WATCHERS:
             raise GraphError(_refused(each))
         kinds.setdefault(each.declared.name, []).append(each)
     for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"):
@@ -100,6 +121,7 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
     given = {
         (each.source, End(firing.id, each.port.name), each.edge.delay)
         for firing in plan.firings
+        if firing.declared.name not in WATCHERS
         for each in firing.inputs
         if each.edge is not None
     }
@@ -112,4 +134,5 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
         action=action,
         trainer=trainer,
         plumbing=tuple(by_id[id] for id in order),
+        watchers=_watchers([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
     )

@@ -44,11 +44,11 @@ class _Writer:
         self.names = Names("seed", "total_steps", "out", "resume")
         self.fields: dict[tuple[str, str], str] = {}
         """{(node, parameter): field of Config}"""
-        for firing in (shape.trainer, shape.agent, shape.action, *shape.worlds):
+        for firing in (shape.trainer, shape.agent, shape.action, *shape.worlds, *shape.watchers):
             for param in firing.declared.params:
                 wanted = (
                     param.name
-                    if not self._taken(param.name) and firing not in shape.worlds[1:]
+                    if not self._taken(param.name) and firing not in (*shape.worlds[1:], *shape.watchers)
                     else f"{firing.id}_{param.name}"
                 )
                 self.fields[firing.id, param.name] = self.names.new(wanted)
@@ -95,7 +95,7 @@ class _Writer:
         lines += [f"    seed: int = {run.seed}", f"    total_steps: int = {run.total_steps}"]
         if run.path != "auto":
             lines.append(f"    # [run] {json.dumps({'path': run.path})}")
-        for firing in (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer):
+        for firing in (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer, *shape.watchers):
             node = self.plan.graph.nodes[firing.id]
             shown, rest = params_to_json(firing.declared, firing.params), dict[str, Any]()
             fields: list[str] = []
@@ -219,7 +219,13 @@ class _Writer:
             scaler_arg=", scaler" if scales else "",
             absorb='        policy.normalizer.update(rollout["obs"].flatten(0, 1).numpy())\n' if normalizes else "",
             horizon_length=self.name(trainer, "horizon_length"),
+            print_every=self._every("Print", 10),
+            save_every=self._every("Checkpoint", 50),
         )
+
+    def _every(self, type: str, otherwise: int) -> str:
+        found = next((each for each in self.shape.watchers if each.declared.name == type), None)
+        return str(otherwise) if found is None else f"config.{self.name(found, 'every')}"
 
     def _make_world(self, firing: Firing, task: Any) -> str:
         count = f"config.{self.name(firing, 'num_envs')}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.export.shape import WATCHERS
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.patterns import ROLES, connect_plain, several_edges
 from surefoot.graph.spec.declare import NodeType
@@ -94,7 +95,11 @@ def _wire(graph: Graph) -> None:
     kinds: dict[str, list[str]] = {}
     for id, node in graph.nodes.items():
         kinds.setdefault(node.type, []).append(id)
-    if all(len(kinds.get(type, [])) == 1 for type in ROLES.values()) and len(graph.nodes) == len(ROLES):
+    watchers = [(id, node.type) for id, node in graph.nodes.items() if node.type in WATCHERS]
+    for id, type in watchers:
+        for port, output in WATCHERS[type].items():
+            graph.connect(f"{kinds.get('PPOTrainerNode', [''])[0]}.{output}", f"{id}.{port}")
+    if all(len(kinds.get(type, [])) == 1 for type in ROLES.values()) and len(graph.nodes) == len(ROLES) + len(watchers):
         connect_plain(graph, {role: kinds[type][0] for role, type in ROLES.items()})
         return
     try:

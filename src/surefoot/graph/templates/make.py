@@ -125,13 +125,13 @@ def graphs() -> dict[str, Graph]:
                 "MuJoCo",
                 env={"env_id": "InvertedPendulum-v5", "num_envs": 4},
                 agent={
-                    **{"input_size": 4, "output_size": 1, "activation": "tanh", "shared": False},
-                    **{"normalize_obs": True, "init_log_std": -1.0},
+                    "input_size": 4, "output_size": 1, "activation": "tanh", "shared": False,
+                    "normalize_obs": True, "init_log_std": -1.0,
                 },
                 action={"mode": "clip", "low": -3.0, "high": 3.0},
                 trainer={
-                    **{"horizon_length": 256, "minibatch_size": 64, "epochs": 10, "entropy_coef": 0.0},
-                    **{"learning_rate": 1e-3, "normalize_rewards": True},
+                    "horizon_length": 256, "minibatch_size": 64, "epochs": 10, "entropy_coef": 0.0,
+                    "learning_rate": 1e-3, "normalize_rewards": True,
                 },
                 total_steps=60_000,
                 about="MuJoCo's inverted pendulum; 1000 is the most. Needs surefoot[mujoco].",
