@@ -109,7 +109,11 @@ class RunArgs:
             ticks = self._go(engine)
         finally:
             engine.close()
-        told = {"ticks": ticks, "seconds": round(time.perf_counter() - begin, 3), "sha256": engine.sha256()}
+        told: dict[str, Any] = {
+            "ticks": ticks,
+            "seconds": round(time.perf_counter() - begin, 3),
+            "sha256": engine.sha256(),
+        }
         print(
             json.dumps(told)
             if self.as_json

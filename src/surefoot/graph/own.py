@@ -15,7 +15,8 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -52,13 +53,12 @@ _KINDS: dict[Any, Kind] = {
     float: real(Interval()),
     str: text(1000),
 }
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def node(function: Function | None = None, *, name: str | None = None, category: str = "Mine") -> Any:
+def node(function: Callable[..., Any] | None = None, *, name: str | None = None, category: str = "Mine") -> Any:
     """Make a node of a function. It stays callable as before; its kind goes by its name in any graph."""
     if function is None:
-        return lambda given: node(given, name=name, category=category)
+        return partial(node, name=name, category=category)
     REGISTRY.add(declare(function, name or function.__name__, category))
     return function
 

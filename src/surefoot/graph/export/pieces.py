@@ -149,7 +149,7 @@ SCALER = '''class RewardScaler:
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
 '''
 
-LAYER = """ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "gelu": nn.GELU, "leaky_relu": nn.LeakyReLU}
+LAYER = """ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "leaky_relu": nn.LeakyReLU}
 
 
 def layer(inputs: int, outputs: int, gain: float, ortho_init: bool) -> nn.Linear:

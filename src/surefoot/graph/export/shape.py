@@ -42,6 +42,10 @@ def shape_of(plan: Schedule) -> Shape:
     else:
         shape = _several(plan, by_id)
     agent = shape.agent.params
+    if agent["activation"] == "gelu":
+        raise GraphError(
+            f"{shape.agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
+        )
     if (
         agent["network"] != "mlp"
         or not isinstance(agent["input_size"], int)

@@ -29,7 +29,11 @@ from surefoot.graph.spec.params import params_to_json
 from surefoot.learn.config import split_sizes
 from surefoot.learn.schedule import Cosine, Linear
 
-WIDTH = 120
+_LOG_STD = "        self.log_std = nn.ParameterList([torch.full((config.{output_size},), config.{init_log_std})])\n"
+_SCALED = (
+    '    scaled = scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy())\n'
+    '    rollout["reward"] = torch.from_numpy(scaled).float()\n'
+)
 
 
 def to_standalone(graph: Graph | Checked) -> str:
@@ -68,7 +72,8 @@ class _Writer:
         graph = self.plan.checked.graph
         tasks = self._tasks()
         gym = "import gymnasium as gym\n" if any(task is None for task in tasks) else ""
-        head = f'"""{_line(graph.name)}: PPO in one file, written out from a graph.\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
+        title = f"{_line(graph.name)}: PPO in one file, written out from a graph."
+        head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
         about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
         body = [pieces.SEEDS, *self._world_chunks(tasks)]
         if agent.params["normalize_obs"]:
@@ -137,11 +142,7 @@ class _Writer:
     def _policy(self) -> str:
         agent = self.shape.agent
         discrete, fields = agent.params["action_space"] == "discrete", self.of(agent)
-        extra = (
-            ""
-            if discrete
-            else f"        self.log_std = nn.ParameterList([torch.full((config.{fields['output_size']},), config.{fields['init_log_std']})])\n"
-        )
+        extra = "" if discrete else _LOG_STD.format(**fields)
         normalize = ""
         if agent.params["normalize_obs"]:
             extra += "        self.normalizer = Normalizer(inputs)\n"
@@ -191,11 +192,7 @@ class _Writer:
                     .replace(f".{high})", f".{high}, np.float32)")
                 )
         scales = trainer.params["normalize_rewards"]
-        scale = (
-            '    rollout["reward"] = torch.from_numpy(scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy())).float()\n'
-            if scales
-            else ""
-        )
+        scale = _SCALED if scales else ""
         if not scales:
             scale = '    rollout["reward"] = rollout["reward"].float()\n'
         more = ",\n    scaler: RewardScaler," if scales else ""

@@ -104,7 +104,8 @@ def _edge(
         return f'<path d="M{x1:g},{y1:g} C{x1 + bend:g},{y1:g} {x2 - bend:g},{y2:g} {x2:g},{y2:g}" fill="none" stroke="#94a3b8"/>'
     initial = "absent" if edge.delay is None or edge.delay.initial is ABSENT else str(edge.delay.initial)
     way = f"M{x1:g},{y1:g} h14 V{below:g} H{x2 - 14:g} V{y2:g} H{x2:g}"
-    label = f'<text x="{(x1 + x2) / 2:g}" y="{below - 3:g}" fill="#b45309" text-anchor="middle">1 tick, first {escape(initial)}</text>'
+    place = f'x="{(x1 + x2) / 2:g}" y="{below - 3:g}" fill="#b45309" text-anchor="middle"'
+    label = f"<text {place}>1 tick, first {escape(initial)}</text>"
     return f'<path d="{way}" fill="none" stroke="#d97706" stroke-dasharray="5 3"/>{label}'
 
 

@@ -159,7 +159,7 @@ class _Workflow:
     def _isaac(self, id: str, task: str) -> str:
         if task != "Cartpole":
             raise GraphError(
-                f"{id}: the Isaac task {task[:40]!r} needs Isaac Lab (`pip install isaaclab`, an NVIDIA GPU); only 'Cartpole' has a "
+                f"{id}: the Isaac task {task[:40]!r} needs Isaac Lab (`pip install isaaclab`, a GPU); only 'Cartpole' has a "
                 f"stand-in without it, {CARTPOLE}"
             )
         self.notes.append(
@@ -230,8 +230,8 @@ class _Workflow:
         self.graph.edges.append(Edge(seen, edge.target))
         self.graph.edges.append(Edge(End(edge.source.node, "next_observations"), End(edge.target.node, "next_states")))
         self.notes.append(
-            f"{edge.target}: now {seen}, what the agent acted on; where the step led goes to next_states. The original paired each "
-            "action with the observation after it"
+            f"{edge.target}: now {seen}, what the agent acted on; where the step led goes to next_states. "
+            "The original paired each action with the observation after it"
         )
 
     def _tell_ends_apart(self, trainer: str, by_type: Mapping[str, str]) -> None:

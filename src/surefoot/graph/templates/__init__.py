@@ -23,4 +23,4 @@ def template_text(name: str) -> str:
         close = difflib.get_close_matches(name, NAMES, n=1)
         advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(NAMES)}"
         raise GraphError(f"there is no template {name[:40]!r}; {advice}")
-    return files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
+    return files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
