@@ -13,7 +13,7 @@ from surefoot.graph.spec.types import ANY, TICK, Clock, Type, when
 
 def _sometimes(given: Mapping[str, Clock], *outputs: str) -> tuple[Clock, dict[str, Clock]]:
     fires = given.get("trigger", TICK)
-    return fires, {name: when(f"{name}") for name in outputs}
+    return fires, dict.fromkeys(outputs, when(outputs[0]))
 
 
 _EVERY = Param(name="every", kind=whole(Interval(1, 10**9)), help="Only each so-many-th time.", default=1)

@@ -8,7 +8,7 @@ from typing import Any
 from surefoot.data.kinds import Interval, choice, flag, real, whole
 from surefoot.graph.catalogue.kinds import text
 from surefoot.graph.spec.declare import NodeType, Param, Port, Types
-from surefoot.graph.spec.types import CONST, Type, tensor
+from surefoot.graph.spec.types import ANY, CONST, TICK, Type, tensor, when
 
 OPERATIONS = (
     "add",
@@ -31,8 +31,11 @@ OPERATIONS = (
 def _math(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
     if params["operation"] in ("mean", "sum"):
         return {"result": Type("number")}
-    shapes = [given[name] for name in ("a", "b") if name in given and given[name].kind == "tensor"]
-    return {"result": Type("tensor", None, shapes[0].shape if shapes else None) if shapes else tensor()}
+    known = [given[name] for name in ("a", "b") if name in given]
+    arrays = [each for each in known if each.kind == "tensor"]
+    if arrays:
+        return {"result": Type("tensor", None, arrays[0].shape)}
+    return {"result": Type("number") if all(each.kind in ("number", "flag") for each in known) else ANY}
 
 
 def _constant(name: str, kind: Any, type: Type, default: Any, *aliases: str) -> NodeType:
@@ -93,5 +96,6 @@ NODES = (
         outputs=(Port(name="trigger", type=Type("trigger"), help="Comes when it is so."),),
         runtime="surefoot.graph.nodes.values:Condition",
         calls="",
+        clocks=lambda params, given: (given.get("value", TICK), {"trigger": when("trigger")}),
     ),
 )

@@ -348,7 +348,7 @@ def literal(value: Any) -> str:
     """Python for a value of a parameter."""
     match value:
         case str():
-            return json.dumps(value, ensure_ascii=not value.isprintable())
+            return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
         case dict() if "kind" in value:
             return literal(json.dumps(value))
         case dict():

@@ -226,6 +226,8 @@ class _Reader:
                 pass  # said anew in this tick, or said once
             case ast.FunctionDef() if self._comment(each) is not None:
                 self._own_code(each)
+            case ast.Pass():
+                pass
             case _:
                 self._code([each], once=not in_loop)
 

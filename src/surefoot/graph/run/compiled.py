@@ -31,7 +31,7 @@ class Compiled:
         self.space: dict[str, Any] = module.__dict__
         sys.modules[module.__name__] = module  # dataclasses look there for the names in annotations
         try:
-            exec(compile(self.source, f"<graph {self.plan.graph.name}>", "exec", dont_inherit=True), self.space)
+            exec(compile(self.source, "<graph>", "exec", dont_inherit=True), self.space)
         finally:
             del sys.modules[module.__name__]
         names = self.space["Config"].__dataclass_fields__

@@ -12,7 +12,7 @@ from surefoot.graph.spec.declare import Misfit, NodeType, Registry
 from surefoot.graph.spec.flatten import flatten
 from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
 from surefoot.graph.spec.params import read_params, whole_params
-from surefoot.graph.spec.types import ANY, CONST, ONCE, TICK, Clock, Type, misfit
+from surefoot.graph.spec.types import ANY, CONST, ONCE, TICK, Clock, Type, misfit, when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,9 @@ class _Looker:
         found.fires[id] = fires
         for name, type in outputs.items():
             found.types[End(id, name)] = type
-            found.clocks[End(id, name)] = given_clocks.get(name, fires)
+            clock = given_clocks.get(name, fires)
+            own = clock.kind == "when" and "." not in clock.of  # of this node, not one that it passes on
+            found.clocks[End(id, name)] = when(f"{id}.{clock.of}") if own else clock
 
     def _arrives(self, edge: Edge, clock: Clock) -> Clock:
         """A delay with an initial value makes an every-tick value of nothing else; const and once stay."""
