@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-graph matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -104,6 +104,9 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
+
+bench-graph: setup  ## what drawing a loop costs: script, standalone and interpreter beside train; the templates learn
+	$(BIN)/python benchmarks/graph.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

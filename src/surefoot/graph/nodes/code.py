@@ -1,4 +1,4 @@
-"""Code nodes at work: the one place where text of a graph is executed, and only when its owner said so."""
+"""Code nodes at work, and only when their owner said so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.run.execute import execute
 
 
 class Code:
@@ -29,7 +30,7 @@ class Code:
         gives = ", ".join(outputs) + "," if outputs else ""
         text = f"def code({', '.join(inputs)}):\n{body}\n    return ({gives})\n"
         space: dict[str, Any] = {}
-        exec(compile(text, "<code node>", "exec"), space)
+        execute(text, space, "<code node>")
         self.function: Callable[..., tuple[Any, ...]] = space["code"]
         self.outputs = tuple(outputs)
 

@@ -10,6 +10,7 @@ from typing import Any
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.run.digits import parameters_sha256
+from surefoot.graph.run.execute import execute
 from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.check import Checked
@@ -26,12 +27,11 @@ class Compiled:
         if self.plan.has_code and not trust:
             raise GraphError("this graph holds code of its own; read it, then say --trust to let it run")
         self.source = to_script(self.plan.checked, fuse=fuse)
-        # The one use of exec: text that was written by this program from a checked graph.
         module = ModuleType("surefoot_compiled")
         self.space: dict[str, Any] = module.__dict__
         sys.modules[module.__name__] = module  # dataclasses look there for the names in annotations
         try:
-            exec(compile(self.source, "<graph>", "exec", dont_inherit=True), self.space)
+            execute(self.source, self.space, "<graph>")
         finally:
             del sys.modules[module.__name__]
         names = self.space["Config"].__dataclass_fields__
