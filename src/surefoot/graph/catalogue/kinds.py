@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,18 @@ def text(most: int = 200) -> Kind:
         return value
 
     return Kind("text", f"a line of text, at most {most} characters", accept, str)
+
+
+def folder() -> Kind:
+    """A directory below the run's own; a graph that came from elsewhere must not reach out of it."""
+
+    def accept(value: Any) -> str:
+        parts = value.split("/") if isinstance(value, str) else [".."]
+        if not re.fullmatch(r"[A-Za-z0-9_.\-/]{1,200}", str(value)) or ".." in parts or str(value).startswith("/"):
+            raise ValueError(f"{str(value)[:40]!r} leads elsewhere")
+        return value
+
+    return Kind("text", "a folder below the run's directory, such as checkpoints", accept, str)
 
 
 def lines(most: int = 20_000) -> Kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from surefoot.data.kinds import Interval, choice, flag, whole
-from surefoot.graph.catalogue.kinds import text
+from surefoot.graph.catalogue.kinds import folder, text
 from surefoot.graph.catalogue.worlds import BACKENDS, env_id
 from surefoot.graph.spec.declare import NodeType, Param, Port
 from surefoot.graph.spec.types import ANY, TICK, Clock, Type, when
@@ -17,7 +17,7 @@ def _sometimes(given: Mapping[str, Clock], *outputs: str) -> tuple[Clock, dict[s
 
 
 _EVERY = Param(name="every", kind=whole(Interval(1, 10**9)), help="Only each so-many-th time.", default=1)
-_FOLDER = text(200)
+_FOLDER = folder()
 
 NODES = (
     NodeType(

@@ -163,7 +163,13 @@ AGENT = NodeType(
         ),
         knob_param(NetConfig, "hidden", "hidden_sizes", (64, 64)),
         knob_param(NetConfig, "activation", "activation", "elu"),
-        knob_param(PPOConfig, "lr", "learning_rate", 3e-4, kind=real(Within(0, open_low=True))),
+        Param(
+            name="learning_rate",
+            kind=real(Within(0, open_low=True)),
+            help="Kept for graphs that set it here; the trainer's own is the one that counts.",
+            default=3e-4,
+            aliases=("lr",),
+        ),
         Param(
             name="action_space",
             kind=choice("continuous", "discrete"),
