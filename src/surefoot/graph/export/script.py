@@ -5,12 +5,12 @@ Where nothing looks into a rollout, its six nodes are one `Rollouts`, which the 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.graph.export.names import Names
 from surefoot.graph.export.plain import plain_roles
+from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
 from surefoot.graph.schedule import Firing, Input, Schedule, runtime_of, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import ABSENT, End, Graph
@@ -18,7 +18,6 @@ from surefoot.graph.spec.params import params_to_json
 from surefoot.graph.spec.types import ONCE
 
 NODES = "surefoot.graph.nodes"
-WIDTH = 116
 
 
 def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
@@ -117,7 +116,7 @@ class _Writer:
     def _config(self, name: str, value: Any) -> str:
         """A field of Config with this value; how code reads it."""
         field_name = Names(*(taken for taken, _, _ in self.fields), "seed", "total_steps", "path", "into").new(name)
-        self.fields.append((field_name, _annotation(value), literal(value)))
+        self.fields.append((field_name, annotation(value), literal(value)))
         return f"config.{field_name}"
 
     def _value(self, name: str, value: Any) -> str:
@@ -131,12 +130,12 @@ class _Writer:
         comment = f"# [node {firing.id}] {firing.declared.name}{where}"
         name, node = self.node_names[firing.id], self.plan.graph.nodes[firing.id]
         if firing.declared.name == "Code":
-            return [comment, *_function(name, firing)]
+            return [comment, *code_function(name, firing.params)]
         module, class_name = self.classes[firing.declared.name]
         self._use(module, class_name)
         shown = params_to_json(firing.declared, node.params)
         args = [
-            f"{key}={self._value(f'{firing.id}_{key}', _tidy(shown[key]))}"
+            f"{key}={self._value(f'{firing.id}_{key}', tidy(shown[key]))}"
             for key in (p.name for p in firing.declared.params)
             if key in shown
         ]
@@ -323,91 +322,3 @@ class _Writer:
 
     def _result(self) -> str:
         return f"return {{{', '.join(f'{literal(id)}: {name}' for id, name in self.node_names.items())}}}"
-
-
-def _function(name: str, firing: Firing) -> list[str]:
-    params = firing.params
-    source = str(params["source"]).strip("\n")
-    lines = [f"    {line}" if line.strip() else "" for line in source.splitlines()] or ["    pass"]
-    outputs = params["outputs"]
-    gives = f"    return {', '.join(outputs)}" if outputs else "    return None"
-    marks = "  # in the first tick only" if params["once"] else ""
-    return [f"def {name}({', '.join(params['inputs'])}):{marks}", *lines, gives]
-
-
-def _tidy(value: Any) -> Any:
-    """Schedules as the short text that stands for them."""
-    if isinstance(value, dict) and value.get("kind") in ("linear", "cosine"):
-        return f"{'lin' if value['kind'] == 'linear' else 'cos'}_{value['start']!r}_{value['end']!r}"
-    if isinstance(value, list):
-        return tuple(tuple(x) if isinstance(x, list) else x for x in value)
-    return value
-
-
-def literal(value: Any) -> str:
-    """Python for a value of a parameter."""
-    match value:
-        case str():
-            return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
-        case dict() if "kind" in value:
-            return literal(json.dumps(value))
-        case dict():
-            return "{" + ", ".join(f"{literal(key)}: {literal(each)}" for key, each in value.items()) + "}"
-        case tuple() | list():
-            inside = ", ".join(literal(each) for each in value)
-            return f"({inside},)" if len(value) == 1 else f"({inside})"
-        case _:
-            return repr(value)
-
-
-def wrapped(line: str, indent: int, *, tight: str = "") -> list[str]:
-    """A line, or, where it is too long, its outermost call with one argument a line."""
-    depth = len(line) - len(line.lstrip())
-    closing = line.rstrip()[-1:]
-    opening = line.find({")": "(", "}": "{"}.get(closing, "("))
-    if tight and len(line) <= WIDTH:
-        return [line.replace("(", "").replace(")", "")]
-    if len(line) + indent <= WIDTH or opening < 0 or closing not in (")", "}") or line.lstrip().startswith("#"):
-        return [line]
-    inside = line[opening + 1 : line.rstrip().rindex(closing)]
-    pad = " " * depth
-    return [line[: opening + 1], *(f"{pad}    {part}," for part in _arguments(inside)), f"{pad}{closing}"]
-
-
-def _arguments(text: str) -> list[str]:
-    """Split at commas that are in no bracket and no string."""
-    parts, depth, inside, escaped = [""], 0, False, False
-    for sign in text:
-        if inside:
-            escaped, inside = sign == "\\" and not escaped, not (sign == '"' and not escaped)
-        elif sign == '"':
-            inside = True
-        elif sign in "([{":
-            depth += 1
-        elif sign in ")]}":
-            depth -= 1
-        if sign == "," and depth == 0 and not inside:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _annotation(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case int():
-            return "int"
-        case float():
-            return "float"
-        case str():
-            return "str"
-        case tuple():
-            return "tuple[float, ...]" if any(isinstance(x, float) for x in value) else "tuple[int, ...]"
-        case dict() if "kind" in value:
-            return "str"
-        case dict():
-            return "dict"
-        case _:
-            return "float | None"

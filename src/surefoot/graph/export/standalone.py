@@ -19,9 +19,8 @@ from surefoot.errors import GraphError
 from surefoot.graph.export import pieces
 from surefoot.graph.export.inline import function_source, task_source
 from surefoot.graph.export.names import Names
-from surefoot.graph.export.script import _annotation as annotation  # pyright: ignore[reportPrivateUsage]
-from surefoot.graph.export.script import literal
 from surefoot.graph.export.shape import Shape, shape_of
+from surefoot.graph.export.writing import annotation, literal
 from surefoot.graph.schedule import Firing, Schedule, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import Graph

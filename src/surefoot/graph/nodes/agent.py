@@ -88,6 +88,8 @@ class PPOAgent:
         if policy is None:
             policy = self.build(observations)
             self.actor = kernel_actor(policy, self.seed) if self.path != "torch" and not self.deterministic else None
+            if self.actor is not None:
+                self.actor.net.refresh()
             starts = np.ones(len(next(iter(observations.values()))), bool)
         mask = observations.get(MASK)
         if mask is not None:
@@ -119,7 +121,6 @@ class PPOAgent:
         return chosen, policy
 
     def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> Chosen:
-        actor.net.refresh()
         features = np.ascontiguousarray(actor.features(obs), np.float32)
         shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)

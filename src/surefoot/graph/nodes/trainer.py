@@ -102,7 +102,10 @@ class PPOTrainer:
         if self.curiosity is not None:
             last = after or {name: x[-1] for name, x in rollout.obs.items()}
             rollout = self.curiosity.pay(rollout, last, progress=progress, updates=self.learner.updates)
-        return self.said(self.learner.update(rollout, progress=progress))
+        report = self.learner.update(rollout, progress=progress)
+        if policy_outputs.actor is not None:
+            policy_outputs.actor.net.refresh()  # it acts on a packed copy of the weights
+        return self.said(report)
 
     def begin(self, policy: Policy, streams: int, obs: Arrays, curiosity: Any = None, schedule: Any = None) -> None:
         """Take up a network: called with the first tick."""
