@@ -188,10 +188,10 @@ class Registry:
         self._names: dict[str, str] = {}
 
     def add(self, declared: NodeType) -> NodeType:
-        """Make a kind known. A name that is taken is refused, unless it is the same declaration again."""
+        """Make a kind known. A name of the catalogue's own is refused; a node of your own may be declared anew."""
         for name in (declared.name, *declared.aliases):
             owner = self._types.get(self._names.get(name, ""))
-            if owner is not None and owner.runtime != declared.runtime:
+            if owner is not None and owner.runtime != declared.runtime and owner.runtime.startswith("surefoot."):
                 raise GraphError(f"a node called {name!r} is there already ({owner.runtime}); give yours another name")
         self._types[declared.name] = declared
         self._names |= dict.fromkeys((declared.name, *declared.aliases), declared.name)
