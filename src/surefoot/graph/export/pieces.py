@@ -264,7 +264,7 @@ UPDATE = '''def update(
     advantage = gae(*parts, gamma=config.{gamma}, lam=config.{lam})
     rows = {{name: rollout[name].flatten(0, 1) for name in ("obs", "action", "log_prob", "value")}}
     rows |= {{"advantage": advantage.flatten(), "target": (advantage + rollout["value"]).flatten()}}
-{batch}    count, told, stop = len(rows["advantage"]), [], False
+{batch}    count, told, ratios, stop = len(rows["advantage"]), [], [], False
     for _ in range(config.{epochs}):
         order, begin = torch.randperm(count, generator=generator), 0
         shuffled = {{name: x.index_select(0, order) for name, x in rows.items()}}
@@ -277,11 +277,11 @@ UPDATE = '''def update(
             policy_loss = clipped_surrogate(log_ratio, advantage, clip=clip).mean()
             critic_loss = value_loss(value, part["target"], part["value"], clip=config.{value_clip}).mean()
             loss = policy_loss + config.{value_coef} * critic_loss
+            mean_entropy = entropy.mean()
             if ent_coef != 0.0:
-                loss = loss - ent_coef * entropy.mean()
-            bounded = log_ratio.detach().clamp(-20.0, 20.0)
-            approx_kl = (bounded.expm1() - bounded).mean()
-            if config.{target_kl} is not None and float(approx_kl) > 1.5 * config.{target_kl}:
+                loss = loss - ent_coef * mean_entropy
+            moved = log_ratio.detach().clamp(-20.0, 20.0)
+            if config.{target_kl} is not None and float((moved.expm1() - moved).mean()) > 1.5 * config.{target_kl}:
                 stop = True
                 break
             for parameter in optimizer.parameters:
@@ -291,14 +291,16 @@ UPDATE = '''def update(
             if not bool(torch.isfinite(norm + loss)):
                 raise FloatingPointError("loss or gradient is not finite; lower the learning rate or look at the rewards")
             optimizer.step(lr)
-            outside = (bounded.expm1().abs() > clip).float().mean()
-            numbers = (loss, policy_loss, critic_loss, entropy.mean(), approx_kl, outside, norm)
-            told.append(torch.stack([x.detach() for x in numbers]))
+            told.append(torch.stack([x.detach() for x in (loss, policy_loss, critic_loss, mean_entropy, norm)]))
+            ratios.append(moved)
         if stop:
             break
-    names = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
-    means = torch.stack(told).double().mean(dim=0).tolist() if told else [0.0] * len(names)
-    return dict(zip(names, means)) | {{"lr": lr, "minibatches": len(told)}}
+    if not told:
+        return {{"lr": lr, "minibatches": 0}}
+    means = dict(zip(("loss", "policy_loss", "value_loss", "entropy", "grad_norm"), torch.stack(told).mean(dim=0).tolist()))
+    moved = torch.cat(ratios)
+    kl, outside = (moved.expm1() - moved).mean(), (moved.expm1().abs() > clip).float().mean()
+    return means | {{"approx_kl": float(kl), "clip_fraction": float(outside), "lr": lr, "minibatches": len(told)}}
 '''
 
 COLLECT = '''@torch.no_grad()
