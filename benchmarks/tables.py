@@ -1,7 +1,7 @@
-"""Writes the README's tables from benchmarks/results, so that no number there is typed by hand.
+"""Writes the tables of README.md and docs/ from benchmarks/results, so that no number there is typed by hand.
 
-python benchmarks/tables.py            rewrites README.md between its markers
-python benchmarks/tables.py --check    exit code 1 if README.md is not current
+python benchmarks/tables.py            rewrites them between their markers
+python benchmarks/tables.py --check    exit code 1 if one is not current
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from surefoot.train.statistics import summarize
 
 HERE = Path(__file__).resolve().parent
-README = HERE.parent / "README.md"
+PAGES = [HERE.parent / "README.md", *sorted((HERE.parent / "docs").rglob("*.md"))]
 
 
 def read(name: str) -> dict[str, Any] | None:
@@ -225,11 +225,46 @@ def _workers() -> Row | None:
     )
 
 
+def doctor() -> str:
+    results = read("doctor.json")
+    if results is None:
+        return "not measured yet"
+    head = (
+        *("part", "faulty runs", "found", "missed, of them harmless", "named first", "of those found, named wrongly"),
+        *("precision", "median share of the run until named", "healthy runs", "false alarms per 20"),
+    )
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for part, row in results["totals"].items():
+        shares = ("recall", "right_primary", "wrong_cause_rate", "precision")
+        found, first, wrong, precision = ("" if row[n] is None else f"{row[n]:.2f}" for n in shares)
+        when = "" if row["median_time_to_detection"] is None else f"{row['median_time_to_detection']:.0%}"
+        missed, alarms = f"{row['missed']}, {row['missed_but_harmless']}", f"{row['false_alarms_per_20'] or 0.0:.2f}"
+        cells = (part, row["faulty_runs"], found, missed, first, wrong, precision, when, row["healthy_runs"], alarms)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    return "\n".join([*rows, "", f"`{results['command']}`"])
+
+
+def doctor_faults() -> str:
+    results = read("doctor.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from doctor import FAULTS, fault_rows  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    rows = ["| fault | rules that name it | runs | found | named first | named instead |", "|---|---|---|---|---|---|"]
+    for fault, runs, found, hits, others in fault_rows(results["runs"]):
+        names = " or ".join(next(f for f in FAULTS if f.name == fault).right)
+        rows.append(f"| {fault} | {names} | {runs} | {found} | {hits} | {', '.join(others)} |")
+    return "\n".join(rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
     "shapes-table": shapes,
     "resume-table": survival,
+    "doctor-table": doctor,
+    "doctor-faults": doctor_faults,
 }
 
 
@@ -237,17 +272,21 @@ def filled(text: str) -> str:
     """`text` with every table between its two markers made anew."""
     for name, make in TABLES.items():
         pattern = re.compile(rf"<!-- {name} -->.*?<!-- /{name} -->", re.DOTALL)
+        if not pattern.search(text):
+            continue
         table = f"<!-- {name} -->\n{make()}\n<!-- /{name} -->"
         text = pattern.sub(lambda _, table=table: table, text)
     return text
 
 
 def main() -> int:
-    text = README.read_text(encoding="utf-8")
-    if "--check" in sys.argv:
-        return 0 if filled(text) == text else 1
-    README.write_text(filled(text), encoding="utf-8")
-    return 0
+    stale = {page: new for page in PAGES if (new := filled(text := page.read_text(encoding="utf-8"))) != text}
+    for page, text in stale.items():
+        if "--check" in sys.argv:
+            print(f"{page.name} is not current")
+        else:
+            page.write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
 
 
 if __name__ == "__main__":

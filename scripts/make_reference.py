@@ -268,6 +268,7 @@ def pages() -> dict[Path, str]:
         PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
         PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
         PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),
+        **{PAGES / f"telemetry-{v}.schema.json": record_schema.old_schema_file(v) for v in record_schema.old.VERSIONS},
         ROOT / "docs" / "how-to" / "troubleshoot.md": troubleshoot_page(),
     }
 

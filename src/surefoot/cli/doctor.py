@@ -13,7 +13,7 @@ import tyro
 from surefoot.cli.numbers import number
 from surefoot.cli.train import Pairs
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.findings import Finding, gravity
+from surefoot.telemetry.findings import Finding, gravity, patch_text, value_text
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor import Examination
@@ -141,7 +141,7 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
             shown.append("    follows from it:")
             shown += [f"      {_state(f)} {f.rule} {f.title} (update {f.since_update:,})" for f in tree[root]]
     if not shown:
-        head += ": nothing wrong was found"
+        head += ": nothing wrong was found" if examination.updates else ": no update is recorded yet"
     if advice:
         shown += ["", "advice: " + "; ".join(f"{f.title} [{f.rule}]" + _short_patch(f) for f in advice)]
     return [head, *shown]
@@ -159,15 +159,6 @@ def told_of(finding: Finding) -> list[str]:
     if finding.patch:
         told.append("    try      " + patch_text(finding.patch))
     return told
-
-
-def patch_text(patch: dict[str, Any]) -> str:
-    """As it is typed after `surefoot train ENV`."""
-    return " ".join(f"--set {knob}={_value(value)}" for knob, value in patch.items())
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _short_patch(finding: Finding) -> str:
@@ -200,5 +191,5 @@ def plan_text(patch: Any) -> str:
             least = f", at least {wish['least']:g}" if "least" in wish else ""
             parts.append(f"{knob} × {wish['times']:g}{least}")
         else:
-            parts.append(f"--set {knob}={_value(wish)}")
+            parts.append(f"--set {knob}={value_text(wish)}")
     return " · ".join(parts)

@@ -6,6 +6,7 @@ import shlex
 
 from surefoot.cli.history import History
 from surefoot.cli.numbers import duration, number
+from surefoot.telemetry.findings import gravity
 
 Fact = tuple[str, str]
 """A name and what there is to say about it."""
@@ -19,12 +20,22 @@ def facts(history: History, ending: str) -> list[Fact]:
     return [
         ("ending", ending),
         *_results(history),
+        *_doctor(history),
         ("checkpoint", where),
         ("next", f"surefoot eval {shlex.quote(run)}"),
         ("", f"surefoot play {run}"),
         ("", f"surefoot resume {shlex.quote(run)}"),
-        ("", f"open {run}/report.html"),
+        *([("", f"open {run}/report.html")] if history.header.recorded else []),
     ]
+
+
+def _doctor(history: History) -> list[Fact]:
+    """What is wrong at the end, and where to read it in full."""
+    found = sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity)))
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [("doctor", f"{found[0].title}{more}: surefoot doctor {shlex.quote(history.header.run_dir)}")]
 
 
 def _results(history: History) -> list[Fact]:

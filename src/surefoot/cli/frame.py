@@ -15,6 +15,7 @@ from surefoot.cli.boxes import Line, box, fit, length, spread, wrap
 from surefoot.cli.history import Header, History
 from surefoot.cli.numbers import duration, number
 from surefoot.cli.plot import Role, chart, sparkline
+from surefoot.telemetry.findings import gravity, patch_text
 
 ACCENT = "bold cyan"
 ROLE_STYLES: dict[Role, str] = {
@@ -249,12 +250,24 @@ def _run_lines(header: Header, width: int) -> list[Line]:
     return lines + [[(text, "dim")] for text in wrap(settings, width)]
 
 
+def _finding_lines(history: History) -> list[Line]:
+    """What the doctor found and is not over, the gravest first: what it is, and what to set."""
+    lines: list[Line] = []
+    for finding in sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity))):
+        level: Level = "warn" if finding.severity == "warn" else "bad"
+        text = f"{DOTS[level]} {finding.rule} {finding.title}, since update {finding.since_update:,}"
+        remedy: Line = [(f"   {patch_text(finding.patch)}", "cyan")] if finding.patch else []
+        lines.append([(f"{'doctor':>7}  ", "dim"), (text, LEVEL_STYLES[level]), *remedy])
+    return lines
+
+
 def _note_lines(history: History, width: int, rows: int) -> list[Line]:
     """The newest events, oldest of them first; before there are enough, what the run started with."""
     if rows <= 0:
         return []
-    lines: list[Line] = []
-    for event in list(history.events)[-rows:]:
+    lines = _finding_lines(history)[: max(1, rows // 2)]
+    room = rows - len(lines)
+    for event in list(history.events)[-room:] if room else ():
         times = f"  ×{event.times}" if event.times > 1 else ""
         lines.append([(f"{duration(event.seconds):>7}  ", "dim"), (event.text, ""), (times, "dim")])
     opening = [f"{history.header.world_note} · {history.header.path_note}"] if len(lines) < rows else []

@@ -13,6 +13,7 @@ from surefoot.cli.bands import KEYS, RECENT, Reading, Surroundings, readings
 from surefoot.cli.numbers import number
 from surefoot.cli.plot import Picture
 from surefoot.learn.report import UpdateReport
+from surefoot.telemetry.findings import Finding
 from surefoot.train.moment import EvalPoint, Moment
 
 X, MEAN, LOW, HIGH, METRICS = 0, 1, 2, 3, 4
@@ -39,6 +40,8 @@ class Header:
     max_grad_norm: float | None = None
     max_entropy: float | None = None
     """Entropy of the uniform policy, ln|A|; None for continuous actions."""
+    recorded: bool = True
+    """A record is written, and a report left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class History:
     events: deque[Event] = field(default_factory=lambda: deque[Event](maxlen=64))
     checkpoint: int | None = None
     """Update number of the newest one saved by this process."""
+    findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
+    """What the doctor found and is not over, by rule; advice left out."""
     best_return: float | None = None
     """Highest mean over 100 episodes so far."""
     _first: UpdateReport | None = None
@@ -143,6 +148,10 @@ class History:
     def _note(self, moment: Moment) -> None:
         for text in moment.notes:
             self.say(moment.seconds, text)
+        for finding in moment.findings:
+            self.findings.pop(finding.rule, None)
+            if finding.status == "open" and finding.severity != "info":
+                self.findings[finding.rule] = finding
         if moment.evaluation is not None:
             self.evaluations.append(moment.evaluation)
             self.say(moment.seconds, evaluation_sentence(moment.evaluation))

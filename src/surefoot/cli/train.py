@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from surefoot.cli.usage import Usage
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
+    from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
+    from surefoot.train.recorder import Keep
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
 
 Display = Literal["auto", "live", "lines", "quiet"]
 Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+Track = Annotated[
+    tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(metavar="tensorboard|wandb|trackio|mlflow"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +82,20 @@ class TrainArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    track: Track = ()
+    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
+    record: Literal["on", "off"] = "on"
+    """off: write no record at all, and so no report; the tools of --track still get every number."""
+    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
+    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
+    doctor: bool = False
+    """Tell what the doctor finds at length as it comes, advice too. It looks on in any case, and writes into the record."""
+    no_doctor: bool = False
+    """Do not look on."""
+    act: bool = False
+    """Let the doctor act on a grave finding: go back to the checkpoint before it, and on with the settings it names."""
     threads: int = 1
     """Threads for torch. More than one rarely helps small networks, and changes the last digits."""
     dry_run: bool = False
@@ -84,7 +106,12 @@ class TrainArgs:
 
         if self.seeds < 1 or self.jobs < 1:
             raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
+        keep = _keep(self.record, self.minibatches)
         make, spec = self.resolve()
+        if self.act:
+            from surefoot.train.treat import KEPT
+
+            spec = replace(spec, keep_checkpoints=max(KEPT, spec.keep_checkpoints))
         if self.dry_run:
             print_spec(spec)
             return 0
@@ -104,9 +131,19 @@ class TrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
-        mirrors = _mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
-        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]], mirrors=mirrors)
-        return drive(run, self.display)
+        mirrors = partial(_mirrors, directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
+        run = create_run(
+            directory,
+            spec,
+            training=training,
+            command=["surefoot", *sys.argv[1:]],
+            mirrors=mirrors(),
+            doctor=attending(self.doctor, self.no_doctor, act=self.act),
+            keep=keep,
+        )
+        if self.act:
+            run.save()  # a place to go back to, should the first updates go wrong
+        return drive(run, self.display, mirrors=mirrors, act=self.act)
 
     def resolve(self) -> tuple[WorldMaker, RunSpec]:
         """The world asked for and the whole spec, before anything is written."""
@@ -170,8 +207,18 @@ class ResumeArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    track: Track = ()
+    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
+    record: Literal["as-before", "on", "off"] = "as-before"
+    """Whether to write a record: as-before does what the run was started with."""
+    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
+    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
+    doctor: bool = False
+    """Tell what the doctor finds at length, as in `surefoot train`."""
+    no_doctor: bool = False
+    """Do not look on."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -188,13 +235,16 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify_updates)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
+        keep = _keep(self.record, self.minibatches)
         training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
             training=training,
             command=["surefoot", *sys.argv[1:]],
-            mirrors=_mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
+            mirrors=_mirrors(directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
+            doctor=attending(self.doctor, self.no_doctor),
+            keep=keep,
         )
         if run.training.finished:
             run.close("finished")
@@ -206,12 +256,19 @@ class ResumeArgs:
         return drive(run, self.display)
 
 
+def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+    """The doctor who looks on, unless nobody wants one."""
+    from surefoot.telemetry.attend import Attending
+
+    if off and (at_length or act):
+        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
+    return None if off else Attending(at_length=at_length)
+
+
 def open_training(
     path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
 ) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
-    from dataclasses import replace
-
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.train.rundir import RunDir
@@ -228,35 +285,39 @@ def open_training(
     return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
 
 
-def drive(run: Run, display: Display) -> int:
-    """Train a run to its end behind a screen, and leave its report."""
+def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
+    """Train a run to its end behind a screen, and leave its report. With `act`, the doctor may take it back and on."""
     from surefoot.cli.render import make_screen
     from surefoot.train.interrupt import GentleStop
+    from surefoot.train.treat import Patient
 
     screen = make_screen(display)
+    patient = Patient(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
     ending = "finished"
     try:
         with GentleStop() as stop:
             screen.open(header_of(run))
-            for moment in run.moments(lambda: stop.requested):
+            for moment in patient.moments(lambda: stop.requested):
                 screen.show(moment)
-            if stop.requested:
-                ending = "interrupted"
-        run.close("interrupted" if ending == "interrupted" else "finished")
+            if stop.requested or patient.given_up:
+                ending = "stopped by the doctor" if patient.given_up else "interrupted"
+        patient.run.close("finished" if ending == "finished" else "interrupted", patient.given_up or "")
     except BaseException as error:
         screen.close(f"stopped by {type(error).__name__}")
         from surefoot.errors import Diverged
 
-        run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
+        patient.run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
         raise
-    _leave_report(run)
+    _leave_report(patient.run)
     screen.close(ending)
-    return 0
+    return 1 if patient.given_up else 0
 
 
 def _leave_report(run: Run) -> None:
     from surefoot.telemetry.view import write_report
 
+    if run.recorder.path is None:
+        return
     write_report(run.directory.path, run.directory.report)
 
 
@@ -289,6 +350,7 @@ def header_of(run: Run) -> Header:
         target_kl=spec.ppo.target_kl,
         max_grad_norm=spec.ppo.max_grad_norm,
         max_entropy=entropy,
+        recorded=run.recorder.path is not None,
     )
 
 
@@ -366,13 +428,25 @@ def _literal(text: str) -> Any:
     return yaml.safe_load(text)
 
 
-def _mirrors(path: Path, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
-    from surefoot.telemetry.export import TensorBoardMirror
-    from surefoot.telemetry.flat import FlatMirror
+def _keep(record: str, minibatches: float) -> Keep:
+    from surefoot.train.recorder import Keep
 
-    mirrors: list[Mirror] = []
-    if ppo_log is not None:
-        mirrors.append(FlatMirror(ppo_log))
-    if tensorboard:
-        mirrors.append(TensorBoardMirror(path / "tensorboard"))
-    return mirrors
+    if not 0.0 <= minibatches <= 1.0:
+        raise Usage(f"--minibatches is {minibatches:g}; it is a share of the gradient steps, 0 (none) to 1 (all)")
+    return Keep(record={"on": True, "off": False}.get(record), minibatch_rate=minibatches)
+
+
+def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
+    from surefoot.telemetry.flat import FlatMirror
+    from surefoot.telemetry.track import open_mirror
+
+    tools = list(dict.fromkeys(track))
+    if tensorboard and "tensorboard" not in tools:
+        tools.append("tensorboard")
+    try:
+        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+    except TelemetryError:
+        with suppress(OSError):  # a package is missing: leave no empty run behind
+            path.rmdir()
+        raise
+    return [*mirrors, FlatMirror(ppo_log)] if ppo_log is not None else mirrors

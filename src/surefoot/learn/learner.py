@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -328,7 +328,7 @@ class Learner:
             "path": self.path,
             "path_reason": self.path_reason,
             "value_scale": self.values.std,
-            **asdict(knobs),
+            **knobs._asdict(),
         }
 
     def state(self) -> dict[str, Any]:

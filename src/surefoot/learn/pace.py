@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import value_at
@@ -12,8 +12,7 @@ SLOWEST, FASTEST, FACTOR = 1e-5, 1e-2, 1.5
 """Between which learning rates, and in which steps, the rate follows the KL (Schulman 2017, as Isaac's trainers do)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Knobs:
+class Knobs(NamedTuple):
     """What the schedules say for this update."""
 
     lr: float
@@ -34,7 +33,7 @@ class Pace:
         """The values of now: they change per update, not per minibatch. `lr_scale` is what rollbacks left of the rate."""
         config = self.config
         knobs = (config.lr, config.clip, config.ent_coef, config.temperature)
-        lr, *others = (value_at(knob, progress=progress, updates=updates) for knob in knobs)
+        lr, *others = [value_at(knob, progress=progress, updates=updates) for knob in knobs]
         if config.adaptive_kl is not None and lr > 0.0:
             lr = min(max(lr * self.kl_scale, SLOWEST), FASTEST)
         return Knobs(lr * lr_scale, *others)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing, ConfigError
-from surefoot.learn.checkpoint import newest_first, read_verified, step_of
+from surefoot.learn.checkpoint import LATEST, newest_first, read_verified, step_of
 from surefoot.learn.files import (
     REAL_FS,
     REPLACED,
@@ -26,11 +26,7 @@ BEST, PINNED = "best", "pinned.json"
 
 def mark_best(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
     """Points `best` at this step; `prune` keeps it until another one is marked."""
-    target = _existing(root, step)
-    try:
-        set_link(fs, root / BEST, target.name)
-    except OSError as error:
-        raise CheckpointError(f"{root / BEST} could not be set: {error.strerror}") from error
+    _point(root, BEST, step, fs)
 
 
 def best(root: Path) -> int | None:
@@ -83,12 +79,25 @@ def prune(root: Path, keep_last: int, *, fs: Fs = REAL_FS) -> list[Path]:
     return [path for path in others if _remove(fs, path)]
 
 
+def go_back(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
+    """Points `latest` at this step: what came after it is loaded only if nothing before it is whole."""
+    _point(root, LATEST, step, fs)
+
+
 def sweep(root: Path, fs: Fs = REAL_FS) -> list[Path]:
     """Removes what killed processes left half written or half removed, and returns it."""
     stale = [path for path in sorted(root.glob(TMP_PREFIX + "*")) if not writer_lives(path.name)]
     for path in stale:
         discard(fs, path)
     return stale
+
+
+def _point(root: Path, link: str, step: int, fs: Fs) -> None:
+    target = _existing(root, step)
+    try:
+        set_link(fs, root / link, target.name)
+    except OSError as error:
+        raise CheckpointError(f"{root / link} could not be set: {error.strerror}") from error
 
 
 def _existing(root: Path, step: int) -> Path:

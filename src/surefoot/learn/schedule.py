@@ -75,6 +75,8 @@ Schedule = Linear | Cosine | StepDecay | Piecewise
 
 def value_at(knob: float | Schedule, *, progress: float, updates: int) -> float:
     """The knob's value when `progress` (0 to 1, held there) of the run and `updates` updates are behind us."""
+    if isinstance(knob, float):  # the usual case, asked for a dozen times an update
+        return knob
     progress = min(max(progress, 0.0), 1.0)
     match knob:
         case Linear(start, end):

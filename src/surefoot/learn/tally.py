@@ -52,7 +52,7 @@ COLUMNS = (
     *("policy_loss", "value_loss", "entropy", "loss", "grad_norm", "advantage_std", "kl_to_reference"),
     *("approx_kl", "kl_divergence", "clip_fraction", "clamped_fraction"),
 )
-_OF_AN_EPOCH = EpochReport._fields[2:]
+_OF_AN_EPOCH = [COLUMNS.index(name) for name in EpochReport._fields[2:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +73,23 @@ class Table:
         steps = len(self.epoch)
         if not steps:
             return {}
-        column = dict(zip(COLUMNS, zip(*self.rows.tolist(), strict=True), strict=True))
         number = self.epoch.tolist()
         starts = [k for k in range(steps) if k == 0 or number[k] != number[k - 1]]
-        passes = list(zip(starts, [*starts[1:], steps], strict=True))
-        # Plain lists: there are a few dozen steps, and each call of numpy costs more than adding them up.
-        sums = {name: [sum(values[a:b]) for a, b in passes] for name, values in column.items()}
-        mean = {name: sum(each) / steps for name, each in sums.items() if name != "advantage_std"}
-        spread = column["advantage_std"]
+        sums = np.add.reduceat(self.rows, starts, axis=0)
+        mean = dict(zip(COLUMNS, (np.add.reduce(sums) / steps).tolist(), strict=True))
+        most = dict(zip(COLUMNS, np.maximum.reduce(self.rows).tolist(), strict=True))
+        off, spread = self.column("entropy") - mean["entropy"], self.column("advantage_std").tolist()
+        del mean["advantage_std"]  # the rollout's own is told
+        ends = zip(starts, [*starts[1:], steps], sums[:, _OF_AN_EPOCH].tolist(), strict=True)
         return {
             **mean,
-            "approx_kl_max": max(column["approx_kl"]),
-            "clip_fraction_max": max(column["clip_fraction"]),
-            "grad_norm_max": max(column["grad_norm"]),
-            "entropy_std": math.sqrt(sum([d * d for d in [x - mean["entropy"] for x in column["entropy"]]]) / steps),
+            "approx_kl_max": most["approx_kl"],
+            "clip_fraction_max": most["clip_fraction"],
+            "grad_norm_max": most["grad_norm"],
+            "entropy_std": math.sqrt(float(off @ off) / steps),
             "advantage_min_std": min(spread),
             "zero_std_minibatches": spread.count(0.0),
             "minibatches": steps,
-            "epochs": tuple(
-                [
-                    EpochReport(number[a], b - a, *(sums[name][i] / (b - a) for name in _OF_AN_EPOCH))
-                    for i, (a, b) in enumerate(passes)
-                ]
-            ),
+            "gradient_steps": self,
+            "epochs": tuple([EpochReport(number[a], b - a, *[x / (b - a) for x in each]) for a, b, each in ends]),
         }

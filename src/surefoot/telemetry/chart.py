@@ -26,6 +26,7 @@ SAMPLED = (
     "weight_step",
     "frozen_share",
     "dormant_share",
+    "rss_mb",
 )
 """Numbers of train/vitals.py, which only some updates have; they are held until the next measurement."""
 BASELINE = 20
@@ -61,6 +62,8 @@ class Chart:
         self._seen: dict[int, None] = {}
         self._last: tuple[int, int, float] | None = None
         self._sessions: list[str] = []
+        self._told_at: float | None = None
+        """When the last update of this session was written."""
         self._resumed = False
 
     def add(self, record: Record | Problem) -> None:
@@ -72,7 +75,7 @@ class Chart:
         match record:
             case Header():
                 self.config, self.total_steps = record.config, record.total_steps
-                self.end = None
+                self.end, self._told_at = None, None
             case Update():
                 self._add_update(record)
             case Episode():
@@ -133,6 +136,9 @@ class Chart:
         row |= {f"seconds.{name}": float(x) for name, x in record.seconds.items() if x is not None}
         row |= {"covers": float(record.covers), "env_steps": float(record.env_steps)}
         row["rolled_back"] = float(record.rolled_back)
+        if self._told_at is not None:
+            row["gap"] = record.t - self._told_at
+        self._told_at = record.t
         row["nonfinite"] = float(len(record.nonfinite))
         self._rows.append(row)
         self._highs.append({name: float(x) for name, x in record.m_max.items() if x is not None})
@@ -258,9 +264,9 @@ class Returns:
         return bool(self.means) and max(*self.means, *self._each) - min(*self.means, *self._each) > 1e-9
 
     def tolerance(self) -> float:
-        """What a difference from the start must exceed to be one: a deviation, or a twentieth of the mean."""
+        """What a difference from the start must exceed to be one: three standard errors, or a twentieth of the mean."""
         mean, std = self.start
-        return max(std, 0.05 * abs(mean), 1e-9)
+        return max(3.0 * std / math.sqrt(len(self._each)), 0.05 * abs(mean), 1e-9)
 
     @property
     def better(self) -> bool:
@@ -270,9 +276,9 @@ class Returns:
 
     @property
     def worse(self) -> bool:
-        """It is below, by half of that: a policy at the bottom cannot fall by as much as one at the top can rise."""
-        mean, std = self.start
-        return not math.isnan(mean) and self.smooth < mean - max(0.75 * std, 0.05 * abs(mean), 1e-9)
+        """It is below by as much."""
+        mean, _ = self.start
+        return not math.isnan(mean) and self.smooth < mean - self.tolerance()
 
     def fallen(self, share: float) -> bool:
         """It has lost more than this share of what it had gained over the start."""

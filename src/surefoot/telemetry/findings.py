@@ -41,6 +41,27 @@ class Finding:
         return cls(**{name: data[name] for name in cls.__slots__ if name in data})
 
 
+def patch_text(patch: Mapping[str, Any]) -> str:
+    """As it is typed after `surefoot train ENV`."""
+    return " ".join(f"--set {knob}={value_text(value)}" for knob, value in patch.items())
+
+
+def value_text(value: Any) -> str:
+    """A knob's value as it is typed."""
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def sentence(finding: Finding, *, causes: bool = False) -> str:
+    """A finding in one line, for a log; with what may be behind it, if asked for."""
+    if finding.status == "resolved":
+        return f"doctor: {finding.rule} is over: {finding.title}"
+    evidence = ", ".join(f"{name} {x:.3g}" for name, x in list(finding.evidence.items())[:2])
+    remedy = f"; try {patch_text(finding.patch)}" if finding.patch else ""
+    told = f"doctor: {finding.severity} {finding.rule}: {finding.title}{f' ({evidence})' if evidence else ''}"
+    behind = f"; perhaps {', or '.join(finding.causes)}" if causes and finding.causes else ""
+    return told + behind + remedy
+
+
 def gravity(severity: Severity) -> int:
     """0 for info … 3 for fatal, to compare by."""
     return SEVERITIES.index(severity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -59,7 +60,13 @@ class Rule:
 
 def shipped_rules() -> list[Rule]:
     """The rules that come with surefoot, gravest explanations first."""
-    return _read(files("surefoot.telemetry").joinpath("rules.yaml").read_text(encoding="utf-8"), "rules.yaml")
+    return list(_shipped())
+
+
+@cache
+def _shipped() -> tuple[Rule, ...]:
+    text = files("surefoot.telemetry").joinpath("rules.yaml").read_text(encoding="utf-8")
+    return tuple(_read(text, "rules.yaml"))
 
 
 def read_rules(path: Path | str, base: Sequence[Rule] | None = None) -> list[Rule]:

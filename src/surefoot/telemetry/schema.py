@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -86,14 +85,15 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
         """The summary of finished episodes; None if none finished."""
         if len(returns) == 0:
             return None
-        told = [float(s) for s in successes if s is not None]
+        told = [s for s in successes if s is not None]
+        count = len(returns)  # sum, not fmean: this is done in every update, and fmean takes three times as long
         return cls(
-            count=len(returns),
-            return_mean=fmean(returns),
+            count=count,
+            return_mean=float(sum(returns)) / count,
             return_min=float(min(returns)),
             return_max=float(max(returns)),
-            length_mean=fmean(lengths),
-            success_rate=fmean(told) if told else None,
+            length_mean=sum(lengths) / count,
+            success_rate=sum(told) / len(told) if told else None,
         )
 
 

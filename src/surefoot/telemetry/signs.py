@@ -79,8 +79,8 @@ def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     window = chart.last("approx_kl", limits["window"])
     if len(window) < limits["window"] or window.max() >= limits["limit"] or not chart.now("minibatches") > 0:
         return None
-    lr, first = chart.now("lr"), chart.first("lr")
-    if chart.thriving or not lr > 0.05 * first:
+    lr, moved = chart.now("lr"), chart.first("approx_kl") >= limits["limit"]
+    if (chart.thriving and moved) or not lr > 0.05 * chart.first("lr"):
         return None  # it has learned what there is, or a schedule has come to its end
     return {"approx_kl": float(window.max()), "lr": lr}
 
@@ -163,6 +163,8 @@ def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
 
 def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     """Nothing says which action was better: advantages do not vary, or no reward ever came."""
+    if chart.thriving:
+        return None  # whoever always does what is best learns nothing more
     std, scale = chart.now("advantage_std"), max(1.0, abs(_zero(chart.now("target_mean"))))
     flat = std < limits["limit"] * scale or chart.high("zero_std_minibatches") > 0
     silent = chart.last("reward_std", limits["window"])
@@ -170,7 +172,11 @@ def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     # A reward that never varies still says something where episodes end of themselves: CartPole's.
     told = constant and (_zero(chart.now("reward_mean")) == 0.0 or not chart.lengths)
     if flat or told:
-        return {"advantage_std": std, "reward_mean": _zero(chart.now("reward_mean")), "reward_std": _zero(silent.max())}
+        return {
+            "advantage_std": std,
+            "reward_mean": _zero(chart.now("reward_mean")),
+            "reward_std": _zero(silent.max(initial=0.0)),
+        }
     return None
 
 
@@ -217,7 +223,7 @@ def return_fell(chart: Chart, limits: Limits) -> Evidence:
 def backwards(chart: Chart, limits: Limits) -> Evidence:
     """The policy moves, and does worse than the untrained one did."""
     returns = chart.returns
-    if not returns.worse or returns.best > returns.start[0] + returns.tolerance():
+    if not returns.worse or returns.best > returns.start[0] + 2.0 * returns.tolerance():
         return None
     if not chart.progress > limits["after"]:
         return None
@@ -292,6 +298,28 @@ def record_broken(chart: Chart, limits: Limits) -> Evidence:
     return {"odd_lines": float(chart.odd_lines)} if chart.odd_lines >= limits["lines"] else None
 
 
+def record_pauses(chart: Chart, limits: Limits) -> Evidence:
+    """Nothing was written for much longer than usual, within one session."""
+    gaps = chart.last("gap", limits["window"])
+    if len(gaps) < limits["window"]:
+        return None
+    usual, last = float(np.median(gaps)), float(gaps[-1])
+    return {"seconds": last, "usual": usual} if last > max(limits["least"], limits["times"] * usual) else None
+
+
+def memory_grows(chart: Chart, limits: Limits) -> Evidence:
+    """The process holds far more memory than in the beginning."""
+    now, first = chart.now("rss_mb"), chart.first("rss_mb")
+    return {"rss_mb": now, "at_start": first} if now > limits["times"] * first + limits["least"] else None
+
+
+def one_step_episodes(chart: Chart, limits: Limits) -> Evidence:
+    """Every episode so far ended with its first step."""
+    if chart.longest != 1 or chart.ended_episodes < limits["episodes"]:
+        return None
+    return {"episodes": float(chart.ended_episodes), "length": 1.0}
+
+
 def slower(chart: Chart, limits: Limits) -> Evidence:
     """Fewer steps a second than the run is used to."""
     steps, times = chart.last("env_steps", limits["window"]), _busy(chart, limits["window"])
@@ -337,6 +365,12 @@ def obs_scale(chart: Chart, limits: Limits) -> Evidence:
         return None
     mean, std = chart.now("obs_mean_max"), chart.now("obs_std_max")
     return {"obs_mean_max": mean, "obs_std_max": std} if max(mean, std) > limits["limit"] else None
+
+
+def obs_constant(chart: Chart, limits: Limits) -> Evidence:
+    """What is seen hardly varies, in any of its numbers."""
+    std = chart.now("obs_std_max")
+    return {"obs_std_max": std} if std < limits["limit"] else None
 
 
 def saturated(chart: Chart, limits: Limits) -> Evidence:
@@ -420,11 +454,15 @@ SIGNS: dict[str, Callable[[Chart, Limits], Evidence]] = {
         repeated,
         dead_metric,
         record_broken,
+        record_pauses,
+        memory_grows,
+        one_step_episodes,
         slower,
         no_episode_ends,
         limit_is_end,
         bootstrap_zero,
         obs_scale,
+        obs_constant,
         saturated,
         reward_large,
         reward_small,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surefoot.learn.report import UpdateReport
+from surefoot.telemetry.findings import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +47,5 @@ class Moment:
     """Update number of a checkpoint that was just saved."""
     notes: tuple[str, ...]
     """Sentences worth showing: the minibatch rule, guards that fired, why this path was taken."""
+    findings: tuple[Finding, ...] = ()
+    """What the doctor found, or found to be over, since the last update."""

@@ -22,13 +22,18 @@ from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoi
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
+from surefoot.telemetry.attend import Attending
+from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell_minibatches
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
+from surefoot.train.vitals import resident
 
 EVAL_STREAMS = 10
 
@@ -36,8 +41,17 @@ EVAL_STREAMS = 10
 class Run:
     """Owns a run directory while it trains; make one with `create_run` or `resume_run`, iterate `moments`, close it."""
 
-    def __init__(self, directory: RunDir, training: Training, recorder: Recorder, lock: RunLock) -> None:
+    def __init__(
+        self,
+        directory: RunDir,
+        training: Training,
+        recorder: Recorder,
+        lock: RunLock,
+        attending: Attending | None = None,
+    ) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
+        self.attending = attending
+        """The doctor, where one looks on."""
         self.spec = training.spec
         self.best_mean = -np.inf
         self.next_eval = self.spec.eval_every or np.inf
@@ -61,6 +75,7 @@ class Run:
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
             self._record(report, fresh)
+            findings = self._examine()
             steps, finished = self.training.env_steps, self.training.finished
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
@@ -84,6 +99,7 @@ class Run:
                 evaluation=evaluation,
                 checkpoint=saved,
                 notes=notes,
+                findings=findings,
             )
         # The wish to stop may have come after the last look at it.
         self._keep()
@@ -92,6 +108,16 @@ class Run:
         """Save what was learned since the last checkpoint."""
         if self.training.learner.updates and self.saved_at != self.training.learner.updates:
             self.save()
+
+    def _examine(self) -> tuple[Finding, ...]:
+        """What the doctor makes of the lines written so far, put into the record."""
+        found = () if self.attending is None else tuple(self.attending.take())
+        at_length = self.attending is not None and self.attending.at_length
+        for finding in found:
+            self.recorder.finding(**finding.to_json())
+            if at_length or finding.severity != "info":
+                self.notes.append(sentence(finding, causes=at_length))
+        return found
 
     def _tell_losses(self) -> None:
         for lost in self.training.take_losses():
@@ -103,9 +129,11 @@ class Run:
         step, root = self.training.learner.updates, self.directory.checkpoints
         while self.next_checkpoint <= self.training.env_steps:
             self.next_checkpoint += self.spec.checkpoint_every
-        self.recorder.sync()
+        self.recorder.begin_sync()
         inexact = self.training.world.inexact
-        save_checkpoint(root, step, self.state(), meta={"exact": inexact is None, "why": inexact or ""})
+        meta = {"exact": inexact is None, "why": inexact or ""}
+        # The record goes to the disk beside the checkpoint's files, and is there before the checkpoint counts.
+        save_checkpoint(root, step, self.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
         prune(root, self.spec.keep_checkpoints)
@@ -187,9 +215,11 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
+    def _record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
         steps = self.training.env_steps
-        for episode in fresh:
+        room = max(0, self.recorder.room_for_episodes()) if fresh else 0
+        self.recorder.drop_episodes(max(0, len(fresh) - room))
+        for episode in fresh[:room]:
             self.recorder.episode(
                 return_=episode.return_,
                 length=episode.length,
@@ -198,18 +228,30 @@ class Run:
                 terminated=not episode.truncated,
                 success=None if episode.success is None else bool(episode.success),
             )
-        success = [None if e.success is None else bool(e.success) for e in fresh]
+        tell_minibatches(self.recorder, report)
         self.recorder.update(
             env_steps=steps,
             updates=report.update,
-            m={**report.metrics(), **report.stats},
-            epochs=[epoch.as_dict() for epoch in report.epochs],
+            m=lambda: _row(report),
+            epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
             seconds=report.seconds,
-            episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success),
+            episodes=_summary(fresh) if fresh else None,
             stopped_early=report.stopped_early,
             rolled_back=report.rolled_back,
             skipped_reason=report.skipped_reason,
         )
+
+
+def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    names, values = report.row()
+    # Only the record is told of memory: a report holds nothing that a second run of the same would not repeat.
+    stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
+    return (*names, *stats), (*values, *stats.values())
+
+
+def _summary(fresh: Sequence[Episode]) -> Episodes | None:
+    success = [bool(e.success) for e in fresh if e.success is not None]
+    return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
 
 
 def create_run(
@@ -219,13 +261,17 @@ def create_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    doctor: Attending | None = None,
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> Run:
-    """A new run in an empty directory, nothing trained yet."""
+    """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        _write_header(directory, training, command)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        record = keep.said_by({})
+        write_header(directory, training, command, record=record)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -242,21 +288,27 @@ def resume_run(
     training: Training | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
+    doctor: Attending | None = None,
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
     try:
-        spec = RunSpec.from_json(directory.read_header()["spec"])
+        header = directory.read_header()
+        spec, record = RunSpec.from_json(header["spec"]), keep.said_by(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
         truncate_after(directory.telemetry, checkpoint.step)
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=mirrors), lock)
+        if doctor and directory.telemetry.exists():
+            doctor.catch_up(directory.telemetry)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
-        if total_steps is not None:
-            _write_header(directory, training, command)
+        if total_steps is not None or record != header.get("record", True):
+            write_header(directory, training, command, record=record)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:
             run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
@@ -270,6 +322,7 @@ def resume_run(
 def _announce(run: Run, command: Sequence[str]) -> None:
     inexact, placement = run.training.world.inexact, placement_of(run.training.world)
     run.notes += [placement] if placement else []
+    run.notes += [NO_RECORD] if run.recorder.path is None else []
     run.recorder.header(
         env=run.spec.env,
         seed=run.spec.seed,
@@ -289,7 +342,8 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def _write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+def write_header(directory: RunDir, training: Training, command: Sequence[str], *, record: bool) -> None:
+    """Say in run.json what the run is, as it is from now on."""
     header = {
         "name": directory.name,
         "spec": training.spec.to_json(),
@@ -298,6 +352,7 @@ def _write_header(directory: RunDir, training: Training, command: Sequence[str])
         "threads": torch.get_num_threads(),
         "git_commit": git_commit(Path.cwd()),
         "command": list(command),
+        "record": record,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import math
+import mmap
 
 import numpy as np
+import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.nets.policy import Policy
+from surefoot.train.dormant import dormant_share
 
 ROWS = 256
 """Steps of a rollout that are looked at."""
@@ -31,7 +34,7 @@ class Vitals:
         self._sizes = np.array([p.numel() for p in self._parameters], np.int64)
         self._offsets = np.cumsum(self._sizes) - self._sizes
         self._measured = 0 < self._sizes.sum() <= LARGEST
-        self._choices, self._action = policy.choices(), action
+        self._policy, self._choices, self._action = policy, policy.choices(), action
         self._bounds = _bounds(action)
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
@@ -50,7 +53,7 @@ class Vitals:
 
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
-        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
+        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
         if self._measured:
             self._before = self._flat()
             if self._after is not None:
@@ -71,6 +74,14 @@ class Vitals:
             "frozen_share": 1.0 - float(self._sizes[moved].sum()) / float(self._sizes.sum()),
         }
 
+    def _units(self, rollout: Rollout) -> dict[str, float]:
+        if not self._measured:
+            return {}
+        device = self._parameters[0].device
+        obs = {name: torch.from_numpy(np.ascontiguousarray(_thinned(x))).to(device) for name, x in rollout.obs.items()}
+        share = dormant_share(self._policy, obs)
+        return {} if share is None else {"dormant_share": share}
+
     def _flat(self) -> np.ndarray:
         return np.concatenate([p.detach().cpu().numpy().ravel() for p in self._parameters])
 
@@ -85,6 +96,16 @@ class Vitals:
             most = np.bincount(rows.astype(np.int64), minlength=1).max()
             return {"top_action_share": float(most) / len(rows), "entropy_max": uniform}
         return {"entropy_max": sum(math.log(n) for n in self._choices)} if self._choices else {}
+
+
+def resident() -> dict[str, float]:
+    """Megabytes of memory that the process holds, where the system says so."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return {}
+    return {"rss_mb": pages * mmap.PAGESIZE / 1e6}
 
 
 def _norm(x: np.ndarray) -> float:

@@ -70,3 +70,27 @@ def test_no_such_run_is_refused_and_no_run_is_a_wrong_command_line(tmp_path: Pat
 def test_settings_are_looked_at_before_a_run(capsys: pytest.CaptureFixture[str]):
     assert main(["doctor", "lint", "CartPole-v1", "--set", "minibatch_size=4"]) == 1
     assert "L4" in capsys.readouterr().out
+
+
+def test_the_log_of_a_policy_built_anew_in_every_cycle_is_seen_through(tmp_path, capsys):
+    """As one predecessor's certified soak was: from the second cycle on every row repeated an earlier one."""
+    sample = Path(__file__).parents[2] / "samples/telemetry/v1.1/full.ndjson"
+    rows = [json.loads(line) for line in sample.read_text().splitlines()][:2]
+    log = tmp_path / "soak.jsonl"
+    with log.open("w") as file:
+        for cycle in range(12):
+            for i, row in enumerate(rows):
+                epoch = 2 * cycle + i + 1
+                now = {"epoch": epoch, "cycle_id": cycle, "steps": 160 * epoch, "log_stream_offset": epoch}
+                file.write(json.dumps(row | now) + "\n")
+    assert main(["doctor", str(log), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["runs"][str(log)]["findings"]
+    assert told[0]["rule"] == "R17"
+    assert told[0]["primary"]
+
+
+def test_a_record_without_an_update_is_not_called_healthy(tmp_path, capsys):
+    log = tmp_path / "empty.ndjson"
+    log.write_text("")
+    assert main(["doctor", str(log)]) == 0
+    assert "no update is recorded yet" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from surefoot.cli.lines import LinesScreen, QuietScreen
 from surefoot.cli.render import LiveScreen, make_screen, shown
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
+from surefoot.telemetry.findings import Finding
 from surefoot.train.moment import EvalPoint, Moment
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
@@ -129,6 +130,33 @@ def test_a_note_cannot_move_the_cursor():
     history = after(1, notes=("\x1b[2Jwiped\nout",))
     assert "\x1b" not in "".join(plain(history, 100, 30))
     assert "wiped out" in "\n".join(plain(history, 100, 30))
+
+
+def a_finding(**changes: Any) -> Finding:
+    known = {"rule": "R03", "severity": "error", "title": "Updates move the policy too far", "since_update": 12}
+    return Finding(**{**known, "patch": {"lr": 1e-4}, **changes})
+
+
+@pytest.mark.parametrize(("width", "height"), [(140, 45), (100, 40), (80, 30)])
+def test_a_finding_stays_on_the_screen_until_it_is_over(width: int, height: int):
+    history = after(30)
+    history.add(moment(31, findings=(a_finding(),)))
+    for update in range(32, 60):
+        history.add(moment(update, notes=(f"note {update}",)))
+    assert any("R03 Updates move the policy too far" in line for line in plain(history, width, height))
+    history.add(moment(60, findings=(a_finding(status="resolved"),)))
+    assert not any("Updates move" in line for line in plain(history, width, height))
+
+
+def test_advice_is_not_put_on_the_screen():
+    history = after(3)
+    history.add(moment(4, findings=(a_finding(severity="info"),)))
+    assert not any("Updates move" in line for line in plain(history, 120, 40))
+
+
+def test_the_ending_names_what_the_doctor_found():
+    lines = run_lines([moment(1), moment(2, findings=(a_finding(), a_finding(rule="R05", title="clipped")))])
+    assert any("doctor" in line and "and 1 more: surefoot doctor" in line for line in lines)
 
 
 def test_a_repeated_note_is_counted_not_repeated():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -316,3 +317,34 @@ def test_returns_keep_their_means_when_they_are_thinned():
     assert len(returns.means) <= Returns.LENGTH
     assert np.average(returns.means, weights=returns.counts) == pytest.approx(2499.5)
     assert returns.steps[-1] == 4999
+
+
+@pytest.mark.parametrize(
+    ("rule", "ill", "well"),
+    [
+        ("R20M", {"rss_mb": lambda u: 300.0 + 20.0 * u}, {"rss_mb": 300.0}),
+        ("R22S", {"obs_std_max": 1e-5}, {"obs_std_max": 0.5}),
+        ("R15", {"dormant_share": 0.6, "returns": lambda share: 20.0}, {"dormant_share": 0.1}),
+    ],
+)
+def test_advice_is_given_where_it_fits_and_nowhere_else(rule: str, ill: dict[str, Any], well: dict[str, Any]):
+    assert rule in found(record(**ill))
+    assert rule not in found(record(**well))
+
+
+def test_a_long_silence_is_told():
+    def silent() -> Iterator[Record]:
+        for each in record():
+            if each.updates >= 60:
+                each.t += 1000.0
+            yield each
+
+    assert found(silent())["R19G"].since_update == 60
+
+
+def test_episodes_of_one_step_are_told():
+    def short() -> Iterator[Record]:
+        for each in record():
+            yield msgspec.structs.replace(each, length=1) if isinstance(each, Episode) else each
+
+    assert "R21S" in found(short())

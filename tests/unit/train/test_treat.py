@@ -1,0 +1,184 @@
+"""The doctor beside a run that trains, and what it does with --act."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from surefoot.cli.train import attending
+from surefoot.cli.usage import Usage
+from surefoot.data.spaces import Discrete
+from surefoot.errors import Diverged
+from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.telemetry.attend import Attending
+from surefoot.telemetry.findings import Finding, sentence
+from surefoot.telemetry.read import read_all
+from surefoot.telemetry.schema import Event
+from surefoot.telemetry.schema import Finding as FindingLine
+from surefoot.train.run import create_run, resume_run
+from surefoot.train.rundir import RunDir
+from surefoot.train.spec import make_spec
+from surefoot.train.treat import MOST, Patient, Treatment, applicable, patched, treatment
+
+
+@pytest.fixture
+def directory(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    return RunDir(path)
+
+
+def a_run(directory, *, steps=8_000, **settings):
+    fixed = {"total_steps": steps, "eval_every": 0, "checkpoint_every": 500, "keep_checkpoints": 30}
+    spec = make_spec("CartPole-v1", Discrete(2), settings=settings, **fixed)
+    return create_run(directory, spec, doctor=Attending())
+
+
+def a_finding(**changes):
+    known = {"rule": "R03", "severity": "error", "title": "too far", "primary": True, "patch": {"lr": 1e-4}}
+    return Finding(**{**known, **changes})
+
+
+def test_a_sick_run_has_its_findings_in_its_record_and_in_its_moments(directory):
+    run = a_run(directory, steps=4_000, lr=1.0)
+    moments = list(run.moments())
+    run.close("finished")
+    lines = [r for r in read_all(directory.path).records if isinstance(r, FindingLine)]
+    told = [f for moment in moments for f in moment.findings]
+    assert "R03X" in [line.rule for line in lines]
+    assert [line.rule for line in lines] == [f.rule for f in told]
+    assert any("R03X" in note for moment in moments for note in moment.notes)
+
+
+def test_a_resumed_run_does_not_tell_again_what_it_found_before(directory):
+    run = a_run(directory, steps=4_000, lr=1.0)
+    list(run.moments(lambda: run.training.env_steps >= 2_000))
+    run.close("interrupted")
+    before = {line.rule for line in read_all(directory.path).records if isinstance(line, FindingLine)}
+    again, _ = resume_run(directory, doctor=Attending())
+    opened = {f.rule for moment in again.moments() for f in moment.findings if f.status == "open"}
+    again.close("finished")
+    assert "R03X" in before
+    assert "R03X" not in opened
+
+
+def test_without_act_nothing_is_changed(directory):
+    patient = Patient(a_run(directory, steps=2_000, lr=1.0), act=False)
+    run = patient.run
+    list(patient.moments())
+    assert patient.run is run
+    assert patient.treatments == []
+    run.close("finished")
+
+
+def test_with_act_the_run_goes_back_and_on_with_what_the_finding_says(directory):
+    run = a_run(directory, lr=1.0)
+    run.save()
+    patient = Patient(run, act=True)
+    list(patient.moments())
+    patient.run.close("finished")
+    first = patient.treatments[0]
+    assert (first.finding.rule, first.back_to) == ("R03X", 0)
+    assert patient.run.spec.ppo.lr == patient.treatments[-1].patch.get("lr", 0.1) < 1.0
+    assert json.loads(directory.header.read_text())["spec"]["ppo"]["lr"] == patient.run.spec.ppo.lr
+    events = [r for r in read_all(directory.path).records if isinstance(r, Event) and r.name == "treated"]
+    assert events[-1].data["finding"]["rule"] == patient.treatments[-1].finding.rule
+
+
+def test_a_run_that_left_the_finite_is_taken_back_too(directory, monkeypatch):
+    run = a_run(directory, steps=2_000)
+    run.save()
+    update, count = run.training.update, [0]
+
+    def fails():
+        count[0] += 1
+        if count[0] == 5:
+            raise Diverged("10 gradient steps in a row were not finite")
+        return update()
+
+    monkeypatch.setattr(run.training, "update", fails)
+    patient = Patient(run, act=True)
+    list(patient.moments())
+    assert patient.treatments[0].finding.rule == "R01"
+    assert patient.run.training.finished
+    patient.run.close("finished")
+
+
+def test_a_finding_no_setting_would_mend_stops_the_run(directory):
+    run = a_run(directory, steps=8_000)
+    kept = {name: x.clone() for name, x in run.training.policy.state_dict().items()}
+    collect = run.training.collector.collect
+
+    def again(version=0):
+        run.training.policy.load_state_dict(kept)
+        return collect(version)
+
+    run.training.collector.collect = again
+    patient = Patient(run, act=True)
+    list(patient.moments())
+    assert patient.given_up is not None
+    assert "R28" in patient.given_up
+    assert not run.training.finished
+    run.close("interrupted")
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        a_finding(severity="warn"),
+        a_finding(primary=False),
+        a_finding(status="resolved"),
+    ],
+)
+def test_only_an_open_error_that_nothing_explains_is_treated(directory, finding):
+    run = a_run(directory)
+    assert treatment(run, [finding]) is None
+    run.close("finished")
+
+
+def test_it_goes_back_to_a_checkpoint_from_before_the_finding(directory):
+    run = a_run(directory, steps=4_000)
+    list(run.moments())
+    saved = load_checkpoint(directory.checkpoints).step
+    wanted = treatment(run, [a_finding(since_update=saved)])
+    run.close("finished")
+    assert wanted is not None
+    assert 0 < wanted.back_to <= 0.9 * saved
+
+
+def test_after_three_treatments_a_person_is_asked(directory):
+    run = a_run(directory)
+    run.save()
+    before = [Treatment(finding=a_finding(), patch={"lr": 1e-4}, back_to=0)] * MOST
+    wanted = treatment(run, [a_finding()], before)
+    run.close("finished")
+    assert wanted is not None
+    assert wanted.patch == {}
+
+
+def test_only_settings_a_run_can_change_on_its_way_are_applied(directory):
+    run = a_run(directory)
+    spec = run.spec
+    run.close("finished")
+    patch = {"lr": 1e-4, "normalize_obs": True, "activation": "relu", "target_kl": 0.02, "no_such_knob": 1}
+    assert applicable(spec, patch) == {"lr": 1e-4, "target_kl": 0.02}
+    assert patched(spec, {"lr": 1e-4, "normalize_reward": True}).collect.normalize_reward is True
+
+
+def test_a_finding_is_told_in_a_sentence_with_its_remedy():
+    told = sentence(a_finding(evidence={"approx_kl": 0.5}))
+    assert told == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
+    assert sentence(a_finding(status="resolved")) == "doctor: R03 is over: too far"
+    assert "; perhaps lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)
+
+
+def test_the_flags_of_the_doctor_are_yes_no_and_at_length():
+    looks, talks = attending(False, False), attending(True, False)
+    assert looks is not None
+    assert not looks.at_length
+    assert talks is not None
+    assert talks.at_length
+    assert attending(False, True) is None
+    with pytest.raises(Usage, match="--no-doctor and --act"):
+        attending(False, True, act=True)
