@@ -1,6 +1,6 @@
 """What drawing a training loop costs, and whether what is drawn learns.
 
-Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
+Digits: every template at its full size, three updates on three engines. Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
 each beside `surefoot train` on the same path, in turn, round by round; then the interpreter with eight edges watched.
 Learning: the exported Cartpole_PPO of the seed's wiring to the step limit, three environments with one agent beside one
 of them alone, the hierarchical template beside PPO alone. Runs are kept per seed in results/graph.json, so that the
@@ -34,8 +34,10 @@ from surefoot.graph.patterns import ppo_loop
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live import Live
+from surefoot.graph.run.queues import QueueEngine
+from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.templates import template
+from surefoot.graph.templates import NAMES, template
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
@@ -158,6 +160,28 @@ def speed(rounds: int, steps: int, kept: dict[str, Any]) -> None:
         kept[name] = {"ratio": statistics.median(ratios), "ratios": ratios, "bar": BARS.get(name)}
 
 
+def digits(seeds: int, kept: dict[str, Any], save: Callable[[], None]) -> None:
+    """Every template at its full size, three updates: the weights of all engines, by their digest."""
+    for name in NAMES:
+        for seed in range(seeds):
+            if str(seed) in kept.get(name, {}):
+                continue
+            graph = template(name)
+            graph.remove("print")
+            plan = schedule(graph)
+            graph.run.seed, graph.run.path = seed, "torch"
+            graph.run.total_steps = 3 * plan.horizons[0] * plan.streams
+            found: dict[str, str] = {}
+            for engine in (Interpreter, QueueEngine, Compiled):
+                made = engine(graph)
+                made.run()
+                found[engine.__name__] = made.sha256()
+                made.close()
+            kept.setdefault(name, {})[str(seed)] = found
+            save()
+            print(f"{name:<14} seed {seed}  {'equal' if len(set(found.values())) == 1 else found}", flush=True)
+
+
 def score(graph: Graph, seed: int) -> dict[str, float]:
     """Train by the exported program; the return over 100 episodes that training never saw."""
     begin = time.process_time()
@@ -235,12 +259,16 @@ def report(results: dict[str, Any]) -> int:
             else ""
         )
         print(f"| {name} | {shown}{'' if fine else ' ✗'} | {entry['bar'] if entry['bar'] is not None else ''} |")
+    for name, seeds in results.get("digits", {}).items():
+        fine = all(len(set(found.values())) == 1 for found in seeds.values())
+        missed += not fine
+        print(f"| {name}: digits of three engines, {len(seeds)} seeds | {'equal' if fine else 'differ ✗'} | equal |")
     return missed
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["speed", "learning", []], help="default both")
+    parser.add_argument("what", nargs="*", choices=["digits", "speed", "learning", []], help="default all")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument(
         "--steps",
@@ -253,7 +281,7 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    results: dict[str, Any] = {"command": "make bench-graph", "speed": {}, "learning": {}}
+    results: dict[str, Any] = {"command": "make bench-graph", "digits": {}, "speed": {}, "learning": {}}
     if args.out.exists() and not args.fresh:
         results |= json.loads(args.out.read_text())
 
@@ -261,6 +289,8 @@ def main() -> int:
         args.out.parent.mkdir(exist_ok=True)
         args.out.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
 
+    if not args.what or "digits" in args.what:
+        digits(min(3, args.seeds), results.setdefault("digits", {}), save)
     if not args.what or "speed" in args.what:
         speed(args.rounds, args.steps, results["speed"])
         save()

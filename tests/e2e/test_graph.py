@@ -1,7 +1,10 @@
 """Graphs end to end: every engine and every exported program come to the same digits; the file alone needs no surefoot."""
 
+import contextlib
+import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 import venv
@@ -28,13 +31,16 @@ ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def short(name: str) -> Graph:
-    """A template, three updates long, silent."""
+    """A template, three small updates long, silent; `make bench-graph` has them at their full size."""
     graph = template(name)
     graph.remove("print")
     trainer = graph.nodes["trainer"].params
-    if name == "pendulum":
-        trainer["horizon_length"] = 128
-    trainer["epochs"] = 2
+    trainer |= {"horizon_length": min(16, trainer.get("horizon_length", 16)), "epochs": 2, "minibatch_size": 32}
+    for node in graph.nodes.values():
+        if node.type == "Environment":
+            node.params["num_envs"] = min(8, node.params.get("num_envs", 8))
+        if node.type == "Split":
+            node.params["sizes"] = tuple(min(8, size) for size in node.params["sizes"])
     plan = schedule(graph)
     graph.run.total_steps = UPDATES * plan.horizons[0] * plan.streams
     graph.run.path = "torch"
@@ -96,30 +102,50 @@ def bare_python(tmp_path_factory) -> Path:
     return home / "venv" / "bin" / "python"
 
 
-@pytest.mark.parametrize("name", ["cartpole", "multi_env", "pendulum", "cartpole_ppo", "mujoco"])
-def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(
-    name: str, tmp_path: Path, bare_python: Path
-) -> None:
+ALONE = [("cartpole", 0), ("cartpole", 1), ("cartpole", 2)]
+ALONE += [(name, 1) for name in ("multi_env", "pendulum", "cartpole_ppo", "mujoco")]
+RUN_ALL = """
+import runpy, sys
+try:
+    import surefoot
+except ModuleNotFoundError:
+    print("no surefoot here")
+for file, seed, out in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
+    sys.argv = [file, "--seed", seed, "--out", out]
+    runpy.run_path(file, run_name="__main__")
+"""
+
+
+def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(tmp_path: Path, bare_python: Path) -> None:
     torch.set_num_threads(1)
-    file = tmp_path / "alone.py"
-    seeds = range(3) if name == "cartpole" else (1,)
-    file.write_text(to_standalone(short(name)))
-    gone = subprocess.run([bare_python, "-c", "import surefoot"], capture_output=True, text=True, check=False)
-    assert "No module named 'surefoot'" in gone.stderr
-    for seed in seeds:
-        command = [bare_python, file, "--seed", str(seed), "--out", tmp_path / str(seed)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=ONE_THREAD)
-        assert done.returncode == 0, done.stderr
-        with np.load(tmp_path / str(seed) / "weights.npz", allow_pickle=False) as kept:
+    words: list[Path | str] = []
+    for name, seed in ALONE:
+        (tmp_path / f"{name}.py").write_text(to_standalone(short(name)))
+        words += [tmp_path / f"{name}.py", str(seed), tmp_path / f"{name}-{seed}"]
+    command = [bare_python, "-c", RUN_ALL, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    assert "no surefoot here" in done.stdout
+    for name, seed in ALONE:
+        with np.load(tmp_path / f"{name}-{seed}" / "weights.npz", allow_pickle=False) as kept:
             theirs = {key: kept[key] for key in kept.files if not key.startswith(("adam", "normalizer"))}
         with Interpreter(short(name), seed=seed) as run:
             run.run()
             ours = named(learned(run.nodes)["agent"])
         assert set(ours) == set(theirs)
         for key, x in ours.items():
-            assert np.array_equal(x, theirs[key]), f"{key}, seed {seed}"
-        lines = [json.loads(line) for line in (tmp_path / str(seed) / "telemetry.ndjson").read_text().splitlines()]
-        assert [line["update"] for line in lines] == [1, 2, 3]
+            assert np.array_equal(x, theirs[key]), f"{name}, {key}, seed {seed}"
+        text = (tmp_path / f"{name}-{seed}" / "telemetry.ndjson").read_text()
+        assert [json.loads(line)["update"] for line in text.splitlines()] == [1, 2, 3]
+
+
+def usage(file: Path) -> str:
+    """What --help prints."""
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        patch.setattr(sys, "argv", [str(file), "--help"])
+        runpy.run_path(str(file), run_name="__main__")
+    return told.getvalue()
 
 
 def test_a_script_runs_as_a_program_with_a_command_line(tmp_path: Path) -> None:
@@ -134,8 +160,7 @@ def test_a_script_runs_as_a_program_with_a_command_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("approx_kl") == 2
-    told = subprocess.run([sys.executable, file, "--help"], capture_output=True, text=True, check=False, env=ONE_THREAD)
-    assert "--trainer-horizon-length" in told.stdout
+    assert "--trainer-horizon-length" in usage(file)
 
 
 def test_the_exported_cartpole_of_the_seeds_wiring_learns_to_the_step_limit() -> None:

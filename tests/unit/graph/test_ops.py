@@ -5,8 +5,9 @@ import pytest
 from surefoot.errors import GraphError
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.spec.ops import History, apply, group
-from surefoot.graph.spec.text import canonical
+from surefoot.graph.spec.groups import group, ungroup
+from surefoot.graph.spec.ops import History, apply
+from surefoot.graph.spec.text import canonical, to_json
 from surefoot.graph.templates import template
 
 
@@ -74,8 +75,20 @@ def test_nodes_are_grouped_and_the_group_is_taken_apart_again() -> None:
     found = check(history.graph)
     assert found.errors == []
     assert "brain__agent" in found.order
+    meant = template("cartpole").sha256()
+    history.do(ungroup(history.graph, "brain"))
+    assert history.graph.sha256() == meant
+    assert "brain" not in history.graph.graphs
+    history.undo()
+    history.do({"op": "within", "graph": "brain", "do": {"op": "set", "id": "agent", "params": {"hidden_sizes": [8]}}})
+    assert history.graph.graphs["brain"].nodes["agent"].params["hidden_sizes"] == (8,)
+    history.undo()
     history.undo()
     assert canonical(history.graph) == before
+    with pytest.raises(GraphError, match="not a sub-graph"):
+        ungroup(graph, "agent")
+    with pytest.raises(GraphError, match="there is no sub-graph"):
+        apply(graph, {"op": "within", "graph": "x", "do": {}})
     with pytest.raises(GraphError, match="cannot be made"):
         group(graph, ["ghost"], "x")
 
@@ -88,3 +101,12 @@ def test_an_input_has_one_edge() -> None:
         graph.connect("ghost.x", "agent.observations")
     with pytest.raises(GraphError, match="already"):
         Graph(nodes=graph.nodes).add("env", "OR")
+
+
+def test_another_graph_in_its_place_can_be_taken_back() -> None:
+    history = History(template("cartpole"))
+    before = canonical(history.graph)
+    history.do({"op": "replace", "graph": to_json(template("pendulum"))})
+    assert canonical(history.graph) == canonical(template("pendulum"))
+    history.undo()
+    assert canonical(history.graph) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -246,11 +247,12 @@ class _Looker:
         """Types and clocks, twice: what comes by a delay is known only after the first time."""
         for last in (False, True):
             for id in self.found.order:
-                self._infer_one(id, last=last)
+                self.infer_one(id, last=last)
             if self.found.errors:
                 return
 
-    def _infer_one(self, id: str, *, last: bool) -> None:
+    def infer_one(self, id: str, *, last: bool) -> None:
+        """Of one node, once its sources are known."""
         declared, params, found = self.types[id], self.found.params[id], self.found
         types: dict[str, Type] = {}
         clocks: dict[str, Clock] = {}
@@ -281,6 +283,12 @@ class _Looker:
             clock = given_clocks.get(name, fires)
             own = clock.kind == "when" and "." not in clock.of  # of this node, not one that it passes on
             found.clocks[End(id, name)] = when(f"{id}.{clock.of}") if own else clock
+
+    def pass_on(self, id: str) -> None:
+        """An OR with a single source so far gives what that gives."""
+        output, sources = End(id, "output"), list(self.into[id].values())
+        if self.types[id].name == "OR" and len(sources) == 1:
+            self.found.types[output] = self.found.types.get(self._output(sources[0].source), ANY)
 
     def _arrives(self, edge: Edge, clock: Clock) -> Clock:
         """A delay with an initial value makes an every-tick value of nothing else; const and once stay."""
@@ -318,3 +326,26 @@ def declared_types(checked: Checked, registry: Registry | None = None) -> Mappin
     looker = _Looker(Checked(checked.graph, checked.flat), registry)
     looker.nodes()
     return looker.types
+
+
+def guess_types(checked: Checked, registry: Registry | None = None) -> Checked:
+    """Of a graph that is not finished: the types that are known all the same, and what already does not fit."""
+    if not checked.errors:
+        return checked
+    if registry is None:
+        from surefoot.graph.catalogue import REGISTRY as registry
+    found = Checked(checked.graph, checked.flat)
+    looker = _Looker(found, registry)
+    if not looker.nodes():
+        return found
+    looker.edges()
+    looker.put_in_order()
+    found.findings = []
+    for last in (False, True):
+        found.findings = []
+        for id in found.order:
+            if id in found.params:
+                with suppress(KeyError):  # of an input that is not connected yet
+                    looker.infer_one(id, last=last)
+                looker.pass_on(id)
+    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from surefoot.errors import GraphError
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph, Node, require_name
 from surefoot.graph.spec.params import params_to_json, read_params
-from surefoot.graph.spec.text import from_json, parse_json, to_json
+from surefoot.graph.spec.text import canonical, from_json, parse_json, to_json
 
 Op = dict[str, Any]
 
@@ -41,7 +43,8 @@ def _node(id: str, type: str, params: Mapping[str, Any]) -> Node:
     return Node(declared.name, read_params(declared, params, who=id))
 
 
-def _shown(node: Node) -> dict[str, Any]:
+def shown_params(node: Node) -> dict[str, Any]:
+    """What is set on a node, as JSON values."""
     from surefoot.graph.catalogue import REGISTRY
 
     return params_to_json(REGISTRY.find(node.type), node.params)
@@ -54,14 +57,15 @@ def _remove(graph: Graph, op: Mapping[str, Any]) -> Op:
     node, at = graph.nodes[id], graph.layout.get(id)
     edges = [edge for edge in graph.edges if id in (edge.source.node, edge.target.node)]
     graph.remove(id)
-    add: Op = {"op": "add", "id": id, "type": node.type, "params": _shown(node)}
+    add: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
     if at is not None:
         add["at"] = list(at)
-    back = [_connection(str(edge.source), str(edge.target), edge.delay) for edge in edges]
+    back = [connection(str(edge.source), str(edge.target), edge.delay) for edge in edges]
     return {"op": "batch", "ops": [add, *back]}
 
 
-def _connection(source: str, target: str, delay: Delay | None) -> Op:
+def connection(source: str, target: str, delay: Delay | None) -> Op:
+    """The operation that draws an edge."""
     told: Op = {"op": "connect", "from": source, "to": target}
     if delay is not None:
         told["delay"] = {} if delay.initial is ABSENT else {"initial": delay.initial}
@@ -77,7 +81,7 @@ def _connect(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 def _disconnect(graph: Graph, op: Mapping[str, Any]) -> Op:
     edge = graph.disconnect(op["to"])
-    return _connection(str(edge.source), str(edge.target), edge.delay)
+    return connection(str(edge.source), str(edge.target), edge.delay)
 
 
 def _set(graph: Graph, op: Mapping[str, Any]) -> Op:
@@ -87,7 +91,7 @@ def _set(graph: Graph, op: Mapping[str, Any]) -> Op:
     node = graph.nodes.get(op["id"])
     if node is None:
         raise GraphError(f"there is no node {str(op['id'])[:40]!r} to set anything on")
-    before = _shown(node)
+    before = shown_params(node)
     read = read_params(REGISTRY.get(node.type), op.get("params", {}), who=op["id"])
     gone = set(op.get("unset", ()))
     touched = set(read) | gone
@@ -147,6 +151,25 @@ def _define(graph: Graph, op: Mapping[str, Any]) -> Op:
     return {"op": "define", "name": name, "graph": None if before is None else to_json(before)}
 
 
+def _within(graph: Graph, op: Mapping[str, Any]) -> Op:
+    """A change inside a sub-graph."""
+    inner = graph.graphs.get(op["graph"])
+    if inner is None:
+        raise GraphError(
+            f"there is no sub-graph {str(op['graph'])[:40]!r}; there are {', '.join(graph.graphs) or 'none'}"
+        )
+    return {"op": "within", "graph": op["graph"], "do": apply(inner, op["do"])}
+
+
+def _replace(graph: Graph, op: Mapping[str, Any]) -> Op:
+    """Another graph in its place, as when its file was changed by somebody else."""
+    before = to_json(graph)
+    new = from_json({"format": "surefoot.graph", "version": 1, **op["graph"]})
+    for name in ("name", "nodes", "edges", "run", "layout", "graphs", "about"):
+        setattr(graph, name, getattr(new, name))
+    return {"op": "replace", "graph": before}
+
+
 def _batch(graph: Graph, op: Mapping[str, Any]) -> Op:
     """Several changes as one: all of them, or none."""
     undo: list[Op] = []
@@ -171,6 +194,8 @@ _OPS = {
     "run": _run,
     "title": _title,
     "define": _define,
+    "within": _within,
+    "replace": _replace,
     "batch": _batch,
 }
 
@@ -180,6 +205,8 @@ class History:
 
     def __init__(self, graph: Graph | None = None, file: Path | str | None = None) -> None:
         self.graph = graph or Graph()
+        self.was: set[str] = set()
+        """What the graph ever was, by the digest of its text, as far as the file tells."""
         self.done: list[tuple[Op, Op]] = []
         """(what was done, what takes it back)"""
         self.undone: list[tuple[Op, Op]] = []
@@ -219,7 +246,8 @@ class History:
         if self.file is None:
             return
         with open(self.file, "a", encoding="utf-8") as file:
-            file.write(json.dumps(op, ensure_ascii=False, separators=(",", ":")) + "\n")
+            line: Op = {**op, "t": round(time.time(), 3)}
+            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -231,6 +259,7 @@ class History:
         for number, line in enumerate(lines[:-1], 1):
             try:
                 self._replay_one(parse_json(line))
+                self.was.add(digest(self.graph))
             except GraphError as why:
                 raise GraphError(f"{path}, line {number}: {why}") from why
         self.file = path
@@ -251,33 +280,6 @@ class History:
                 self.do(op)
 
 
-def group(graph: Graph, ids: list[str], name: str) -> Op:
-    """The operation that makes one node of several: a SubGraph called `name`, wired as they were."""
-    inside = set(ids)
-    if not inside or not inside <= set(graph.nodes) or name in graph.nodes:
-        raise GraphError(f"{name!r} cannot be made of {', '.join(ids) or 'nothing'}")
-    part = Graph(
-        name, {id: graph.nodes[id] for id in ids}, layout={i: at for i, at in graph.layout.items() if i in inside}
-    )
-    ops: list[Op] = []
-    outlets: dict[End, str] = {}
-    for edge in sorted(graph.edges, key=lambda each: each.target):
-        here, there = edge.source.node in inside, edge.target.node in inside
-        if here and there:
-            part.edges.append(edge)
-        elif there:
-            port = f"{edge.target.node}_{edge.target.port}"
-            part.nodes[f"in_{port}"] = Node("Inlet", {"port": port})
-            part.connect(End(f"in_{port}", "value"), edge.target)
-            ops.append(_connection(str(edge.source), f"{name}.{port}", edge.delay))
-        elif here:
-            port = outlets.get(edge.source)
-            if port is None:
-                port = outlets[edge.source] = f"{edge.source.node}_{edge.source.port}"
-                part.nodes[f"out_{port}"] = Node("Outlet", {"port": port})
-                part.connect(edge.source, End(f"out_{port}", "value"))
-            ops.append(_connection(f"{name}.{port}", str(edge.target), edge.delay))
-    made: list[Op] = [{"op": "remove", "id": id} for id in ids]
-    made += [{"op": "define", "name": name, "graph": to_json(part)}]
-    made += [{"op": "add", "id": name, "type": "SubGraph", "params": {"graph": name}}]
-    return {"op": "batch", "ops": [*made, *ops]}
+def digest(graph: Graph) -> str:
+    """Of its text, layout included."""
+    return hashlib.sha256(canonical(graph).encode()).hexdigest()
