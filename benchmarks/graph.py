@@ -1,6 +1,7 @@
 """What drawing a training loop costs, and whether what is drawn learns.
 
-Digits: every template at its full size, three updates on three engines. Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
+Digits: every template at its full size, three updates on three engines.
+Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
 each beside `surefoot train` on the same path, in turn, round by round; then the interpreter with eight edges watched.
 Learning: the exported Cartpole_PPO of the seed's wiring to the step limit, three environments with one agent beside one
 of them alone, the hierarchical template beside PPO alone. Runs are kept per seed in results/graph.json, so that the

@@ -27,6 +27,9 @@ SurefootError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class SurefootError(Exception):
     """Base of everything raised on purpose; the message says what would work."""
@@ -118,3 +121,8 @@ class GraphError(SurefootError, ValueError):
 
 class FiringError(GraphError):
     """A node failed while its graph ran."""
+
+    node: str = ""
+    tick: int = 0
+    inputs: Mapping[str, Any] = {}
+    """What it was given, by port."""

@@ -49,6 +49,9 @@ VERBS = {
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),
+    "studio": Verb(
+        "surefoot.cli.studio", "StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"
+    ),
     "graph check": Verb(
         "surefoot.cli.graph", "CheckArgs", "Say whether a node graph holds together; nothing in it is run"
     ),

@@ -4,8 +4,8 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.spec.check import check
-from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.groups import group, ungroup
+from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import History, apply
 from surefoot.graph.spec.text import canonical, to_json
 from surefoot.graph.templates import template

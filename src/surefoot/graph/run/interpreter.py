@@ -73,6 +73,8 @@ class Interpreter:
         """Of each node, where `profile` is set."""
         self.profile = profile
         self.stopped_by: Break | None = None
+        self.fired = ""
+        """The node that `step_node` fired last."""
         self._at = 0
         self._paused = False
 
@@ -120,6 +122,7 @@ class Interpreter:
             fired = machine.fire(index)
             machine.hold(id)
             self.seconds[id] += time.perf_counter() - before
+            self.fired = id if fired else self.fired
             if fired and self._at < len(machine.firings):
                 return False
         self._at = 0

@@ -147,7 +147,12 @@ class Machine:
         error = FiringError(
             f"{firing.id} ({firing.declared.name}) failed in tick {self.tick}: {said}; it was given {given}"
         )
-        error.node, error.tick = firing.id, self.tick  # type: ignore[attr-defined]
+        error.node, error.tick = firing.id, self.tick
+        error.inputs = {
+            each.port.name: self.values[slot]
+            for each, slot in zip(firing.inputs, args, strict=True)
+            if each.edge is not None
+        }
         return error
 
 

@@ -48,7 +48,7 @@ def ungroup(graph: Graph, id: str) -> Op:
     """The operation that puts what is inside a SubGraph node back where that stands."""
     node = graph.nodes.get(id)
     inner = graph.graphs.get(str(node.params.get("graph", ""))) if node is not None and node.type == SUBGRAPH else None
-    if inner is None:
+    if node is None or inner is None:
         raise GraphError(f"{id!r} is not a sub-graph, so there is nothing to take out of it")
     inlets, outlets = ports_of(inner)
     ports = {each for ids in (*inlets.values(), *outlets.values()) for each in ids}
@@ -59,11 +59,13 @@ def ungroup(graph: Graph, id: str) -> Op:
         if (at := inner.layout.get(each)) is not None:
             add["at"] = list(at)
         ops.append(add)
-    for edge in inner.edges:
-        if edge.source.node in names and edge.target.node in names:
-            ops.append(connection(_named(edge.source, names), _named(edge.target, names), edge.delay))
+    ops += [
+        connection(_named(edge.source, names), _named(edge.target, names), edge.delay)
+        for edge in inner.edges
+        if edge.source.node in names and edge.target.node in names
+    ]
     for edge in graph.edges:
-        ops += [connection(*ends, edge.delay or own) for *ends, own in _through(edge, id, inner, names)]
+        ops += [connection(a, b, edge.delay or own) for a, b, own in _through(edge, id, inner, names)]
     nested: list[Op] = [
         {"op": "define", "name": name, "graph": to_json(each)}
         for name, each in inner.graphs.items()
