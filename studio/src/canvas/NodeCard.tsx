@@ -1,0 +1,92 @@
+import { Handle, type NodeProps, Position, useStore } from "@xyflow/react";
+import { memo } from "react";
+import { CATEGORY, colourOf } from "../ports";
+import { flatId, set, useStudio } from "../store";
+import type { CheckFinding, Port } from "../types";
+import { short } from "../words";
+
+export interface CardData extends Record<string, unknown> {
+  id: string;
+  type: string;
+  category: string;
+  summary: string;
+  inputs: Port[];
+  outputs: Port[];
+  wired: string[];
+  params: [string, unknown][];
+  findings: CheckFinding[];
+}
+
+function PortRow({ port, side, wired, known }: { port: Port; side: "in" | "out"; wired: boolean; known?: string }) {
+  const text = `${port.name}: ${known ?? port.type.text}${port.help ? `. ${port.help}` : ""}`;
+  return (
+    <div className={`port ${side} ${wired || side === "out" ? "" : port.optional ? "optional" : "missing"}`} title={text}>
+      <Handle
+        id={port.name}
+        type={side === "in" ? "target" : "source"}
+        position={side === "in" ? Position.Left : Position.Right}
+        style={{ background: wired || side === "out" ? colourOf(port.type.kind) : "var(--panel)", borderColor: colourOf(port.type.kind) }}
+      />
+      <span>{port.name}</span>
+    </div>
+  );
+}
+
+export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & { data: CardData }) {
+  const flat = useStudio((s) => flatId(s, data.id));
+  const inside = (name: string) => name === flat || name.startsWith(`${flat}__`);
+  const share = useStudio((s) => {
+    if (!s.session || s.session.doc !== s.doc?.doc) return 0;
+    let sum = 0;
+    for (const [name, part] of Object.entries(s.shares)) if (inside(name)) sum += part;
+    return Math.round(sum * 100);
+  });
+  const failed = useStudio((s) => (s.session?.doc === s.doc?.doc && s.session?.error && inside(s.session.error.node) ? s.session.error : null));
+  const next = useStudio((s) => s.session?.state === "paused" && s.session.doc === s.doc?.doc && inside(s.session.next ?? ""));
+  const told = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open" && f.node === data.id).length : 0));
+  const far = useStore((s) => s.transform[2] < 0.35);
+  const errors = data.findings.filter((f) => f.level === "error");
+  const lints = data.findings.filter((f) => f.level === "lint");
+  const worst = failed ? "failed" : errors.length ? "wrong" : "";
+  const message = failed?.message ?? errors[0]?.message ?? "";
+  return (
+    <div className={`card ${selected ? "chosen" : ""} ${worst} ${next ? "next" : ""}`} style={{ "--accent": CATEGORY[data.category] ?? "var(--c-any)" } as React.CSSProperties} data-testid={`node-${data.id}`}>
+      <div className="card-head" title={data.summary}>
+        <b>{data.id}</b>
+        <small>{data.type.replace(/Node$/, "")}</small>
+        <span className="badges">
+          {told > 0 && (
+            <button type="button" className="badge doctor nodrag" title="what the doctor found here" onClick={() => set({ drawer: "doctor" })}>
+              ✚ {told}
+            </button>
+          )}
+          {lints.length > 0 && <span className="badge lint" title={lints.map((f) => f.message).join("\n")}>!</span>}
+          {share > 0 && <span className="badge share" title="share of the time">{share}%</span>}
+        </span>
+      </div>
+      {share > 0 && <div className="heat" style={{ width: `${share}%` }} />}
+      <div className="ports">
+        {data.inputs.map((port) => (
+          <PortRow key={`i${port.name}`} port={port} side="in" wired={data.wired.includes(port.name)} />
+        ))}
+        {data.outputs.map((port) => (
+          <PortRow key={`o${port.name}`} port={port} side="out" wired />
+        ))}
+      </div>
+      {!far && data.params.length > 0 && (
+        <div className="facts">
+          {data.params.slice(0, 3).map(([name, value]) => (
+            <span key={name}>
+              {name} <b>{short(value).slice(0, 26)}</b>
+            </span>
+          ))}
+        </div>
+      )}
+      {message && !far && (
+        <div className="trouble" role={failed ? "alert" : undefined}>
+          {message.length > 150 ? `${message.slice(0, 150)}…` : message}
+        </div>
+      )}
+    </div>
+  );
+});
