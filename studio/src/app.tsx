@@ -96,7 +96,7 @@ function Top() {
           <span className="saved quiet" title="every change is on the disk before it is shown">saved · {doc.done} changes</span>
           <span className="grow" />
           <div className="tools" role="toolbar" aria-label="canvas tools">
-            <button type="button" onClick={() => set({ dialog: "add" })}>＋ Node</button>
+            <button type="button" onClick={() => set({ dialog: "add" })}>+ Node</button>
             <button type="button" disabled={doc.done === 0} onClick={undo} aria-label="undo" title="Ctrl+Z">↶</button>
             <button type="button" disabled={doc.undone === 0} onClick={redo} aria-label="redo" title="Ctrl+Shift+Z">↷</button>
             <button type="button" onClick={tidy} title="L">Tidy</button>

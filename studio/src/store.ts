@@ -290,3 +290,8 @@ export function begin(): void {
   };
   socket.connect();
 }
+
+// The same list each time: a selector that makes a new one would never rest.
+export const NO_ROWS: Row[] = [];
+export const NO_FINDINGS: Finding[] = [];
+export const NO_FRAMES: Frame[] = [];

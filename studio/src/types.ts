@@ -178,6 +178,7 @@ export interface RunRow {
   state: string;
   env_steps: number;
   score: number | null;
+  return: number | null;
   finding: string | null;
   graph: boolean;
   document: string;
@@ -199,7 +200,7 @@ export interface RunPage {
   facts: { label: string; value: string; note: string }[];
   x: { env_steps: number[]; updates: number[]; elapsed: number[] };
   returns: Curve;
-  panels: (Curve & { name: string; meaning: string; healthy: [number, number] | null })[];
+  panels: (Curve & { name: string; meaning: string; healthy: [number, number] | null; bad: number[] })[];
   findings: { rule: string; severity: string; status: string; title: string; evidence: string; causes: string[]; patch: string }[];
   config: [string, string][];
 }

@@ -7,7 +7,7 @@ from typing import Any
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.files import RunLock
 from surefoot.telemetry.read import read_records
-from surefoot.telemetry.schema import End, Evaluation, Finding, Header
+from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
 from surefoot.train.rundir import RunDir
 
 
@@ -19,6 +19,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
         "state": "unreadable",
         "env_steps": 0,
         "score": None,
+        "return": None,
         "finding": None,
     }
     try:
@@ -27,6 +28,8 @@ def row_of(run: RunDir) -> dict[str, Any]:
             match record:
                 case Header():
                     row["env"], row["state"] = record.env, "running"
+                case Update():
+                    row["return"] = row["return"] if record.episodes is None else record.episodes.return_mean
                 case Evaluation():
                     row["score"] = record.return_mean
                 case Finding():

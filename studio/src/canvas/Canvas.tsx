@@ -88,6 +88,7 @@ function Flow() {
   const chosen = useStudio((s) => s.selected);
   const chosenEdge = useStudio((s) => s.edge);
   const theme = useStudio((s) => s.theme);
+  const code = useStudio((s) => s.code);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc && s.session !== null);
   const flow = useReactFlow();
   const [nodes, setNodes] = useState<Node[]>([]);
@@ -198,7 +199,7 @@ function Flow() {
     const top = -y / zoom;
     const there = new Set(flow.getNodes().filter((n) => n.position.x + WIDTH > left && n.position.x < left + box.width / zoom && n.position.y + 300 > top && n.position.y < top + box.height / zoom).map((n) => n.id));
     const ends = new Set<string>();
-    if (zoom > 0.55) for (const edge of here.edges) {
+    if (zoom > 0.38) for (const edge of here.edges) {
       const [a, port] = endsOf(edge.from);
       if (there.has(a) || there.has(endsOf(edge.to)[0])) ends.add(`${flatId(s, a)}.${port}`);
     }
@@ -223,7 +224,7 @@ function Flow() {
   useEffect(() => {
     const soon = setTimeout(() => void flow.fitView({ padding: 0.12 }), 120);
     return () => clearTimeout(soon);
-  }, [doc?.doc, inside, flow]);
+  }, [doc?.doc, inside, flow, code]);
 
   // Back from a dialog the keyboard should be where the node is.
   useEffect(() => {
@@ -284,7 +285,7 @@ function Flow() {
       proOptions={{ hideAttribution: false }}
     >
       <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />
-      <MiniMap pannable zoomable ariaLabel="map of the whole graph" nodeColor={(n) => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)"} maskColor="var(--mask)" />
+      <MiniMap pannable zoomable style={{ width: 150, height: 96 }} ariaLabel="map of the whole graph" nodeColor={(n) => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)"} maskColor="var(--mask)" />
       <Controls showInteractive={false} />
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">

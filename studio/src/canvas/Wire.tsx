@@ -26,14 +26,18 @@ function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, 
   return [path, (out + into) / 2, y];
 }
 
+/** Words on edges shrink less than the graph does. */
+export const readable = (zoom: number): number => Math.min(2, Math.max(1, 0.82 / zoom));
+
 function Live({ end, x, y }: { end: string; x: number; y: number }) {
+  const zoom = useStore((s) => s.transform[2]);
   const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
   if (!seen) return null;
   const now = level(seen);
   return (
     <EdgeLabelRenderer>
-      <div className="live" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px)` }} data-testid={`live-${end}`}>
+      <div className="live" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${readable(zoom)})` }} data-testid={`live-${end}`}>
         <span>{shapeOf(seen).slice(0, 28)}</span>
         {now !== null && <b>{short(now)}</b>}
         {ring && ring.length > 2 && <Spark values={ring.slice(-48).map(level)} width={46} height={14} />}
@@ -44,7 +48,8 @@ function Live({ end, x, y }: { end: string; x: number; y: number }) {
 
 export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
   const { sourceX, sourceY, targetX, targetY, selected, data } = props;
-  const near = useStore((s) => s.transform[2] > 0.55);
+  const zoom = useStore((s) => s.transform[2]);
+  const near = zoom > 0.38;
   const end = useStudio((s) => {
     const [node, port] = endsOf(data?.from ?? ".");
     return `${flatId(s, node)}.${port}`;
@@ -55,17 +60,18 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
     ? wayBack(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
     : getBezierPath({ sourceX, sourceY, sourcePosition: props.sourcePosition, targetX, targetY, targetPosition: props.targetPosition, curvature: 0.3 });
   const initial = data.delay?.initial;
+  const size = readable(zoom);
   return (
     <>
       <BaseEdge path={path} style={{ stroke: data.colour, strokeWidth: selected ? 3.5 : 2, strokeDasharray: data.delay ? "7 5" : undefined, opacity: selected ? 1 : 0.85 }} interactionWidth={16} />
       {data.delay && (
         <EdgeLabelRenderer>
-          <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${back ? x : (sourceX + targetX) / 2}px,${back ? y : y}px)` }} title={`a tick later; in the first tick it reads ${initial === undefined ? "nothing" : short(initial)}`}>
+          <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} title={`a tick later; in the first tick it reads ${initial === undefined ? "nothing" : short(initial)}`}>
             one tick later{initial !== undefined && <b> · first {short(initial)}</b>}
           </div>
         </EdgeLabelRenderer>
       )}
-      {near && data.first && <Live end={end} x={back ? x : x} y={back ? y - 20 : y} />}
+      {near && data.first && <Live end={end} x={x} y={back ? y - 22 * size : y} />}
     </>
   );
 });

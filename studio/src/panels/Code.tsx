@@ -4,6 +4,17 @@ import { ask, set, toast, useStudio } from "../store";
 const MARK = /#\s*\[?node ([A-Za-z0-9_]+)/;
 const WORDS = /(#.*$)|("""[\s\S]*?"""|"[^"\n]*"|'[^'\n]*')|\b(def|class|return|if|elif|else|for|in|while|import|from|as|with|not|and|or|is|None|True|False|lambda|yield|raise|try|except|finally|assert|pass|break|continue)\b|\b(\d[\d_.e-]*)\b/g;
 
+/** For each line, whether it lies in a text of several lines. */
+function inText(lines: string[]): boolean[] {
+  let inside = false;
+  return lines.map((line) => {
+    const marks = line.split('"""').length - 1;
+    const here = inside || marks > 0;
+    if (marks % 2) inside = !inside;
+    return here;
+  });
+}
+
 function coloured(line: string): React.ReactNode[] {
   const found: React.ReactNode[] = [];
   let at = 0;
@@ -23,6 +34,7 @@ function coloured(line: string): React.ReactNode[] {
 
 export function Program({ text, chosen, onPick }: { text: string; chosen?: string; onPick?: (id: string) => void }) {
   const lines = useMemo(() => text.split("\n"), [text]);
+  const texts = useMemo(() => inText(lines), [lines]);
   const first = useRef<HTMLDivElement>(null);
   useEffect(() => first.current?.scrollIntoView({ block: "center", behavior: "smooth" }), [chosen]);
   let met = false;
@@ -36,7 +48,7 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
         return (
           <div key={i} ref={ref} className={`line ${here ? "here" : ""}`} onClick={() => node && onPick?.(node)}>
             <i aria-hidden="true">{i + 1}</i>
-            <code>{coloured(line)}</code>
+            <code>{texts[i] ? <span className="k-text">{line}</span> : coloured(line)}</code>
           </div>
         );
       })}

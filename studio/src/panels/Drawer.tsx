@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { type Drawer as Tab, ask, command, get, run, running, set, useStudio } from "../store";
+import { type Drawer as Tab, ask, command, get, NO_FINDINGS, NO_ROWS, run, running, set, useStudio } from "../store";
 import { grouped, short } from "../words";
 import { Plot } from "./Plot";
 import { World } from "./World";
@@ -60,11 +60,11 @@ export function Strip() {
       <label className="pace">
         pace
         <select value={pace} onChange={(e) => void ask("pace", { pace: Number(e.target.value) })}>
-          <option value={0}>as fast as it goes</option>
-          <option value={240}>240 ticks/s</option>
-          <option value={60}>60 ticks/s</option>
-          <option value={10}>10 ticks/s</option>
-          <option value={2}>2 ticks/s</option>
+          <option value={0}>full speed</option>
+          <option value={240}>240/s</option>
+          <option value={60}>60/s</option>
+          <option value={10}>10/s</option>
+          <option value={2}>2/s</option>
         </select>
       </label>
     </section>
@@ -72,21 +72,21 @@ export function Strip() {
 }
 
 function Curves() {
-  const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : []));
+  const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : NO_ROWS));
   const metrics = useStudio((s) => s.metrics);
   if (rows.length === 0) return <p className="quiet pad">Curves of every update appear here: what is healthy is shaded, a number that is not finite is marked red.</p>;
   const x = rows.map((r) => r.env_steps ?? 0);
   return (
     <div className="curves" data-testid="curves">
       {PANELS.filter((name) => rows.some((r) => r[name] !== undefined)).map((name) => (
-        <Plot key={name} title={name} x={x} series={[{ label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => (r[name] === undefined ? null : (r[name] as number | null))) }]} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
+        <Plot key={name} title={name} x={x} series={[{ label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => r[name] ?? null) }]} bad={rows.flatMap((r, i) => (r[name] === null ? [i] : []))} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
       ))}
     </div>
   );
 }
 
 function Doctor() {
-  const findings = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings : []));
+  const findings = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings : NO_FINDINGS));
   const doc = useStudio((s) => s.doc?.doc);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc);
   const ordered = [...findings].sort((a, b) => Number(a.status !== "open") - Number(b.status !== "open") || Number(b.primary) - Number(a.primary));

@@ -17,9 +17,11 @@ function ink(name: string): string {
 }
 
 /** A uPlot chart: curves, bands around them, the healthy range behind, and a red mark where a number was not finite. */
-export function Plot({ title, x, series, healthy, height = 150, meaning }: { title: string; x: number[]; series: Series[]; healthy?: [number, number] | null; height?: number; meaning?: string }) {
+export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [] }: { title: string; x: number[]; series: Series[]; healthy?: [number, number] | null; height?: number; meaning?: string; bad?: number[] }) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
+  const marks = useRef<number[]>(bad);
+  marks.current = bad;
   const theme = useStudio((s) => s.theme);
   const shape = series.map((s) => `${s.label}${s.low ? "b" : ""}`).join("|");
   useEffect(() => {
@@ -30,7 +32,7 @@ export function Plot({ title, x, series, healthy, height = 150, meaning }: { tit
     const bands: uPlot.Band[] = [];
     for (const one of series) {
       const colour = one.colour.startsWith("var(") ? ink(one.colour.slice(4, -1)) : one.colour;
-      lines.push({ label: one.label, stroke: colour, width: 1.6, spanGaps: false, points: { show: x.length < 3 } });
+      lines.push({ label: one.label, stroke: colour, width: 1.6, spanGaps: true, points: { show: (u) => (u.data[0]?.length ?? 0) < 3, size: 4 } });
       if (one.low) {
         const at = lines.length;
         lines.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } });
@@ -62,11 +64,8 @@ export function Plot({ title, x, series, healthy, height = 150, meaning }: { tit
           ],
           draw: [
             (u) => {
-              const ys = u.data[1];
-              const xs = u.data[0];
-              if (!ys || series.length > 1) return;
               u.ctx.fillStyle = ink("--bad");
-              for (let i = 0; i < xs.length; i++) if (ys[i] === null) u.ctx.fillRect(u.valToPos(xs[i] as number, "x", true) - 1, u.bbox.top + u.bbox.height - 6, 2, 6);
+              for (const i of marks.current) u.ctx.fillRect(u.valToPos(u.data[0][i] ?? 0, "x", true) - 1, u.bbox.top + u.bbox.height - 8, 3, 8);
             },
           ],
         },

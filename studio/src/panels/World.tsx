@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import { useStudio } from "../store";
+import { NO_FRAMES, useStudio } from "../store";
 import type { Frame } from "../types";
 
 type Pen = CanvasRenderingContext2D;
@@ -121,7 +121,7 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
 }
 
 export function World({ most = 4 }: { most?: number }) {
-  const frames = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.frames : []));
+  const frames = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.frames : NO_FRAMES));
   if (frames.length === 0) return <p className="quiet pad">Worlds with a picture (CartPole, Pendulum, Acrobot, MountainCar) move here while they run. Slow them down with the pace to follow.</p>;
   return (
     <div className="scenes">

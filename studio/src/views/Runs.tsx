@@ -57,12 +57,12 @@ export function Runs() {
                   <td>
                     <button type="button" className="link" onClick={() => setShown(r.run)}>{r.run}</button>
                   </td>
-                  <td>{r.env}</td>
+                  <td>{r.env.replace(/^surefoot\//, "")}</td>
                   <td>
                     <span className={`tag ${r.state.split(" ")[0]}`}>{r.state}</span>
                   </td>
                   <td className="right">{grouped(r.env_steps)}</td>
-                  <td className="right">{short(r.score)}</td>
+                  <td className="right">{short(r.score ?? r.return)}</td>
                   <td className="quiet">{r.finding ?? ""}</td>
                 </tr>
               ))}
@@ -126,7 +126,7 @@ function Detail({ row, again }: { row: RunRow; again: () => void }) {
           <Plot title="return" x={page.x.env_steps} series={[{ label: "return", colour: "var(--c-policy)", values: page.returns.mean, low: page.returns.min, high: page.returns.max }]} height={190} />
           <div className="curves">
             {page.panels.map((p) => (
-              <Plot key={p.name} title={p.name} x={page.x.env_steps} series={[{ label: p.name, colour: "var(--c-obs)", values: p.mean, low: p.min, high: p.max }]} healthy={metrics[p.name]?.healthy} meaning={p.meaning} height={118} />
+              <Plot key={p.name} title={p.name} x={page.x.env_steps} series={[{ label: p.name, colour: "var(--c-obs)", values: p.mean, low: p.min, high: p.max }]} healthy={metrics[p.name]?.healthy} meaning={p.meaning} bad={p.bad} height={118} />
             ))}
           </div>
           {page.findings.length > 0 && (

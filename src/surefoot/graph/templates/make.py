@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.patterns import hierarchy, ppo_loop, several_envs
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import canonical
@@ -24,6 +25,9 @@ _CARTPOLE: dict[str, Any] = {
     "clip_param": "lin_0.2",
 }
 
+COLUMN, GAP = 244, 40
+"""How far apart the studio draws them, in its own units."""
+
 
 def _watched(graph: Graph, every: int = 10) -> Graph:
     graph.add("print", "Print", (1400, 120), every=every)
@@ -32,6 +36,11 @@ def _watched(graph: Graph, every: int = 10) -> Graph:
 
 
 def graphs() -> dict[str, Graph]:
+    """By name, as they are drawn."""
+    return {name: placed(graph) for name, graph in _wired().items()}
+
+
+def _wired() -> dict[str, Graph]:
     """All of them, built."""
     return {
         "cartpole": _watched(
@@ -146,6 +155,31 @@ def graphs() -> dict[str, Graph]:
             )
         ),
     }
+
+
+def placed(graph: Graph) -> Graph:
+    """With every node in the column after the last that it waits for, so that only what is delayed goes back."""
+    ranks = dict.fromkeys(graph.nodes, 0)
+    for _ in graph.nodes:
+        for edge in graph.edges:
+            if edge.delay is None:
+                ranks[edge.target.node] = max(ranks[edge.target.node], ranks[edge.source.node] + 1)
+    columns: dict[int, list[str]] = {}
+    for id in graph.nodes:
+        columns.setdefault(ranks[id], []).append(id)
+    for rank, ids in columns.items():
+        tall = [_height(graph, id) for id in ids]
+        top = -(sum(tall) + GAP * (len(tall) - 1)) / 2
+        for id, height in zip(ids, tall, strict=True):
+            graph.layout[id] = (float(rank * COLUMN), float(round(top / 10) * 10))
+            top += height + GAP
+    return graph
+
+
+def _height(graph: Graph, id: str) -> float:
+    declared = REGISTRY.get(graph.nodes[id].type)
+    wired = len(graph.into(id)) if len(declared.inputs) > 4 else len(declared.inputs)
+    return 62 + 22 * (wired + len(declared.outputs)) + 16 * min(3, len(graph.nodes[id].params))
 
 
 def main() -> None:
