@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-graph matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-graph bench-studio matrix studio clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -107,6 +107,12 @@ bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 
 bench-graph: setup  ## what drawing a loop costs: script, standalone and interpreter beside train; the templates learn
 	$(BIN)/python benchmarks/graph.py $(ARGS)
+
+studio:  ## the studio's page, after a change in studio/: needs Node; the bundle is kept in the repository
+	$(PYTHON) scripts/studio.py
+
+bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, and what watching a run costs
+	$(BIN)/python benchmarks/studio.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -147,15 +147,13 @@ function Flow() {
       const { inputs, outputs } = portsOf(node, kinds, doc?.graph.graphs);
       return (places[id]?.[1] ?? 0) + heightOf(inputs.length, outputs.length) + 10;
     }));
-    const seen = new Set<string>();
     let lane = 0;
     return graph.edges.map((edge) => {
       const [source, sourceHandle] = endsOf(edge.from);
       const [target, targetHandle] = endsOf(edge.to);
       const node = graph.nodes[source];
       const known = check?.outputs[edge.from]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
-      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, first: !seen.has(edge.from), floor, lane: edge.delay ? lane++ : 0 };
-      seen.add(edge.from);
+      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, floor, lane: edge.delay ? lane++ : 0 };
       return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", a tick later" : ""}` };
     });
   }, [graph, doc, inside, kinds, places, chosenEdge]);
@@ -228,9 +226,13 @@ function Flow() {
 
   // Back from a dialog the keyboard should be where the node is.
   useEffect(() => {
-    if (chosen.length !== 1 || document.activeElement?.closest("input,select,textarea,[role=dialog]")) return;
-    document.querySelector<HTMLElement>(`.react-flow__node[data-id="${chosen[0]}"]`)?.focus({ preventScroll: true });
-  }, [chosen]);
+    if (chosen.length !== 1) return;
+    const soon = setTimeout(() => {
+      if (document.activeElement?.closest("input,select,textarea,dialog")) return;
+      document.querySelector<HTMLElement>(`.react-flow__node[data-id="${chosen[0]}"]`)?.focus({ preventScroll: true });
+    }, 60);
+    return () => clearTimeout(soon);
+  }, [chosen, nodes.length]);
 
   if (!graph) return null;
   const shadedNodes = fit ? nodes.map((n) => ({ ...n, className: Object.entries(fit).some(([end, f]) => f.ok && endsOf(end)[0] === n.id) ? "fits" : n.id === from.current ? "" : "fits-not" })) : nodes;

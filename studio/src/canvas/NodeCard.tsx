@@ -3,7 +3,8 @@ import { memo } from "react";
 import { CATEGORY, colourOf } from "../ports";
 import { flatId, set, useStudio } from "../store";
 import type { CheckFinding, Port } from "../types";
-import { short } from "../words";
+import { Spark } from "../panels/Spark";
+import { level, shapeOf, short } from "../words";
 
 export interface CardData extends Record<string, unknown> {
   id: string;
@@ -17,8 +18,24 @@ export interface CardData extends Record<string, unknown> {
   findings: CheckFinding[];
 }
 
-function PortRow({ port, side, wired, known }: { port: Port; side: "in" | "out"; wired: boolean; known?: string }) {
-  const text = `${port.name}: ${known ?? port.type.text}${port.help ? `. ${port.help}` : ""}`;
+/** What goes out now, where it goes out: on the edge itself it would hide what lies behind. */
+function Live({ end }: { end: string }) {
+  const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
+  const ring = useStudio((s) => s.rings[end]);
+  if (!seen) return null;
+  const now = level(seen);
+  const shape = shapeOf(seen);
+  return (
+    <span className="live" data-testid={`live-${end}`} title={shape}>
+      {ring && ring.length > 2 && <Spark values={ring.slice(-40).map(level)} width={34} height={13} />}
+      {now !== null && <b>{short(now)}</b>}
+      {seen.kind === "array" && <i>{shape}</i>}
+    </span>
+  );
+}
+
+function PortRow({ port, side, wired, end = "" }: { port: Port; side: "in" | "out"; wired: boolean; end?: string }) {
+  const text = `${port.name}: ${port.type.text}${port.help ? `. ${port.help}` : ""}`;
   return (
     <div className={`port ${side} ${wired || side === "out" ? "" : port.optional ? "optional" : "missing"}`} title={text}>
       <Handle
@@ -27,6 +44,7 @@ function PortRow({ port, side, wired, known }: { port: Port; side: "in" | "out";
         position={side === "in" ? Position.Left : Position.Right}
         style={{ background: wired || side === "out" ? colourOf(port.type.kind) : "var(--panel)", borderColor: colourOf(port.type.kind) }}
       />
+      {end && <Live end={end} />}
       <span>{port.name}</span>
     </div>
   );
@@ -70,7 +88,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
           <PortRow key={`i${port.name}`} port={port} side="in" wired={data.wired.includes(port.name)} />
         ))}
         {data.outputs.map((port) => (
-          <PortRow key={`o${port.name}`} port={port} side="out" wired />
+          <PortRow key={`o${port.name}`} port={port} side="out" wired end={far ? "" : `${flat}.${port.name}`} />
         ))}
       </div>
       {!far && data.params.length > 0 && (

@@ -9,7 +9,6 @@ export interface WireData extends Record<string, unknown> {
   to: string;
   colour: string;
   delay: { initial?: unknown } | null;
-  first: boolean;
   floor: number;
   lane: number;
 }
@@ -37,7 +36,7 @@ function Live({ end, x, y }: { end: string; x: number; y: number }) {
   const now = level(seen);
   return (
     <EdgeLabelRenderer>
-      <div className="live" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${readable(zoom)})` }} data-testid={`live-${end}`}>
+      <div className="label" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${readable(zoom)})` }} data-testid={`label-${end}`}>
         <span>{shapeOf(seen).slice(0, 28)}</span>
         {now !== null && <b>{short(now)}</b>}
         {ring && ring.length > 2 && <Spark values={ring.slice(-48).map(level)} width={46} height={14} />}
@@ -71,7 +70,7 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
           </div>
         </EdgeLabelRenderer>
       )}
-      {near && data.first && <Live end={end} x={x} y={back ? y - 22 * size : y} />}
+      {near && selected && <Live end={end} x={x} y={back ? y - 22 * size : y} />}
     </>
   );
 });

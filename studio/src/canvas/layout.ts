@@ -5,7 +5,7 @@ import { portsOf } from "../ports";
 import type { Graph, Kind } from "../types";
 import { endsOf } from "../words";
 
-export const WIDTH = 196;
+export const WIDTH = 212;
 
 export function heightOf(inputs: number, outputs: number): number {
   return 46 + 22 * Math.max(1, inputs + outputs) + 8;

@@ -36,7 +36,9 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
   const lines = useMemo(() => text.split("\n"), [text]);
   const texts = useMemo(() => inText(lines), [lines]);
   const first = useRef<HTMLDivElement>(null);
-  useEffect(() => first.current?.scrollIntoView({ block: "center", behavior: "smooth" }), [chosen]);
+  useEffect(() => {
+    first.current?.scrollIntoView({ block: "center" });
+  }, [chosen]);
   let met = false;
   return (
     <pre className="program" tabIndex={0} aria-label="exported program">

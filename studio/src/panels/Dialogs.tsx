@@ -45,7 +45,9 @@ function Chooser({ label, choices, onPick, filter = true, words: given, onWords 
     else onPick(choice.key);
   };
   const list = useRef<HTMLUListElement>(null);
-  useEffect(() => list.current?.children[at]?.scrollIntoView({ block: "nearest" }), [at]);
+  useEffect(() => {
+    list.current?.children[at]?.scrollIntoView({ block: "nearest" });
+  }, [at]);
   return (
     <div className="chooser">
       <input

@@ -46,7 +46,7 @@ export function Strip() {
         <dl>
           <div><dt>tick</dt><dd data-testid="tick">{grouped(session?.tick)}</dd></div>
           <div><dt>update</dt><dd>{grouped(session?.updates)}</dd></div>
-          <div><dt>env steps</dt><dd>{grouped(session?.env_steps)}</dd></div>
+          <div><dt>steps</dt><dd>{grouped(session?.env_steps)}</dd></div>
           <div><dt>ticks/s</dt><dd>{grouped(session?.ticks_per_second)}</dd></div>
           {paused && session?.next && <div><dt>next</dt><dd>{session.next}</dd></div>}
         </dl>

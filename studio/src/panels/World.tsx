@@ -114,7 +114,7 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
     <figure className="scene">
       <canvas ref={place} role="img" aria-label={`${frame.env_id}, copy ${copy}`} data-testid={`scene-${copy}`} />
       <figcaption>
-        {frame.env_id} · copy {copy}
+        {frame.env_id.replace(/^surefoot\//, "")} · {copy}
       </figcaption>
     </figure>
   );

@@ -25,7 +25,7 @@ _CARTPOLE: dict[str, Any] = {
     "clip_param": "lin_0.2",
 }
 
-COLUMN, GAP = 244, 40
+COLUMN, GAP = 260, 40
 """How far apart the studio draws them, in its own units."""
 
 

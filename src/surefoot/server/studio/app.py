@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import logging
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -60,11 +61,14 @@ class StudioApp:
         self.tabs: dict[int, Tab] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         self._numbers = itertools.count(1)
+        self._thread = 0
 
     def tell(self, message: dict[str, Any]) -> None:
         """To all tabs, from any thread."""
         text = json.dumps(message, separators=(",", ":"))
-        if self.loop is not None and not self.loop.is_closed():
+        if threading.get_ident() == self._thread:
+            self._tell(message, text)  # before the answer to whoever asked for it
+        elif self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._tell, message, text)
 
     def _tell(self, message: dict[str, Any], text: str) -> None:
@@ -76,7 +80,7 @@ class StudioApp:
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-            self.loop = asyncio.get_running_loop()
+            self.loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
             yield
             await asyncio.to_thread(self.studio.close)
 
