@@ -56,7 +56,8 @@ function onKey(e: KeyboardEvent): void {
     const id = s.selected[0] as string;
     if (graphOf(s)?.nodes[id]?.type === "SubGraph") openInside(id);
     else document.querySelector<HTMLElement>(".inspector .field input, .inspector .field select")?.focus();
-  } else if (e.key === "a") set({ dialog: "add" });
+  } else if (e.key === "/") set({ dialog: "find" });
+  else if (e.key === "a") set({ dialog: "add" });
   else if (e.key === "c" && s.selected.length === 1) set({ dialog: "connect", dialogNode: s.selected[0] as string });
   else if (e.key === "g" && s.selected.length > 0 && !s.inside) set({ dialog: "group" });
   else if (e.key === "u") ungroupChosen();
@@ -69,6 +70,12 @@ function onKey(e: KeyboardEvent): void {
   else if (e.key === "j" && running(s)) command("update");
   else return;
   e.preventDefault();
+}
+
+/** With Tab from node to node: the one that has the focus is the one that is chosen. */
+function followFocus(e: React.FocusEvent<HTMLElement>): void {
+  const id = e.target.classList.contains("react-flow__node") && e.target.matches(":focus-visible") ? e.target.dataset.id : undefined;
+  if (id && !get().selected.includes(id)) set({ selected: [id], edge: "" });
 }
 
 function Top() {
@@ -144,7 +151,7 @@ export function App() {
         <main className={`desk ${code ? "with-code" : ""}`} aria-label={doc.doc}>
           <Palette />
           <div className="middle">
-            <div className="stage">
+            <div className="stage" onFocus={followFocus}>
               <Canvas />
             </div>
             <Strip />
@@ -164,5 +171,12 @@ export function App() {
   );
 }
 
-// For measurements from outside; the page itself never uses it.
-Object.assign(window, { studio: { get, addNode } });
+/** End the run that is on, and say when it has ended. */
+async function halt(): Promise<void> {
+  const over = () => !["running", "paused", "starting"].includes(get().session?.state ?? "");
+  if (!over()) command("stop");
+  for (let n = 0; n < 200 && !over(); n++) await new Promise((go) => setTimeout(go, 50));
+}
+
+// For whoever looks from outside, as tests and measurements do; the page itself never uses it.
+Object.assign(window, { studio: { get, addNode, halt } });

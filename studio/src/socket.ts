@@ -43,10 +43,10 @@ class Socket {
   }
 
   ask<T>(verb: string, given: Record<string, unknown> = {}): Promise<T> {
-    const id = this.next++;
-    const text = JSON.stringify({ id, do: verb, ...given });
+    const number = this.next++;
+    const text = JSON.stringify({ ...given, ask: number, do: verb });
     return new Promise<T>((resolve, reject) => {
-      this.waiting.set(id, { resolve: resolve as (x: unknown) => void, reject });
+      this.waiting.set(number, { resolve: resolve as (x: unknown) => void, reject });
       if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);
       else this.unsent.push(text);
     });

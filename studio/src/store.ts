@@ -9,7 +9,7 @@ export const MOST_ROWS = 4000;
 
 export type View = "gallery" | "canvas" | "runs";
 export type Drawer = "run" | "world" | "doctor" | "history" | "";
-export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open";
+export type Dialog = "" | "add" | "connect" | "keys" | "import" | "group" | "open" | "find";
 
 export interface Toast {
   id: number;

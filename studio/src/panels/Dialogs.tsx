@@ -128,6 +128,7 @@ function Connect() {
 const KEYS: [string, string][] = [
   ["A", "add a node"],
   ["C", "connect the chosen node"],
+  ["/", "go to a node by its name"],
   ["Enter", "to the chosen node's settings"],
   ["Esc", "back to the canvas"],
   ["Tab, Shift+Tab", "from node to node"],
@@ -217,6 +218,18 @@ function Import() {
   );
 }
 
+function Find() {
+  const nodes = useStudio((s) => graphOf(s)?.nodes) ?? {};
+  return (
+    <Frame title="Go to a node">
+      <Chooser label="which one?" choices={Object.entries(nodes).map(([id, node]) => ({ key: id, label: id, note: node.type }))} onPick={(id) => {
+        close();
+        set({ selected: [id], edge: "" });
+      }} />
+    </Frame>
+  );
+}
+
 function Open() {
   const documents = useStudio((s) => s.documents);
   return (
@@ -239,6 +252,8 @@ export function Dialogs() {
       return <Group />;
     case "import":
       return <Import />;
+    case "find":
+      return <Find />;
     case "open":
       return <Open />;
     default:

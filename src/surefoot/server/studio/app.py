@@ -162,17 +162,17 @@ class StudioApp:
         asked: dict[str, Any] = {}
         try:
             asked = json.loads(text)
-            id, verb = asked.pop("id"), str(asked.pop("do"))
+            number, verb = asked.pop("ask"), str(asked.pop("do"))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            tab.queue.put_nowait('{"error":"a message is {id, do, …}"}')
+            tab.queue.put_nowait('{"error":"a message is {ask, do, …}"}')
             return
         try:
-            answer = {"re": id, "result": await self.studio.ask(tab.number, verb, asked)}
+            answer = {"re": number, "result": await self.studio.ask(tab.number, verb, asked)}
         except SurefootError as why:
-            answer = {"re": id, "error": str(why)}
+            answer = {"re": number, "error": str(why)}
         except Exception as why:
             log.exception("%s failed", verb)
-            answer = {"re": id, "error": f"the studio failed at {verb}: {type(why).__name__}: {why}"}
+            answer = {"re": number, "error": f"the studio failed at {verb}: {type(why).__name__}: {why}"}
         tab.queue.put_nowait(json.dumps(answer, separators=(",", ":")))
 
 

@@ -155,7 +155,7 @@ class Session:
                 name = f"{hit.end}[{hit.key}]" if hit.key else hit.end
                 self._pause(f"{name} {hit.test} {hit.limit:g}")
             now = time.monotonic()
-            if now >= self._next_number:
+            if now >= self._next_number or not self._goal:
                 self._tell_numbers()
                 self._next_number = time.monotonic() + GAP
             if now - self._saved > SAVE_EVERY:
