@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from surefoot.graph.spec.text import load_graph
 from surefoot.graph.templates import template
 

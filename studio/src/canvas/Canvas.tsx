@@ -34,6 +34,7 @@ export async function addNode(type: string, at?: [number, number]): Promise<stri
   const done = await op({ op: "add", id, type, at: place });
   if (!done) return null;
   set({ selected: [id], edge: "" });
+  if (!at) setTimeout(() => window.dispatchEvent(new Event("studio:fit")), 120);
   return id;
 }
 
@@ -215,12 +216,12 @@ function Flow() {
   useEffect(() => () => void ask("watch", { ends: [] }), []);
 
   useEffect(() => {
-    const again = () => void flow.fitView({ padding: 0.12, duration: 200 });
+    const again = () => void flow.fitView({ padding: 0.12, duration: 200, maxZoom: 1 });
     window.addEventListener("studio:fit", again);
     return () => window.removeEventListener("studio:fit", again);
   }, [flow]);
   useEffect(() => {
-    const soon = setTimeout(() => void flow.fitView({ padding: 0.12 }), 120);
+    const soon = setTimeout(() => void flow.fitView({ padding: 0.12, maxZoom: 1 }), 120);
     return () => clearTimeout(soon);
   }, [doc?.doc, inside, flow, code]);
 
@@ -280,7 +281,7 @@ function Flow() {
       minZoom={0.1}
       maxZoom={2.5}
       fitView
-      fitViewOptions={{ padding: 0.12 }}
+      fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
       onlyRenderVisibleElements={nodes.length > 60}
       multiSelectionKeyCode={["Shift", "Meta", "Control"]}
       aria-label="canvas"

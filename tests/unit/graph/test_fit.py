@@ -30,6 +30,7 @@ def test_another_kind_is_refused_with_what_it_takes() -> None:
 def test_a_size_that_does_not_fit_is_found_while_half_of_the_graph_is_missing() -> None:
     graph = unfinished()
     graph.nodes["agent"].params["input_size"] = 3
+    assert join(graph, "env.observations", "either.a")["op"] == "connect"  # an OR waits for a second source
     graph.connect("env.observations", "either.a")
     with pytest.raises(GraphError, match="input_size is 3 but the observations are 4"):
         join(graph, "either.output", "agent.observations")

@@ -74,17 +74,22 @@ def _fit(graph: Graph, source: End, target: End, given: Type, port: Port, before
 
 
 def _inferred(graph: Graph, edge: Edge) -> str:
-    """What inference would say against this edge that it does not say without; "" if nothing."""
+    """What inference would say against this edge that it does not say without; "" if nothing.
+
+    That another input waits to be connected is no reason against this one.
+    """
     known = _misfits(check(graph))
     tried = graph.copy()
     tried.edges.append(edge)
-    new = [each for each in _misfits(check(tried)) if each not in known and each[0] == edge.target.node]
+    node = edge.target.node
+    empty = {port.name for port in _inputs(tried, node)} - set(tried.into(node))
+    new = [each for each in _misfits(check(tried)) if each not in known and each[0] == node and each[1] not in empty]
     return f"{edge} does not fit: {new[0][2]}" if new else ""
 
 
 def _misfits(checked: Checked) -> list[tuple[str, str, str]]:
     found: list[Finding] = [each for each in guess_types(checked).findings if each.code in ("type", "fit")]
-    return [(each.node, each.port, each.message) for each in found if not each.message.startswith("connect ")]
+    return [(each.node, each.port, each.message) for each in found]
 
 
 def _type_of(graph: Graph, source: End) -> Type:
