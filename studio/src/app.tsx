@@ -175,7 +175,7 @@ export function App() {
 async function halt(): Promise<void> {
   const over = () => !["running", "paused", "starting"].includes(get().session?.state ?? "");
   if (!over()) command("stop");
-  for (let n = 0; n < 200 && !over(); n++) await new Promise((go) => setTimeout(go, 50));
+  for (let n = 0; n < 600 && !over(); n++) await new Promise((go) => setTimeout(go, 50));
 }
 
 // For whoever looks from outside, as tests and measurements do; the page itself never uses it.

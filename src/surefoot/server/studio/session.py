@@ -5,16 +5,17 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from surefoot.errors import FiringError, GraphError, SurefootError
 from surefoot.graph.nodes.trainer import PPOTrainer
-from surefoot.graph.run.interpreter import Break, Interpreter
+from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live import Live, summary
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
+from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.curves import CurveBook
 from surefoot.server.studio.keep import Keeper, take_up
 from surefoot.server.studio.scenes import Scene, scenes_of
@@ -292,11 +293,6 @@ class Session:
         finally:
             self.keeper.close(reason, message)
             self.tell({"on": "status", **self._status(), "values": {}, "news": self.curves.take()})
-
-
-def breaks_of(told: Iterable[Mapping[str, Any]]) -> list[Break]:
-    """Conditions as the canvas has them: {end, test, limit, key}."""
-    return [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in told]
 
 
 def _named(message: str, graph: Graph) -> str:

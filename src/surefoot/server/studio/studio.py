@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, GraphError, RunError
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.script import to_script
-from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.spec.fit import fits, join
 from surefoot.graph.spec.groups import group, ungroup
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
+from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.desk import Desk, Document
 from surefoot.server.studio.library import Library
 from surefoot.server.studio.remedy import pinned_on, remedy
-from surefoot.server.studio.session import Session, breaks_of
 from surefoot.telemetry.schema import METRICS
 from surefoot.train.rundir import RunDir
+
+if TYPE_CHECKING:
+    from surefoot.server.studio.session import Session
 
 COMMANDS = ("run", "pause", "tick", "node", "update", "stop")
 Tell = Callable[[dict[str, Any]], None]
@@ -171,8 +173,9 @@ class Studio:
 
     # Running
 
-    def do_start(self, doc: str, paused: bool = False, trust: bool = False) -> dict[str, Any]:
-        return self._begin(Session(doc, *self._room(doc), trust=trust, paused=paused))
+    async def do_start(self, doc: str, paused: bool = False, trust: bool = False) -> dict[str, Any]:
+        make = await asyncio.to_thread(_sessions)
+        return self._begin(make(doc, *self._room(doc), trust=trust, paused=paused))
 
     def _room(self, doc: str) -> tuple[Graph, Path, Tell]:
         if self.session is not None and not self.session.over:
@@ -235,7 +238,7 @@ class Studio:
 
     async def do_export(self, doc: str = "", run: str = "", style: str = "script") -> dict[str, Any]:
         graph = self.library.graph_of(run) if run else self.desk.get(doc).graph.copy()
-        text = await asyncio.to_thread(to_standalone if style == "standalone" else to_script, graph)
+        text = await asyncio.to_thread(_program, graph, style)
         return {"text": text, "style": style, "graph": to_json(graph)}
 
     # Runs
@@ -253,7 +256,7 @@ class Studio:
         """The graph of a run as a document of its own."""
         return self._made(self.desk.new(run, self.library.graph_of(run)))
 
-    def do_resume(self, run: str) -> dict[str, Any]:
+    async def do_resume(self, run: str) -> dict[str, Any]:
         directory: RunDir = self.library.get(run)
         if not (directory.path / "graph.json").exists():
             self.library.resume_by_command(run)
@@ -264,8 +267,24 @@ class Studio:
         doc = str(directory.read_header().get("document", ""))
         if not any(each["name"] == doc for each in self.desk.names()):
             doc = self.desk.new(doc or run, graph).name
+        make = await asyncio.to_thread(_sessions)
         _, runs, tell = self._room(doc)
-        return self._begin(Session(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
+        return self._begin(make(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
+
+
+def _sessions() -> type[Session]:
+    """Loaded when the first run begins, so that the page is there before torch is."""
+    from surefoot.server.studio.session import Session
+
+    return Session
+
+
+def _program(graph: Graph, style: str) -> str:
+    if style != "standalone":
+        return to_script(graph)
+    from surefoot.graph.export.standalone import to_standalone
+
+    return to_standalone(graph)
 
 
 def _moves(op: Op) -> dict[str, Any] | None:

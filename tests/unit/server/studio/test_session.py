@@ -8,10 +8,11 @@ import pytest
 from surefoot.errors import GraphError
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
+from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.curves import MOST, CurveBook
 from surefoot.server.studio.library import Library
 from surefoot.server.studio.remedy import pinned_on, remedy
-from surefoot.server.studio.session import Session, breaks_of
+from surefoot.server.studio.session import Session
 
 
 def small(name: str = "cartpole") -> Graph:
