@@ -6,7 +6,7 @@ import { Dialogs } from "./panels/Dialogs";
 import { Drawer, Strip } from "./panels/Drawer";
 import { Inspector } from "./panels/Inspector";
 import { Palette } from "./panels/Palette";
-import { ask, command, get, graphOf, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
+import { ask, command, get, graphOf, op, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
 import { Gallery } from "./views/Gallery";
 
 const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })));
@@ -179,4 +179,4 @@ async function halt(): Promise<void> {
 }
 
 // For whoever looks from outside, as tests and measurements do; the page itself never uses it.
-Object.assign(window, { studio: { get, addNode, halt } });
+Object.assign(window, { studio: { get, op, addNode, halt } });

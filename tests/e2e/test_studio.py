@@ -53,7 +53,7 @@ class Served:
 
 
 WINDOW = {"width": 1440, "height": 900}
-PICTURES = Path(__file__).resolve().parents[2] / "docs" / "images" / "studio"
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "assets" / "studio"
 
 
 @pytest.fixture(scope="module")
@@ -412,6 +412,7 @@ def test_runs_are_listed_compared_reported_and_taken_up_again(page) -> None:
         page.locator("tbody input[type=checkbox]").nth(row).check()
     page.get_by_role("button", name=re.compile("^Compare 2")).click()
     expect(page.get_by_test_id("compare")).to_contain_text("IQM")
+    expect(page.get_by_test_id("compare").locator("tbody").first.locator("tr")).to_have_count(1)  # two seeds, one row
     picture(page, "compare")
     page.locator("tbody tr .link").first.click()
     updates = page.evaluate("() => window.studio.get().session.updates")

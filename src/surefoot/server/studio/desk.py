@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.import_.code import from_program
-from surefoot.graph.import_.comfy import from_workflow
 from surefoot.graph.spec.check import check, guess_types
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import History, Op, digest
@@ -177,6 +175,9 @@ class Desk:
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
         """From a graph's JSON, a ComfyUI workflow or an exported program; with what the reading has to say."""
+        from surefoot.graph.import_.code import from_program  # it knows torch, which the page need not wait for
+        from surefoot.graph.import_.comfy import from_workflow
+
         if not text.lstrip().startswith("{"):
             found = from_program(text)
         elif parse_json(text).get("format") == "surefoot.graph":

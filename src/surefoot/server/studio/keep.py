@@ -13,7 +13,7 @@ from surefoot.errors import CheckpointMissing, RunError
 from surefoot.graph.nodes.trainer import PPOTrainer
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.schedule import Schedule
-from surefoot.graph.spec.text import canonical
+from surefoot.graph.spec.text import canonical, to_json
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.retention import prune
@@ -93,27 +93,28 @@ class Keeper:
             self.recorder.finding(**finding.to_json())
         return news
 
-    def _begin(self, trainer: PPOTrainer) -> None:
-        assert trainer.learner is not None
+    def _begin(self, trainer: PPOTrainer | None) -> None:
+        """The record's first line; `trainer` is None in a run that ends before its first update."""
         self.begun = True
+        learner = None if trainer is None else trainer.learner
         agent = next((f for f in self.plan.firings if f.declared.name == "PPOAgentNode"), None)
         net = {} if agent is None else {name: agent.params[name] for name in ("activation", "normalize_obs")}
         self.recorder.header(
             env=self.env,
             seed=self.plan.run.seed,
             config={
-                "graph": self.plan.checked.graph.sha256(),
-                "ppo": trainer.learner.config.to_json(),
+                "ppo": {} if learner is None else learner.config.to_json(),
                 "net": net,
-                "collect": {"normalize_reward": trainer.normalize_rewards},
+                "collect": {"normalize_reward": trainer is not None and trainer.normalize_rewards},
+                "nodes": to_json(self.plan.checked.graph)["nodes"],
             },
             versions=versions(),
             command=["surefoot", "graph", "run", str(self.directory.path / "graph.json")],
             threads=torch.get_num_threads(),
             exact=False,
             exact_reason="a graph's environments start new episodes when it is taken up again",
-            path=trainer.learner.path,
-            path_reason=trainer.learner.path_reason,
+            path="" if learner is None else learner.path,
+            path_reason="" if learner is None else learner.path_reason,
             num_envs=self.plan.streams,
             total_steps=self.plan.run.total_steps,
         )
@@ -132,7 +133,9 @@ class Keeper:
     def close(self, reason: EndReason, message: str = "") -> None:
         """Write the end down."""
         try:
-            self.recorder.close(reason if self.begun else None, message)
+            if not self.begun:
+                self._begin(None)
+            self.recorder.close(reason, message)
         finally:
             self.lock.__exit__(None, None, None)
 
