@@ -89,8 +89,12 @@ def page(browser, served: Served) -> Iterator:
 def picture(page, name: str) -> None:
     """Renewed with `SUREFOOT_PICTURES=1`; docs show them."""
     if "SUREFOOT_PICTURES" in ONE_THREAD:
+        from PIL import Image
+
         PICTURES.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=PICTURES / f"{name}.png")
+        with Image.open(PICTURES / f"{name}.png") as taken:
+            taken.convert("RGB").quantize(128).save(PICTURES / f"{name}.png", optimize=True)
 
 
 def open_template(page, name: str) -> None:

@@ -106,9 +106,12 @@ function Flow() {
     if (!graph) return [];
     const check = checkOf({ ...get(), doc, inside });
     const wired = new Map<string, string[]>();
+    const feeding = new Map<string, string[]>();
     for (const edge of graph.edges) {
       const [node, port] = endsOf(edge.to);
       wired.set(node, [...(wired.get(node) ?? []), port]);
+      const [source, output] = endsOf(edge.from);
+      feeding.set(source, [...(feeding.get(source) ?? []), output]);
     }
     return Object.entries(graph.nodes).map(([id, node]) => {
       const kind = kinds[node.type];
@@ -123,6 +126,7 @@ function Flow() {
         inputs: shown,
         outputs,
         wired: into,
+        feeds: feeding.get(id) ?? [],
         params: Object.entries(node.params ?? {}),
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
       };
@@ -269,7 +273,11 @@ function Flow() {
       }}
       onPaneClick={() => set({ selected: [], edge: "" })}
       onNodeDoubleClick={(_, node) => openInside(node.id)}
-      onMoveEnd={watch}
+      onMoveStart={() => document.querySelector(".stage")?.classList.add("moving")}
+      onMoveEnd={() => {
+        document.querySelector(".stage")?.classList.remove("moving");
+        watch();
+      }}
       onDragOver={(e) => e.preventDefault()}
       onDrop={(e) => {
         const type = e.dataTransfer.getData("text/surefoot-node");

@@ -26,17 +26,17 @@ function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, 
 }
 
 /** Words on edges shrink less than the graph does. */
-export const readable = (zoom: number): number => Math.min(2, Math.max(1, 0.82 / zoom));
+const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.round(3.3 / zoom) / 4));
 
 function Live({ end, x, y }: { end: string; x: number; y: number }) {
-  const zoom = useStore((s) => s.transform[2]);
+  const size = useStore((s) => readable(s.transform[2]));
   const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
   const ring = useStudio((s) => s.rings[end]);
   if (!seen) return null;
   const now = level(seen);
   return (
     <EdgeLabelRenderer>
-      <div className="label" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${readable(zoom)})` }} data-testid={`label-${end}`}>
+      <div className="label" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} data-testid={`label-${end}`}>
         <span>{shapeOf(seen).slice(0, 28)}</span>
         {now !== null && <b>{short(now)}</b>}
         {ring && ring.length > 2 && <Spark values={ring.slice(-48).map(level)} width={46} height={14} />}
@@ -47,8 +47,8 @@ function Live({ end, x, y }: { end: string; x: number; y: number }) {
 
 export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
   const { sourceX, sourceY, targetX, targetY, selected, data } = props;
-  const zoom = useStore((s) => s.transform[2]);
-  const near = zoom > 0.38;
+  const near = useStore((s) => s.transform[2] > 0.38);
+  const size = useStore((s) => readable(s.transform[2]));
   const end = useStudio((s) => {
     const [node, port] = endsOf(data?.from ?? ".");
     return `${flatId(s, node)}.${port}`;
@@ -59,11 +59,10 @@ export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
     ? wayBack(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
     : getBezierPath({ sourceX, sourceY, sourcePosition: props.sourcePosition, targetX, targetY, targetPosition: props.targetPosition, curvature: 0.3 });
   const initial = data.delay?.initial;
-  const size = readable(zoom);
   return (
     <>
-      <BaseEdge path={path} style={{ stroke: data.colour, strokeWidth: selected ? 3.5 : 2, strokeDasharray: data.delay ? "7 5" : undefined, opacity: selected ? 1 : 0.85 }} interactionWidth={16} />
-      {data.delay && (
+      <BaseEdge path={path} style={{ stroke: data.colour, strokeWidth: selected ? 3.5 : 2, strokeDasharray: data.delay ? "7 5" : undefined, opacity: selected ? 1 : 0.85 }} interactionWidth={near ? 16 : 0} />
+      {data.delay && near && (
         <EdgeLabelRenderer>
           <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} title={`a tick later; in the first tick it reads ${initial === undefined ? "nothing" : short(initial)}`}>
             one tick later{initial !== undefined && <b> · first {short(initial)}</b>}
