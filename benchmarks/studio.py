@@ -104,7 +104,8 @@ def changes(page: Page) -> dict[str, float]:
     page.get_by_test_id("node-trainer").wait_for()
     times: list[float] = page.evaluate(
         """async () => { const out = []; for (let n = 1; n <= 100; n++) { const t = performance.now();
-        await window.studio.op({op: 'set', id: 'trainer', params: {epochs: n}}); out.push(performance.now() - t); } return out; }"""
+        await window.studio.op({op: 'set', id: 'trainer', params: {epochs: n}});
+        out.push(performance.now() - t); } return out; }"""
     )
     return {"median": statistics.median(times), "p95": statistics.quantiles(times, n=20)[-1]}
 

@@ -82,6 +82,12 @@ def test_nonsense_is_one_clear_error(studio, verb, given, error) -> None:
         ask(studio, verb, **given)
 
 
+def test_the_page_is_there_before_torch_is() -> None:
+    code = "import sys, surefoot.server.studio.app; print('torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
 def test_the_page_that_is_shipped_is_made_of_the_sources_as_they_are() -> None:
     told = subprocess.run(
         [sys.executable, ROOT / "scripts" / "studio.py", "--check"], capture_output=True, text=True, check=False
