@@ -99,7 +99,7 @@ function Flow() {
   const places = useMemo(() => {
     if (!graph) return {};
     const missing = Object.keys(graph.nodes).some((id) => !graph.layout?.[id]);
-    return missing ? { ...arranged(graph, kinds, doc?.graph.graphs), ...graph.layout } : (graph.layout ?? {});
+    return missing ? arranged(graph, kinds, doc?.graph.graphs) : (graph.layout ?? {});
   }, [graph, kinds, doc]);
 
   const cards = useMemo<Node[]>(() => {

@@ -57,13 +57,13 @@ export function Runs() {
                   <td>
                     <button type="button" className="link" onClick={() => setShown(r.run)}>{r.run}</button>
                   </td>
-                  <td>{r.env.replace(/^surefoot\//, "")}</td>
+                  <td className="env">{r.env.replace(/^surefoot\//, "")}</td>
                   <td>
                     <span className={`tag ${r.state.split(" ")[0]}`}>{r.state}</span>
                   </td>
                   <td className="right">{grouped(r.env_steps)}</td>
                   <td className="right">{short(r.score ?? r.return)}</td>
-                  <td className="quiet">{r.finding ?? ""}</td>
+                  <td className="quiet found" title={r.finding ?? ""}>{(r.finding ?? "").slice(0, 90)}</td>
                 </tr>
               ))}
             </tbody>
