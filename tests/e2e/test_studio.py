@@ -94,7 +94,7 @@ def picture(page, name: str) -> None:
         PICTURES.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=PICTURES / f"{name}.png")
         with Image.open(PICTURES / f"{name}.png") as taken:
-            taken.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE).save(PICTURES / f"{name}.png", optimize=True)
+            taken.convert("RGB").quantize(256, kmeans=2).save(PICTURES / f"{name}.png", optimize=True)
 
 
 def open_template(page, name: str) -> None:
