@@ -45,7 +45,7 @@ HERE = Path(__file__).resolve().parent
 TUNED_ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 MORE_ENVS = ("surefoot/CartPoleContinuous-v0", "MountainCarContinuous-v0", "CartPole-v1")
 HELD_ENVS = ("InvertedPendulum-v5", "Acrobot-v1", "Pendulum-v1")
-TUNED_SEEDS, MORE_SEEDS, HELD_SEEDS = (0, 1, 2), (10, 11, 12), (20, 21, 22)
+TUNED_SEEDS, MORE_SEEDS, HELD_SEEDS = (0, 1, 2), (10, 11, 12), (30, 31, 32)
 HEALTHY_TUNED = (*TUNED_ENVS, "surefoot/ContextBandit-v0", "surefoot/Corridor-v0")
 HEALTHY_MORE = (
     *MORE_ENVS,

@@ -41,14 +41,14 @@ class StudioArgs:
             import uvicorn
             import websockets as websockets
         except ImportError as why:
-            raise ConfigError(f"the studio needs {why.name}: pip install 'surefoot[server]'") from why
+            raise ConfigError(f"the studio needs {why.name}: pip install 'surefoot[studio]'") from why
         from surefoot.server.studio.app import STATIC, StudioApp
-        from surefoot.server.studio.guard import Guard
+        from surefoot.server.studio.guard import TabGuard
 
         if not (STATIC / "index.html").exists():
             raise ConfigError("this copy has no page for the browser; `make studio` builds it")
         listening = _listen(self.port)
-        guard = Guard(port=listening.getsockname()[1])
+        guard = TabGuard(port=listening.getsockname()[1])
         app = StudioApp(self.dir, self._runs(), guard)
         config = uvicorn.Config(
             app.asgi(), log_level="warning", ws="websockets-sansio", ws_max_size=16 << 20, timeout_graceful_shutdown=3

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surefoot.cli.history import Header
     from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
+    from surefoot.train.cycle import Cycles
     from surefoot.train.recorder import Keep
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
@@ -354,7 +355,7 @@ def header_of(run: Run) -> Header:
     )
 
 
-def path_note(training: Training) -> str:
+def path_note(training: Training | Cycles) -> str:
     """Which implementation learns, and why it is that one."""
     import torch
 

@@ -72,6 +72,8 @@ class UpdateReport:
     advantage_std: float = 0.0
     advantage_min_std: float = 0.0
     """Smallest standard deviation of raw advantages in any minibatch."""
+    clipped_minibatches: int = 0
+    """Minibatches in which some ratio left the clip range."""
     zero_std_minibatches: int = 0
     """Minibatches whose advantages did not vary; they were set to 0."""
     reward_advantage_corr: float = 0.0

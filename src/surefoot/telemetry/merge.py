@@ -17,6 +17,8 @@ _MOST = 1e290
 
 
 Rows = Sequence[Mapping[str, float | None]]
+NewRows = list[dict[str, float | None]]
+"""Rows that nobody else keeps."""
 Row = tuple[tuple[str, ...], Sequence[float | None]]
 """Names and their numbers."""
 Asked = Mapping[str, float | None] | Callable[[], Row]
@@ -30,7 +32,7 @@ class Told(NamedTuple):
     env_steps: int
     updates: int
     m: Asked
-    epochs: Rows | Callable[[], Rows]
+    epochs: Rows | Callable[[], NewRows]
     seconds: Mapping[str, float]
     episodes: Episodes | None
     episodes_dropped: int
@@ -45,7 +47,7 @@ class Told(NamedTuple):
 
     def record(self, run: str) -> Update:
         """The update as a line of its own; what is not finite is not yet looked for."""
-        epochs = self.epochs() if callable(self.epochs) else self.epochs
+        epochs = self.epochs() if callable(self.epochs) else [dict(epoch) for epoch in self.epochs]
         return Update(
             v=VERSION,
             run=run,
@@ -54,7 +56,7 @@ class Told(NamedTuple):
             env_steps=self.env_steps,
             updates=self.updates,
             m=dict(zip(*self.row(), strict=True)),
-            epochs=[dict(epoch) for epoch in epochs],
+            epochs=epochs,
             seconds=dict(self.seconds),
             episodes=self.episodes,
             episodes_dropped=self.episodes_dropped,

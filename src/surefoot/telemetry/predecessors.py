@@ -88,6 +88,7 @@ OUR_NAMES = {
     "adv_mean": "advantage_mean",
     "adv_std": "advantage_std",
     "adv_zero_std_batches": "zero_std_minibatches",
+    "clip_triggered_minibatches": "clipped_minibatches",
     "adv_min_std": "advantage_min_std",
     "transitions": "samples",
     "updates": "minibatches",

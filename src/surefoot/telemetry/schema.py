@@ -285,6 +285,7 @@ METRICS: dict[str, Metric] = {
     "advantage_mean": Metric("return", "mean of the raw advantages"),
     "advantage_std": Metric("return", "standard deviation of the raw advantages"),
     "advantage_min_std": Metric("return", "smallest advantage_std of a minibatch"),
+    "clipped_minibatches": Metric("minibatches", "in which some ratio left the clip range"),
     "zero_std_minibatches": Metric("minibatches", "whose advantages did not vary", (0.0, 0.0)),
     "reward_advantage_corr": Metric("", "correlation of reward and advantage"),
     "reward_mean": Metric("reward", "mean reward as learned from"),

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -17,8 +18,17 @@ from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import parts
 from surefoot.telemetry.cut import truncate_after
 from surefoot.telemetry.lines import LineFile, NoFile
-from surefoot.telemetry.merge import Asked, Rows, Told, merge, merge_plain
-from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json, spelled
+from surefoot.telemetry.merge import Asked, NewRows, Rows, Told, merge, merge_plain
+from surefoot.telemetry.plain import (
+    all_finite,
+    finite,
+    finite_episodes,
+    finite_rows,
+    numbers_of,
+    plain,
+    plain_json,
+    spelled,
+)
 from surefoot.telemetry.schema import (
     VERSION,
     End,
@@ -94,7 +104,9 @@ class Recorder:
         self._clock = clock
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: Header | None = None
+        self._deferred: list[Callable[[], None]] = []
         self._waiting: list[Told] = []
+        self._catching_up = False
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
         self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
         self.path = None if path is None else parts.live_file(Path(path))
@@ -156,7 +168,7 @@ class Recorder:
         env_steps: int,
         updates: int,
         m: Asked,
-        epochs: Rows | Callable[[], Rows] = (),
+        epochs: Rows | Callable[[], NewRows] = (),
         seconds: Mapping[str, float] | None = None,
         episodes: Episodes | None = None,
         stopped_early: bool = False,
@@ -188,7 +200,16 @@ class Recorder:
             )
         )
         self._dropped = 0
-        if not 0 <= now - self._written_at < self._gap():  # a clock set back must not hold lines up
+        if not self._catching_up and not 0 <= now - self._written_at < self._gap():  # a clock set back holds nothing up
+            self._flush()
+
+    def defer(self, tell: Callable[[], None]) -> None:
+        """An update is finished, of which `tell` will tell this recorder when a line is due, or anything else is written.
+
+        Where updates come faster than lines, each costs next to nothing until then. What is told is dated then.
+        """
+        self._deferred.append(tell)
+        if not 0 <= self._clock() - self._written_at < self._gap():
             self._flush()
 
     def episode(
@@ -385,14 +406,25 @@ class Recorder:
 
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
+        begin = time.perf_counter()
+        if self._deferred:
+            self._catch_up()
         if self._waiting:
-            begin = time.perf_counter()
             waiting, self._waiting = self._waiting, []
             record = merge_plain(waiting, self.run) if len(waiting) > 1 else None
             record = record or merge([_finite(told.record(self.run)) for told in waiting])
             self._written_at, self._early = record.t, self._early - 1
             self._write(record)
             self._line_seconds = time.perf_counter() - begin
+
+    def _catch_up(self) -> None:
+        """Have everything told that was deferred, without a line in between."""
+        deferred, self._deferred, self._catching_up = self._deferred, [], True
+        try:
+            for tell in deferred:
+                tell()
+        finally:
+            self._catching_up = False
 
     def _write(self, record: Record) -> None:
         self._append(record)
@@ -414,6 +446,10 @@ class Recorder:
 
 def _finite(update: Update) -> Update:
     """The update with null for what JSON cannot hold, and its name."""
+    if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
+        update.episodes is None or all_finite(numbers_of(update.episodes))
+    ):
+        return update
     bad: dict[str, str] = {}
     update.m = finite(update.m, "m", bad)
     update.epochs = finite_rows(update.epochs, "epochs", bad)

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,16 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
 from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding, sentence
-from surefoot.telemetry.schema import EndReason, Episodes
+from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.cycle import Cycles
 from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
-from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell_minibatches
+from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
-from surefoot.train.vitals import resident
 
 EVAL_STREAMS = 10
 
@@ -44,7 +45,7 @@ class Run:
     def __init__(
         self,
         directory: RunDir,
-        training: Training,
+        training: Training | Cycles,
         recorder: Recorder,
         lock: RunLock,
         attending: Attending | None = None,
@@ -59,6 +60,8 @@ class Run:
         self.saved_at: int | None = None
         self.notes: list[str] = []
         """Sentences for the next moment."""
+        self.labels: dict[str, str] = {"data_mode": training.mode} if isinstance(training, Cycles) else {}
+        """Words that go into the record beside the numbers of each update."""
         self._eval_world: World | None = None
         self._closed = False
 
@@ -74,9 +77,9 @@ class Run:
                 raise
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
-            self._record(report, fresh)
-            findings = self._examine()
             steps, finished = self.training.env_steps, self.training.finished
+            self.record(report, fresh)
+            findings = self._examine()
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
             # Not when stopped: whoever presses Ctrl-C wants the prompt back, and a resumed run evaluates where it would have.
@@ -215,50 +218,17 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
-        steps = self.training.env_steps
-        room = max(0, self.recorder.room_for_episodes()) if fresh else 0
-        self.recorder.drop_episodes(max(0, len(fresh) - room))
-        for episode in fresh[:room]:
-            self.recorder.episode(
-                return_=episode.return_,
-                length=episode.length,
-                env=episode.stream,
-                env_steps=steps,
-                terminated=not episode.truncated,
-                success=None if episode.success is None else bool(episode.success),
-            )
-        tell_minibatches(self.recorder, report)
-        self.recorder.update(
-            env_steps=steps,
-            updates=report.update,
-            m=lambda: _row(report),
-            epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
-            seconds=report.seconds,
-            episodes=_summary(fresh) if fresh else None,
-            stopped_early=report.stopped_early,
-            rolled_back=report.rolled_back,
-            skipped_reason=report.skipped_reason,
-        )
-
-
-def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    names, values = report.row()
-    # Only the record is told of memory: a report holds nothing that a second run of the same would not repeat.
-    stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
-    return (*names, *stats), (*values, *stats.values())
-
-
-def _summary(fresh: Sequence[Episode]) -> Episodes | None:
-    success = [bool(e.success) for e in fresh if e.success is not None]
-    return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
+    def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
+        """Write an update and the episodes that ended with it down, when a line is due."""
+        steps, labels = self.training.env_steps, dict(self.labels)
+        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
 
 
 def create_run(
     directory: RunDir,
     spec: RunSpec,
     *,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: Attending | None = None,
@@ -285,7 +255,7 @@ def resume_run(
     directory: RunDir,
     *,
     total_steps: int | None = None,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
     doctor: Attending | None = None,
@@ -342,7 +312,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def write_header(directory: RunDir, training: Training, command: Sequence[str], *, record: bool) -> None:
+def write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str], *, record: bool) -> None:
     """Say in run.json what the run is, as it is from now on."""
     header = {
         "name": directory.name,

@@ -110,6 +110,13 @@ def test_a_record_of_another_major_version_is_not_written_to(tmp_path: Path, ope
         open_recorder()
 
 
+@pytest.fixture
+def cheap_lines(monkeypatch: pytest.MonkeyPatch):
+    """However busy this machine is, lines come as often as they may."""
+    monkeypatch.setattr("surefoot.telemetry.writer._SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("cheap_lines")
 def test_fast_updates_share_a_line(tmp_path: Path, open_recorder: Open, clock: Any):
     recorder = open_recorder(updates_per_second=10)
     for number in range(1, 8):  # at 0, 0.04, 0.08, 0.12 …
@@ -136,6 +143,43 @@ def test_what_waits_is_written_before_an_event(tmp_path: Path, open_recorder: Op
     recorder.update(env_steps=2, updates=2, m={})
     recorder.event("checkpoint")
     assert [(type(r), r.updates) for r in records(tmp_path)] == [(Update, 1), (Update, 2), (Event, 2)]
+
+
+def defer(recorder: Recorder, number: int) -> None:
+    """What a run does after each update."""
+
+    def tell() -> None:
+        recorder.episode(return_=1.0, length=9, env=0, env_steps=64 * number, terminated=True)
+        recorder.update(env_steps=64 * number, updates=number, m={"loss": float(number)})
+
+    recorder.defer(tell)
+
+
+@pytest.mark.usefixtures("cheap_lines")
+def test_deferred_updates_are_told_when_a_line_is_due(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(updates_per_second=1.0)
+    for number in (1, 2, 3):
+        defer(recorder, number)
+        clock.now += 0.4
+    assert [(r.updates, r.env_steps) for r in records(tmp_path)] == [(0, 64), (1, 64)]
+    defer(recorder, 4)
+    *_, late, update = records(tmp_path)
+    assert isinstance(late, Episode)
+    assert (late.env_steps, late.updates) == (256, 3)
+    assert isinstance(update, Update)
+    assert (update.updates, update.env_steps, update.covers, update.m) == (4, 256, 3, {"loss": 3.0})
+    assert (update.m_min, update.m_max) == ({"loss": 2.0}, {"loss": 4.0})
+
+
+def test_a_deferred_update_is_told_before_anything_else_is_written(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    defer(recorder, 1)
+    defer(recorder, 2)
+    recorder.event("pause")
+    *_, update, event = records(tmp_path)
+    assert isinstance(update, Update)
+    assert isinstance(event, Event)
+    assert (update.updates, event.updates, event.env_steps) == (2, 2, 128)
 
 
 def test_a_clock_set_back_holds_no_line_up(tmp_path: Path, open_recorder: Open, clock: Any):

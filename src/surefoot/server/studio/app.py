@@ -20,7 +20,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from surefoot.errors import SurefootError
-from surefoot.server.studio.guard import Guard, Refused
+from surefoot.server.problems import Refused
+from surefoot.server.studio.guard import TabGuard
 from surefoot.server.studio.studio import Studio
 
 log = logging.getLogger("surefoot.studio")
@@ -55,7 +56,7 @@ class Tab:
 class StudioApp:
     """Tabs around a studio."""
 
-    def __init__(self, root: Path, runs: Path, guard: Guard) -> None:
+    def __init__(self, root: Path, runs: Path, guard: TabGuard) -> None:
         self.guard = guard
         self.studio = Studio(root, runs, self.tell)
         self.tabs: dict[int, Tab] = {}
@@ -95,7 +96,7 @@ class StudioApp:
     async def page(self, request: Request) -> Response:
         """The page; with the token in its address, a cookie in exchange for it."""
         try:
-            self.guard.check_host(request.headers)
+            self.guard.check_host(request.headers.raw)
             token = request.query_params.get("token")
             if token is not None and self.guard.knows(token):
                 answer = RedirectResponse("/", status_code=303)
@@ -103,7 +104,7 @@ class StudioApp:
                 return answer
             self.guard.check_cookie(request.cookies)
         except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=403)
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
         index = STATIC / "index.html"
         if not index.exists():
             return PlainTextResponse("this copy has no page: `make studio` builds it\n", status_code=503)
@@ -115,7 +116,7 @@ class StudioApp:
         try:
             self._check(request)
         except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=403)
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
         file = STATIC / "assets" / Path(request.path_params["name"]).name
         if not file.is_file():
             return PlainTextResponse("there is no such file\n", status_code=404)
@@ -128,19 +129,19 @@ class StudioApp:
             self._check(request)
             text = await asyncio.to_thread(self.studio.library.report, request.path_params["run"])
         except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=403)
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
         except SurefootError as why:
             return PlainTextResponse(f"{why}\n", status_code=404)
         return HTMLResponse(text, headers={"content-security-policy": REPORT, "cache-control": "no-store"})
 
     def _check(self, request: Request) -> None:
-        self.guard.check_host(request.headers)
+        self.guard.check_host(request.headers.raw)
         self.guard.check_cookie(request.cookies)
 
     async def socket(self, socket: WebSocket) -> None:
         """One tab, until it is closed."""
         try:
-            self.guard.check_socket(socket.headers, socket.cookies)
+            self.guard.check_socket(socket.headers.raw, socket.cookies)
         except Refused:
             await socket.close(code=4403)
             return

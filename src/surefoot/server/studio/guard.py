@@ -1,16 +1,14 @@
-"""Who may come in: whoever holds the URL's token, from a page of our own, asking for this machine by its own name."""
+"""Who may open a tab: whoever holds the URL's token. What `surefoot serve` refuses by Host and Origin is refused here too."""
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-
-class Refused(Exception):
-    """Why a request is not answered."""
+from surefoot.server.guard import Guard
+from surefoot.server.problems import Refused
 
 
 def new_token() -> str:
@@ -18,19 +16,9 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
-    """Looks at a request's head before anything else does. A rebound DNS name fails at Host, another page at Origin."""
+class TabGuard:
+    """The server's guard on loopback, and a token that is shown once and is a cookie from then on."""
 
     port: int
     token: str = field(default_factory=new_token)
@@ -45,31 +33,23 @@ class Guard:
         """What is opened in the browser."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
-    def check_host(self, headers: Mapping[str, str]) -> None:
+    def check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Raise unless the request names this machine, and comes from no other site's page."""
-        given = headers.get("host", "")
-        name, _, port = given.rpartition(":")
-        if port != str(self.port) or not is_loopback(name.strip("[]")):
-            raise Refused(f"this is 127.0.0.1:{self.port}, not {given[:80]!r}")
-        origin = headers.get("origin")
-        if origin is not None and origin not in self._own():
-            raise Refused(f"a page of {origin[:80]!r} may not ask")
+        Guard(port=self.port).check("/", dict(headers), "", "read")
 
-    def check_socket(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> None:
+    def check_socket(self, headers: Iterable[tuple[bytes, bytes]], cookies: Mapping[str, str]) -> None:
         """For a WebSocket, which a browser opens to any site: the origin must be there."""
-        self.check_host(headers)
-        if headers.get("origin") not in self._own():
-            raise Refused("a WebSocket comes from a page of the studio")
+        given = dict(headers)
+        self.check_host(given.items())
+        if b"origin" not in given:
+            raise Refused("origin", "a WebSocket comes from a page of the studio")
         self.check_cookie(cookies)
 
     def check_cookie(self, cookies: Mapping[str, str]) -> None:
         """Raise unless the token was shown before."""
         if not self.knows(cookies.get(self.cookie, "")):
-            raise Refused("open the address that `surefoot studio` printed; it has the token in it")
+            raise Refused("forbidden", "open the address that `surefoot studio` printed; it has the token in it")
 
     def knows(self, token: str) -> bool:
         """Whether this is the token."""
         return hmac.compare_digest(token.encode(), self.token.encode())
-
-    def _own(self) -> set[str]:
-        return {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
