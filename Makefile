@@ -28,6 +28,7 @@ clients/typescript/node_modules/.package-lock.json: clients/typescript/package-l
 	touch $@
 
 test: setup client  ## everything that must hold: lint, types, contracts, all tests
+	$(BIN)/python scripts/browser.py
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -137,4 +138,4 @@ bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, an
 	$(BIN)/python benchmarks/studio.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis

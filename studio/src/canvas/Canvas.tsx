@@ -220,12 +220,18 @@ function Flow() {
   useEffect(() => () => void ask("watch", { ends: [] }), []);
 
   useEffect(() => {
-    const again = () => void flow.fitView({ padding: 0.12, duration: 200, maxZoom: 1 });
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const again = () => void flow.fitView({ padding: 0.12, duration: still ? 0 : 200, maxZoom: 1 });
     window.addEventListener("studio:fit", again);
     return () => window.removeEventListener("studio:fit", again);
   }, [flow]);
   useEffect(() => {
-    const soon = setTimeout(() => void flow.fitView({ padding: 0.12, maxZoom: 1 }), 120);
+    const stage = document.querySelector<HTMLElement>(".stage");
+    delete stage?.dataset.placed;
+    const placed = () => {
+      if (stage) stage.dataset.placed = "";
+    };
+    const soon = setTimeout(() => void flow.fitView({ padding: 0.12, maxZoom: 1 }).then(placed), 120);
     return () => clearTimeout(soon);
   }, [doc?.doc, inside, flow, code]);
 

@@ -7,7 +7,8 @@ const text = (value: unknown): string => (value === null || value === undefined 
 export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => void }) {
   const given = value !== undefined;
   const [typed, setTyped] = useState(text(value));
-  useEffect(() => setTyped(text(value)), [value]);
+  const shown = text(value); // not the value itself: a list is a new one with every change of the graph
+  useEffect(() => setTyped(shown), [shown]);
   const words = param.type.split(" | ");
   const id = `param-${param.name}`;
   const choice = words.length > 1 && param.legal.startsWith("one of");
