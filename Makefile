@@ -21,10 +21,12 @@ setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
 demo: setup  ## train CartPole before your eyes, then play it
 	$(BIN)/python examples/demo.py
 
-client: clients/typescript/node_modules/.package-lock.json  ## what the TypeScript client is built and tested with
+PACKAGES := clients/typescript tests/e2e/browser
 
-clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
-	cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error
+client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript client and the browser tests need
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
 test: setup client  ## everything that must hold: lint, types, contracts, all tests
@@ -128,6 +130,7 @@ bench-town: setup  ## towns: trained against chance and script over 5 seeds, tea
 
 soak: setup  ## 300 cycles of capture and training in one process: memory, files, threads, record, learning
 	$(BIN)/python benchmarks/soak.py $(ARGS)
+
 bench-graph: setup  ## what drawing a loop costs: script, standalone and interpreter beside train; the templates learn
 	$(BIN)/python benchmarks/graph.py $(ARGS)
 
@@ -138,4 +141,4 @@ bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, an
 	$(BIN)/python benchmarks/studio.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis tests/e2e/browser/node_modules

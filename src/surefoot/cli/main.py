@@ -42,6 +42,7 @@ VERBS = {
         "surefoot.cli.export", "ExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
+    "export": Verb("surefoot.cli.portable", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
     "tools train": Verb(
