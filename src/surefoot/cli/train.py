@@ -136,7 +136,7 @@ class TrainArgs:
         if self.ddp:
             from surefoot.cli.ddp import train_together
 
-            return train_together(self, spec)
+            return train_together(self, spec, make)
         training = training_of(spec, make, insecure=self.insecure_cluster)
         if self.from_run is not None:
             from surefoot.train.adopt import adopt

@@ -40,6 +40,8 @@ class RunSpec:
     keep_checkpoints: int = 3
     rollouts: str = "here"
     """Who makes the rollouts: this process, or workers as `surefoot.scale` says."""
+    learners: int = 1
+    """Processes that learn as one, each from its share of the streams."""
     overlap: bool = False
     """Workers elsewhere walk while the learner learns, with the policy before."""
 
