@@ -1,0 +1,28 @@
+"""Tiny models with real tokenizers, made here: nothing is downloaded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lm_helpers import VOCABULARY, char_tokenizer, tiny  # noqa: E402
+
+
+@pytest.fixture
+def tokenizer() -> Any:
+    return char_tokenizer()
+
+
+@pytest.fixture
+def saved(tmp_path: Any) -> str:
+    """A folder `from_pretrained` loads: a tiny GPT-2 and a tokenizer without a pad token."""
+    folder = str(tmp_path / "tiny")
+    tiny(vocabulary=VOCABULARY).save_pretrained(folder)
+    char_tokenizer().save_pretrained(folder)
+    return folder
