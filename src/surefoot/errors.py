@@ -19,6 +19,8 @@ SurefootError
 ├── RunError
 │   ├── RunNotFound        no such run
 │   └── RunLocked          another process is writing this run
+├── DataError              a file of prompts, pairs or principles that cannot be used, by its line
+├── RewardError            a reward function raised, hung, or gave no numbers
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
 └── TelemetryError         a record that does not say what its schema promises
 """
@@ -100,6 +102,14 @@ class RunNotFound(RunError):
 
 class RunLocked(RunError):
     """Another process is writing this run."""
+
+
+class DataError(SurefootError, ValueError):
+    """A file of prompts, preferences or principles that cannot be used; the line is named."""
+
+
+class RewardError(SurefootError):
+    """A reward function raised, took too long, or gave something that is no number."""
 
 
 class RecordingError(SurefootError):

@@ -20,7 +20,7 @@ _WHERE = {
     "train_reward_model": "reward_model",
 }
 
-__all__ = [*_WHERE]  # noqa: PLE0604  # the names above, loaded when asked for
+__all__ = [*_WHERE]
 
 
 def __getattr__(name: str) -> Any:

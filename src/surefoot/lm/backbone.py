@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -96,6 +97,15 @@ class Backbone:
     def head(self) -> Any:
         """The layer that turns hidden states into logits."""
         return self.model.get_output_embeddings()
+
+    @property
+    def reference_head(self) -> Any:
+        """The head as it came, where that is another than the one of now."""
+        head = self.head
+        if head.weight not in self.originals:
+            return head
+        bias = None if head.bias is None else self.originals[head.bias]
+        return SimpleNamespace(weight=self.originals[head.weight], bias=bias)
 
     @property
     def device(self) -> torch.device:

@@ -100,6 +100,11 @@ class LMPolicy:
             with self.backbone.reference():
                 yield self.backbone
 
+    @property
+    def reference_head(self) -> Any:
+        """The head that turns the reference's states into logits."""
+        return self.backbone.reference_head if self._reference is None else self._reference.head
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """Log-prob, entropy and value [T, B] of stored responses under the weights of now."""
         rows = sequences_of(batch)
@@ -117,7 +122,7 @@ class LMPolicy:
             temperature=self.temperature,
             support=support,
             reference=reference,
-            reference_head=None if self._reference is None else self._reference.head,
+            reference_head=self.reference_head,
             entropy_gradient=self.entropy_gradient,
         )
         value = cast(Critic, self.critic).values(states, rows)

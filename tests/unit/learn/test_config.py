@@ -18,6 +18,7 @@ def test_the_defaults_are_those_of_stable_baselines():
     # The signature of stable_baselines3.PPO, and Adam's eps there.
     assert PPOConfig().to_json() == {
         "lr": 3e-4,
+        "critic_lr_scale": 1.0,
         "gamma": 0.99,
         "lam": 0.95,
         "clip": 0.2,
@@ -86,6 +87,7 @@ def test_the_defaults_are_those_of_stable_baselines():
         ("max_grad_norm", float("inf")),
         ("target_kl", 0),
         ("kl_stop_factor", 0),
+        ("critic_lr_scale", 0),
         ("normalize_advantage", "yes"),
         ("optimizer", "muon"),
         ("weight_decay", -0.1),

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lm_helpers import VOCABULARY, char_tokenizer, tiny  # noqa: E402
+from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 
 @pytest.fixture

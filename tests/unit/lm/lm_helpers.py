@@ -19,7 +19,7 @@ def tiny(family: str = "gpt2", *, seed: int = 0, vocabulary: int = 50, width: in
     torch.manual_seed(seed)
     if family == "gpt2":
         model = GPT2LMHeadModel(
-            GPT2Config(vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=2, n_positions=64)
+            GPT2Config(vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=2, n_positions=64, bos_token_id=0, eos_token_id=0)
         )
     else:
         model = LlamaForCausalLM(
@@ -32,6 +32,8 @@ def tiny(family: str = "gpt2", *, seed: int = 0, vocabulary: int = 50, width: in
                 num_key_value_heads=2,
                 max_position_embeddings=64,
                 tie_word_embeddings=True,
+                bos_token_id=0,
+                eos_token_id=0,
             )
         )
     with torch.no_grad():
