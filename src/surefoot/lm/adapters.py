@@ -25,6 +25,8 @@ class Adapter(nn.Module):
         super().__init__()
         outputs, inputs = _shape(base)
         self.base, self.rank, self.alpha, self.on = base, rank, alpha, True
+        self.settled = False
+        """True once it belongs to the reference: learned in an earlier stage, never switched off again."""
         bound = 1.0 / math.sqrt(inputs)
         a = (torch.rand(rank, inputs, generator=generator) * 2 - 1) * bound
         device = next(base.parameters()).device
@@ -41,11 +43,19 @@ class Adapter(nn.Module):
     def delta(self) -> Tensor:
         """What it adds to the base's weight, laid out as that weight is."""
         added = (self.b @ self.a) * (self.alpha / self.rank)
-        return added if isinstance(self.base, nn.Linear) else added.T
+        return added if isinstance(_innermost(self.base), nn.Linear) else added.T
+
+
+def _innermost(module: nn.Module) -> nn.Module:
+    """The linear layer below all adapters."""
+    while isinstance(module, Adapter):
+        module = module.base
+    return module
 
 
 def _shape(base: nn.Module) -> tuple[int, int]:
     """(outputs, inputs) of a linear layer; transformers' Conv1D keeps its weight the other way round."""
+    base = _innermost(base)
     weight: Any = base.weight
     rows, columns = (int(n) for n in weight.shape)
     return (rows, columns) if isinstance(base, nn.Linear) else (columns, rows)
@@ -53,12 +63,16 @@ def _shape(base: nn.Module) -> tuple[int, int]:
 
 def is_linear(module: nn.Module) -> bool:
     """True for what can be adapted."""
+    module = _innermost(module)
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def targets_in(layer: nn.Module, wanted: str | Sequence[str]) -> list[str]:
     """Paths of the modules in one layer that are to be adapted: "attention", "all", or names."""
-    linear = [name for name, module in layer.named_modules() if is_linear(module)]
+    found = [name for name, module in layer.named_modules() if is_linear(module)]
+    linear = [
+        name for name in found if not any(name.startswith(f"{outer}.") for outer in found)
+    ]  # not what is inside one
     if wanted == "all":
         return linear
     names = ATTENTION if wanted == "attention" else (wanted,) if isinstance(wanted, str) else tuple(wanted)
@@ -87,9 +101,23 @@ def adapters_in(model: nn.Module) -> Iterator[tuple[str, Adapter]]:
 
 def merge(model: nn.Module) -> None:
     """Add every adapter to the weight beside it and take it away; what the model computes stays the same."""
-    for name, adapter in list(adapters_in(model)):
-        weight: Any = adapter.base.weight
+    found = list(adapters_in(model))
+    outermost = [name for name, _ in found if not any(name.startswith(f"{other}.") for other, _ in found)]
+    for name in outermost:
+        adapter = model.get_submodule(name)
+        base = _innermost(adapter)
+        weight: Any = base.weight
         with torch.no_grad():
-            weight.copy_((weight.float() + adapter.delta().float()).to(weight.dtype))
+            total = weight.float()
+            while isinstance(adapter, Adapter):
+                total, adapter = total + adapter.delta().float(), adapter.base
+            weight.copy_(total.to(weight.dtype))
         parent_path, _, last = name.rpartition(".")
-        setattr(model.get_submodule(parent_path), last, adapter.base)
+        setattr(model.get_submodule(parent_path), last, base)
+
+
+def settle_adapters(model: nn.Module) -> None:
+    """What was learned so far becomes part of the reference; adapters added later go on top of it."""
+    for _, adapter in adapters_in(model):
+        adapter.settled = True
+        adapter.requires_grad_(False)

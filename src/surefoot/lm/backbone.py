@@ -133,7 +133,7 @@ class Backbone:
     @contextmanager
     def reference(self) -> Generator[None]:
         """While the block lasts, the model is the one it was before anything learned. Gradients are off."""
-        adapters = [adapter for _, adapter in self.adapters()]
+        adapters = [adapter for _, adapter in self.adapters() if not adapter.settled]
         now = {parameter: parameter.data for parameter in self.originals}
         for adapter in adapters:
             adapter.on = False

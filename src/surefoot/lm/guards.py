@@ -39,6 +39,10 @@ class Guards:
         self.best: dict[str, Tensor] | None = None
         self.best_score, self.best_step, self.looks_since = -np.inf, 0, 0
         self.judged: float | None = None
+        self.score_then = 0.0
+        """What the reward said when the judge was at its best."""
+        self.gamed = 0.0
+        """1 while the reward is higher than then and the judge is not."""
         self.over = 0
         self.held_back = False
         """True if this step's rollout must not be learned from."""
@@ -66,9 +70,9 @@ class Guards:
         price.beta *= 1.5
         return None, [f"{said}, and beta is {price.beta:.3g}"]
 
-    def after_update(self, step: int, respond: Respond) -> tuple[str | None, list[str]]:
+    def after_update(self, step: int, score: float, respond: Respond) -> tuple[str | None, list[str]]:
         """Let the judge look when it is time; after too many looks without a better one, go back to the best and end."""
-        self.improved, self.judged = False, None
+        self.improved, self.judged, self.gamed = False, None, 0.0
         last = step >= self.config.steps
         if self.judge is None or not self.prompts or (step % self.config.judge_every and not last and step != 1):
             return None, []
@@ -76,9 +80,10 @@ class Guards:
         self.judged = float(np.nanmean(scores))
         if self.judged > self.best_score:
             self.best, self.best_score, self.best_step = _copy(self.policy), self.judged, step
-            self.looks_since, self.improved = 0, True
+            self.looks_since, self.improved, self.score_then = 0, True, score
             return None, []
         self.looks_since += 1
+        self.gamed = float(score > self.score_then)
         if self.looks_since < self.config.judge_patience and not last:
             return None, []
         if self.best is not None:
@@ -91,7 +96,9 @@ class Guards:
 
     def stats(self) -> dict[str, float]:
         """What the judge said, if it looked."""
-        return {} if self.judged is None else {"judge": self.judged, "judge_best": self.best_score}
+        if self.judged is None:
+            return {}
+        return {"judge": self.judged, "judge_best": self.best_score, "over_optimised": self.gamed}
 
     def state(self) -> dict[str, Any]:
         """Everything that moves."""
@@ -100,6 +107,7 @@ class Guards:
             "best_step": self.best_step,
             "looks_since": self.looks_since,
             "over": self.over,
+            "score_then": self.score_then,
             "within": self.within,
             "best": self.best,
         }
@@ -108,6 +116,7 @@ class Guards:
         """Go on from there."""
         self.best_score, self.best_step = float(state["best_score"]), state["best_step"]
         self.looks_since, self.over = state["looks_since"], state["over"]
+        self.score_then = state["score_then"]
         self.within, self.best = _tensors(state["within"]), _tensors(state["best"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +63,7 @@ class Rewards:
         def ask() -> None:
             try:
                 box["scores"] = part.score(said)
-            except BaseException as why:  # noqa: BLE001  # handed to the thread that waits
+            except BaseException as why:  # handed to the thread that waits
                 box["error"] = why
 
         if math.isinf(self.timeout):
@@ -182,7 +183,7 @@ class ScoreScale:
 
 def repetition(tokens: Sequence[int]) -> float:
     """Share of a response's bigrams that were there before; 0 for text that never repeats itself."""
-    pairs = list(zip(tokens, tokens[1:], strict=False))
+    pairs = list(itertools.pairwise(tokens))
     return 1.0 - len(set(pairs)) / len(pairs) if pairs else 0.0
 
 

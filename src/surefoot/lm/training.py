@@ -191,7 +191,7 @@ class LMTraining:
         self.steps += 1
         self.tokens += int(stats["tokens"])
         learned = time.perf_counter()
-        judged, more = self.guards.after_update(self.steps, self._judge_responses)
+        judged, more = self.guards.after_update(self.steps, stats.get("score", 0.0), self._judge_responses)
         self.stopped = stopped or judged
         notes += more
         if bad.any():

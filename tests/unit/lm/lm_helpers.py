@@ -19,7 +19,15 @@ def tiny(family: str = "gpt2", *, seed: int = 0, vocabulary: int = 50, width: in
     torch.manual_seed(seed)
     if family == "gpt2":
         model = GPT2LMHeadModel(
-            GPT2Config(vocab_size=vocabulary, n_embd=width, n_layer=layers, n_head=2, n_positions=64, bos_token_id=0, eos_token_id=0)
+            GPT2Config(
+                vocab_size=vocabulary,
+                n_embd=width,
+                n_layer=layers,
+                n_head=2,
+                n_positions=64,
+                bos_token_id=0,
+                eos_token_id=0,
+            )
         )
     else:
         model = LlamaForCausalLM(

@@ -1,0 +1,122 @@
+"""Critique and revision: the model is shown what it said and a principle, and asked to do better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.lm.constitution import Constitution, Principle
+from surefoot.lm.models import Speech
+from surefoot.lm.policy import LMPolicy
+from surefoot.lm.rewards import repetition
+from surefoot.lm.sample import Sampling, generate
+
+CRITIQUE = "Request: {prompt}\n\nResponse: {response}\n\n{ask}\nCritique:"
+REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\n{ask}\nWrite only the new response."
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What became of one response."""
+
+    prompt: str
+    first: str
+    last: str
+    rounds: tuple[dict[str, Any], ...]
+    before: float
+    after: float
+
+    @property
+    def better(self) -> bool:
+        """True if the scorer finds the last better than the first, and there is something to it."""
+        words = self.last.split()
+        return self.after > self.before and len(words) >= 3 and repetition([hash(w) for w in words]) < 0.5
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything."""
+        return {
+            "prompt": self.prompt,
+            "first": self.first,
+            "response": self.last,
+            "rounds": list(self.rounds),
+            "before": self.before,
+            "after": self.after,
+            "kept": self.better,
+        }
+
+
+def write(
+    policy: LMPolicy, speech: Speech, questions: Sequence[str], *, tokens: int, temperature: float, seeds: Sequence[int]
+) -> list[str]:
+    """Answers to questions; each has its own random numbers, so that a stage that goes on says what it would have said."""
+    prompts = [_fitting(speech.ask(q), policy.backbone.context_length, tokens) for q in questions]
+    policy.temperature = temperature
+    texts: list[str] = []
+    sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
+    # One generator for the batch, made of all seeds: a batch is the unit that is done or not.
+    mixed = int(
+        np.bitwise_xor.reduce(np.array([(s * 0x9E3779B1 + i) & 0x7FFFFFFF for i, s in enumerate(seeds)], np.int64))
+    )
+    generator = torch.Generator().manual_seed(mixed)
+    for made in generate(policy, prompts, sampling, eos=speech.eos, generator=generator):
+        texts.append(speech.text(made.tokens).strip())
+    return texts
+
+
+def _fitting(ids: np.ndarray, limit: int | None, tokens: int) -> np.ndarray:
+    """The end of a question that is too long; the budget counts new tokens only."""
+    return ids if limit is None else ids[-(limit - tokens) :]
+
+
+def revise(
+    policy: LMPolicy,
+    speech: Speech,
+    constitution: Constitution,
+    prompts: Sequence[str],
+    *,
+    scorer: Callable[[str, str], float] | None = None,
+    rounds: int = 1,
+    tokens: int = 64,
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> list[Revision]:
+    """One revision a prompt, after so many rounds; the best-scored of its rounds is what counts."""
+    judged = scorer or constitution.score
+    seeds = [seed_for(f"revise {prompt}", seed) for prompt in prompts]
+    said = {"tokens": tokens, "temperature": temperature}
+    first = write(policy, speech, prompts, seeds=seeds, **said)
+    best, now = list(first), list(first)
+    history: list[list[dict[str, Any]]] = [[] for _ in prompts]
+    for number in range(rounds):
+        chosen = [_principle(constitution, now[i], seeds[i] + number) for i in range(len(prompts))]
+        asked = [
+            CRITIQUE.format(prompt=p, response=r, ask=c.critique) for p, r, c in zip(prompts, now, chosen, strict=True)
+        ]
+        critiques = write(policy, speech, asked, seeds=[s + 2 * number + 1 for s in seeds], **said)
+        critiques = [c or "No specific issue was named." for c in critiques]
+        wanted = [
+            REVISION.format(prompt=p, response=r, critique=c, ask=k.revision)
+            for p, r, c, k in zip(prompts, now, critiques, chosen, strict=True)
+        ]
+        revised = write(policy, speech, wanted, seeds=[s + 2 * number + 2 for s in seeds], **said)
+        now = [new or old for new, old in zip(revised, now, strict=True)]
+        for i, prompt in enumerate(prompts):
+            history[i].append({"principle": chosen[i].name, "critique": critiques[i], "revision": now[i]})
+            if judged(prompt, now[i]) > judged(prompt, best[i]):
+                best[i] = now[i]
+    return [
+        Revision(p, f, b, tuple(h), judged(p, f), judged(p, b))
+        for p, f, b, h in zip(prompts, first, best, history, strict=True)
+    ]
+
+
+def _principle(constitution: Constitution, response: str, seed: int) -> Principle:
+    """One that the response breaks, if rules find one; else any, by turns."""
+    broken = constitution.evaluate(response)["flagged_principles"]
+    candidates = [p for p in constitution.active if p.name in broken] or constitution.active
+    return candidates[seed % len(candidates)]
