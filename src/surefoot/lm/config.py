@@ -115,7 +115,8 @@ class LMConfig:
             require_kl(self.kl_in, self.kl)
         if self.algorithm != "ppo" and self.group < 2:
             raise ConfigError(
-                f"algorithm is {self.algorithm} with group={self.group}; it compares responses to one prompt, so group must be 2 or more"
+                f"algorithm is {self.algorithm} with group={self.group}; it compares responses to one prompt, "
+                "so group must be 2 or more"
             )
         if self.kl_target is not None and self.kl_in != "reward":
             raise ConfigError(f"kl_target needs kl_in='reward'; it is {self.kl_in!r}")

@@ -56,16 +56,14 @@ def write(
     """Answers to questions; each has its own random numbers, so that a stage that goes on says what it would have said."""
     prompts = [_fitting(speech.ask(q), policy.backbone.context_length, tokens) for q in questions]
     policy.temperature = temperature
-    texts: list[str] = []
     sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
     # One generator for the batch, made of all seeds: a batch is the unit that is done or not.
     mixed = int(
         np.bitwise_xor.reduce(np.array([(s * 0x9E3779B1 + i) & 0x7FFFFFFF for i, s in enumerate(seeds)], np.int64))
     )
     generator = torch.Generator().manual_seed(mixed)
-    for made in generate(policy, prompts, sampling, eos=speech.eos, generator=generator):
-        texts.append(speech.text(made.tokens).strip())
-    return texts
+    made = generate(policy, prompts, sampling, eos=speech.eos, generator=generator)
+    return [speech.text(each.tokens).strip() for each in made]
 
 
 def _fitting(ids: np.ndarray, limit: int | None, tokens: int) -> np.ndarray:

