@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("transformers")
-HERE = Path(__file__).parents[1] / "unit" / "lm"
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "lm"))
 
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
