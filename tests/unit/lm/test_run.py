@@ -30,7 +30,7 @@ def test_a_run_leaves_a_valid_record_samples_and_checkpoints(tmp_path):
     steps = [step for step, _ in run.steps()]
     run.close("finished")
     assert len(steps) == 3
-    assert not list(validate(tmp_path / "telemetry.ndjson").problems)
+    assert [verdict.mistakes for verdict in validate(tmp_path / "telemetry.ndjson")] == [[]]
     lines = (tmp_path / "samples.ndjson").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3]
     assert (tmp_path / "checkpoints" / "latest").exists()
