@@ -53,11 +53,10 @@ class Revision:
 def write(
     policy: LMPolicy, speech: Speech, questions: Sequence[str], *, tokens: int, temperature: float, seeds: Sequence[int]
 ) -> list[str]:
-    """Answers to questions; each has its own random numbers, so that a stage that goes on says what it would have said."""
+    """Answers to questions. The random numbers follow from `seeds`, so that a batch done again says the same."""
     prompts = [_fitting(speech.ask(q), policy.backbone.context_length, tokens) for q in questions]
     policy.temperature = temperature
     sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
-    # One generator for the batch, made of all seeds: a batch is the unit that is done or not.
     mixed = int(
         np.bitwise_xor.reduce(np.array([(s * 0x9E3779B1 + i) & 0x7FFFFFFF for i, s in enumerate(seeds)], np.int64))
     )

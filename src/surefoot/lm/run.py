@@ -81,10 +81,14 @@ class LMRun:
 
     def _record(self, step: Step) -> None:
         report = step.report
+        metrics = {**report.metrics(), **step.stats}
+        if self.training.policy.backbone.dtype == torch.bfloat16:
+            # Sampling and learning round differently; that is no sign of a policy that changed in between.
+            metrics["sampler_mismatch"] = metrics.pop("first_ratio_error")
         self.recorder.update(
             env_steps=self.training.tokens,
             updates=report.update,
-            m={**report.metrics(), **step.stats},
+            m=metrics,
             epochs=[epoch.as_dict() for epoch in report.epochs],
             seconds=step.seconds,
             stopped_early=report.stopped_early,
@@ -123,7 +127,7 @@ def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], co
     try:
         header = {
             "name": directory.name,
-            "kind": "lm",
+            "resume": f"surefoot lm ppo --resume {directory.name} --reward …",
             "spec": {
                 **about,
                 "env": "language",

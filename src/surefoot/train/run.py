@@ -271,7 +271,7 @@ def resume_run(
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
     try:
-        spec = RunSpec.from_json(directory.read_header()["spec"])
+        spec = RunSpec.from_json(directory.read_spec())
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
