@@ -151,7 +151,7 @@ class LMTraining:
     def step(self) -> Step:
         """Sample, score, learn. Raises before anything moved if the reward fails."""
         begin = time.perf_counter()
-        before = (self.generator.get_state(), self.cursor.generator.get_state(), list(self.cursor.order))
+        before = (self.generator.get_state(), self.cursor.generator.get_state(), list(self.cursor.order), self.cursor.passes)
         chosen = [i for i in self.cursor.take(self.config.prompts) for _ in range(self.config.group)]
         try:
             responses = self.respond([self.prompt_ids[i] for i in chosen])
@@ -162,7 +162,7 @@ class LMTraining:
             # As if the step had not begun, so that a checkpoint made now goes on with these very prompts.
             self.generator.set_state(before[0])
             self.cursor.generator.set_state(before[1])
-            self.cursor.order = before[2]
+            self.cursor.order, self.cursor.passes = before[2], before[3]
             raise
         scored = time.perf_counter()
         laid = lay_out(responses)
