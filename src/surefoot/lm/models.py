@@ -21,6 +21,7 @@ def require_transformers() -> Any:
         import transformers
     except ImportError as why:
         raise ConfigError("language models need transformers; install surefoot[lm]") from why
+    transformers.utils.logging.disable_progress_bar()  # bars for files that load in a second
     return transformers
 
 
@@ -61,7 +62,7 @@ def resolve(name: str | Path) -> str:
     """A folder for the names `surefoot lm get` knows; anything else as it is."""
     from surefoot.lm.get import KNOWN, folder_of
 
-    if str(name) in KNOWN:
+    if str(name) in KNOWN and not (Path(name) / "config.json").is_file():  # a folder of that name comes first
         folder = folder_of(str(name))
         if not (folder / "config.json").is_file():
             raise ConfigError(f"{name} is not on this machine yet; `surefoot lm get {name}` fetches it")
