@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def _json(line: str, where: str) -> Any:
 
 def _parquet(path: Path) -> Iterator[tuple[int, Any]]:
     try:
-        import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
+        parquet: Any = import_module("pyarrow.parquet")
     except ImportError as why:
         raise DataError(f"{path} is Parquet, which needs pyarrow; install it, or convert the file to .jsonl") from why
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from surefoot.lm.config import LMConfig
 def require_transformers() -> Any:
     """transformers, or one sentence that says how to get it."""
     try:
-        import transformers
+        # By name: its types are so many that a checker would need minutes for them.
+        transformers: Any = import_module("transformers")
     except ImportError as why:
         raise ConfigError("language models need transformers; install surefoot[lm]") from why
     transformers.utils.logging.disable_progress_bar()  # bars for files that load in a second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,10 @@ LETTERS = ("<eos>", "<unk>", *(chr(i) for i in range(32, 127)), "\n")
 def tiny_tokenizer() -> Any:
     """One token a character; 0 ends."""
     transformers = require_transformers()
-    from tokenizers import Regex, Tokenizer, decoders
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Split
-
-    inner: Any = Tokenizer(WordLevel({c: i for i, c in enumerate(LETTERS)}, unk_token="<unk>"))
-    inner.pre_tokenizer = Split(Regex(r"[\s\S]"), behavior="isolated")
-    inner.decoder = decoders.Fuse()
+    tokenizers: Any = import_module("tokenizers")
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({c: i for i, c in enumerate(LETTERS)}, unk_token="<unk>"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), behavior="isolated")
+    inner.decoder = tokenizers.decoders.Fuse()
     return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<eos>", unk_token="<unk>")
 
 

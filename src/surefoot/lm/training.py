@@ -151,7 +151,12 @@ class LMTraining:
     def step(self) -> Step:
         """Sample, score, learn. Raises before anything moved if the reward fails."""
         begin = time.perf_counter()
-        before = (self.generator.get_state(), self.cursor.generator.get_state(), list(self.cursor.order), self.cursor.passes)
+        before = (
+            self.generator.get_state(),
+            self.cursor.generator.get_state(),
+            list(self.cursor.order),
+            self.cursor.passes,
+        )
         chosen = [i for i in self.cursor.take(self.config.prompts) for _ in range(self.config.group)]
         try:
             responses = self.respond([self.prompt_ids[i] for i in chosen])
