@@ -165,16 +165,14 @@ def test_fine_tuning_makes_the_responses_likelier(place, capsys):
 
 
 def test_the_constitutional_pipeline_goes_on_stage_by_stage(place, capsys):
-    Path("own.yaml").write_text(
-        "principles: {calm: {description: should not shout, weight: 1.0, signs: ['[A-Z!?]']}}\n"
-    )
+    Path("own.yaml").write_text("principles: {calm: {description: should not shout, weight: 1.0, signs: ['[V-Z]']}}\n")
     Path("held.txt").write_text("so\nwell\nand then\n")
     config = {
         "model": "tiny",
         "prompts": "prompts.txt",
         "held_out": "held.txt",
         "principles": "own.yaml",
-        "tokens": 6,
+        "tokens": 10,
         "batch": 2,
         "responses": 3,
         "sft_epochs": 1,

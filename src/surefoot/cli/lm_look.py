@@ -169,6 +169,10 @@ class LMExportArgs:
         return 0
 
 
+def _silent(line: str) -> None:
+    """For --json: nothing but the result."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConstitutionArgs:
     """Constitutional AI: critique and revise, fine-tune, preferences, reward model, PPO, evaluation.
@@ -210,7 +214,7 @@ class ConstitutionArgs:
         from surefoot.lm.pipeline import STAGES, Pipeline, PipelineConfig
 
         config = Path(self.given)
-        say = (lambda line: None) if self.json else print
+        say = _silent if self.json else print
         pipeline = Pipeline(PipelineConfig.read(config), self.out or config.with_suffix(""), say=say)
         found = pipeline.run(only=self.only or STAGES)
         if self.json:

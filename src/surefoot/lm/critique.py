@@ -20,6 +20,13 @@ CRITIQUE = "Request: {prompt}\n\nResponse: {response}\n\n{ask}\nCritique:"
 REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\n{ask}\nWrite only the new response."
 
 
+def says_something(text: str) -> bool:
+    """True for three words or eight letters that are not the same over and over."""
+    words = text.split()
+    enough = len(words) >= 3 or sum(map(len, words)) >= 8
+    return enough and repetition([hash(word) for word in words]) < 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Revision:
     """What became of one response."""
@@ -34,8 +41,7 @@ class Revision:
     @property
     def better(self) -> bool:
         """True if the scorer finds the last better than the first, and there is something to it."""
-        words = self.last.split()
-        return self.after > self.before and len(words) >= 3 and repetition([hash(w) for w in words]) < 0.5
+        return self.after > self.before and says_something(self.last)
 
     def to_json(self) -> dict[str, Any]:
         """Everything."""
@@ -85,7 +91,7 @@ def revise(
     """One revision a prompt, after so many rounds; the best-scored of its rounds is what counts."""
     judged = scorer or constitution.score
     seeds = [seed_for(f"revise {prompt}", seed) for prompt in prompts]
-    said = {"tokens": tokens, "temperature": temperature}
+    said: dict[str, Any] = {"tokens": tokens, "temperature": temperature}
     first = write(policy, speech, prompts, seeds=seeds, **said)
     best, now = list(first), list(first)
     history: list[list[dict[str, Any]]] = [[] for _ in prompts]

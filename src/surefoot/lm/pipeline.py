@@ -21,7 +21,7 @@ from surefoot.lm.backbone import Backbone
 from surefoot.lm.compare import compare_models
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution import Asking, Constitution
-from surefoot.lm.critique import revise, write
+from surefoot.lm.critique import revise, says_something, write
 from surefoot.lm.data import Pair, read_pairs, read_prompts, write_jsonl
 from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
 from surefoot.lm.policy import LMPolicy, NoCritic
@@ -204,7 +204,7 @@ class Pipeline:
     def _sft(self) -> dict[str, Any]:
         rows = [json.loads(line) for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines()]
         better = [(row["prompt"], row["response"]) for row in rows if row["kept"]]
-        clean = [(row["prompt"], row["first"]) for row in rows if row["before"] == 0 and len(row["first"].split()) >= 3]
+        clean = [(row["prompt"], row["first"]) for row in rows if row["before"] == 0 and says_something(row["first"])]
         demonstrations = better + (clean if self.config.keep_clean else [])
         if not demonstrations:
             raise DataError("no revision was better and no first response was clean: there is nothing to fine-tune on")
@@ -301,7 +301,7 @@ class Pipeline:
 
     def _evaluate(self) -> dict[str, Any]:
         seeds = [seed_for(f"held-out {i}", self.config.seed) for i in range(len(self.held_out))]
-        said = {"tokens": self.config.tokens, "temperature": self.config.temperature, "seeds": seeds}
+        said: dict[str, Any] = {"tokens": self.config.tokens, "temperature": self.config.temperature, "seeds": seeds}
         model, speech = self._base()
         before = write(LMPolicy(Backbone(model, train="none"), critic=NoCritic()), speech, self.held_out, **said)
         backbone, speech = self.trained()

@@ -122,12 +122,13 @@ def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[S
         return lambda said: _by_module(function, said, device, pad)
     if not callable(function):
         raise ConfigError(f"{function!r} is no reward; give a function of (prompt, response) or a torch module")
-    names = [*inspect.signature(function).parameters]
+    asked: Function = function
+    names = [*inspect.signature(asked).parameters]
     if len(names) < 2:
         raise ConfigError(f"the reward {_name(function, 0)} takes {names}; it must take (prompt, response)")
     if names[0] == "prompts":  # all at once
-        return lambda said: function(said.prompts, said.responses)
-    return lambda said: [function(p, r) for p, r in zip(said.prompts, said.responses, strict=True)]
+        return lambda said: asked(said.prompts, said.responses)
+    return lambda said: [asked(p, r) for p, r in zip(said.prompts, said.responses, strict=True)]
 
 
 @torch.no_grad()
