@@ -55,7 +55,7 @@ def run(seed: int, ppo_steps: int) -> dict[str, Any]:
         (place / "held.txt").write_text("\n".join(held))
         config = PipelineConfig(
             model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=48,
-            responses=4, ppo_steps=ppo_steps, ppo_lr=5e-4, dtype="bfloat16", seed=seed,
+            responses=4, ppo_steps=ppo_steps, ppo_lr=5e-4, seed=seed,
             ppo={"prompts": 16, "top": 8, "beta": 0.05, "kl_budget": 20.0},
         )  # fmt: skip
         stages = Pipeline(config, place / "out").run()

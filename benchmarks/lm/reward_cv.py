@@ -15,14 +15,15 @@ from sentences import sentences
 
 from surefoot.lm.compare import wilson
 from surefoot.lm.data import Pair, read_pairs
-from surefoot.lm.models import Speech, load_model, load_tokenizer
+from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
 from surefoot.lm.reward_model import RewardModel, pair_features, train_reward_model
 
 
 def folds(pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float) -> dict[str, Any]:
     """Accuracy on each fold of a head fitted to the others; the trunk is asked once a text."""
     torch.set_num_threads(1)
-    base = load_model("smollm2", dtype=torch.bfloat16, device=torch.device("cpu"))
+    cpu = torch.device("cpu")
+    base = load_model("smollm2", dtype=best_dtype("auto", cpu), device=cpu)
     speech = Speech(load_tokenizer("smollm2"), base)
     model = RewardModel(base, frozen=True)
     chosen, rejected = pair_features(model, pairs, speech, max_length=max_length)
@@ -30,7 +31,8 @@ def folds(pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_d
     right, each = 0, []
     for fold in range(count):
         test = order[fold::count]
-        train = torch.tensor([i for i in order.tolist() if i not in set(test.tolist())])
+        out = set(test.tolist())
+        train = torch.tensor([i for i in order.tolist() if i not in out])
         torch.manual_seed(fold)
         head = RewardModel(base, frozen=True)
         train_reward_model(

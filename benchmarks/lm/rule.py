@@ -52,7 +52,6 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         beta=0.02,
         missing_eos_penalty=0.5,
         seed=seed,
-        dtype="bfloat16",
         **how,
     )
     backbone, tokenizer = load_backbone("smollm2", config)

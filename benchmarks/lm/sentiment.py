@@ -32,7 +32,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
     train, held = openings()
     config = LMConfig(
         steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=6.0, beta=0.1, kl_horizon=400, kl_budget=15.0,
-        judge_every=5, judge_patience=2, seed=seed, dtype="bfloat16",
+        judge_every=5, judge_patience=2, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
     speech = Speech(tokenizer, backbone.model)

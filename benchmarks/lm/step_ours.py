@@ -17,7 +17,7 @@ SIZES = {"gpt2": (12, 768, 12, 50257), "tiny": (4, 128, 4, 1000)}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--dtype", default="auto", help="auto: bfloat16 where this CPU computes in it")
     parser.add_argument("--train", default="lora")
     parser.add_argument("--top", type=int)
     parser.add_argument("--prompts", type=int, default=8)
@@ -28,7 +28,7 @@ def main() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from surefoot.lm.config import LMConfig
-    from surefoot.lm.models import backbone_of
+    from surefoot.lm.models import backbone_of, best_dtype
     from surefoot.lm.reward_model import BackboneReward
     from surefoot.lm.training import LMTraining
 
@@ -44,7 +44,8 @@ def main() -> None:
         bos_token_id=0,
         eos_token_id=0,
     )
-    model = GPT2LMHeadModel(shape).to(torch.float32 if args.dtype == "float32" else torch.bfloat16)
+    dtype = best_dtype(args.dtype, torch.device("cpu"))
+    model = GPT2LMHeadModel(shape).to(dtype)
     # As in the peer's workload nothing ends before its time, so that both write the same number of tokens.
     how: dict[str, Any] = {
         "max_new_tokens": args.tokens,
@@ -59,12 +60,15 @@ def main() -> None:
     rows = torch.randint(1, vocabulary, (64, args.prompt_tokens), generator=torch.Generator().manual_seed(1)).tolist()
     training = LMTraining(backbone, words, [" ".join(map(str, row)) for row in rows], BackboneReward(backbone), config)
     training.speech.eos = [vocabulary + 1]
-    times, parts = [], []
+    times, parts, errors = [], [], []
     for _ in range(args.steps):
         began = time.process_time()
-        parts.append(training.step().seconds)
+        step = training.step()
         times.append(time.process_time() - began)
-    print(json.dumps({"cpu_seconds": times, "seconds": parts, "peak_mb": common.peak_mb(), "ratio_error": 0}))
+        parts.append(step.seconds)
+        errors.append(step.report.first_ratio_error)
+    said = {"cpu_seconds": times, "seconds": parts, "ratio_error": errors, "dtype": str(dtype)}
+    print(json.dumps(said | {"peak_mb": common.peak_mb()}))
 
 
 if __name__ == "__main__":

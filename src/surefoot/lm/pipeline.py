@@ -23,7 +23,7 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution import Asking, Constitution
 from surefoot.lm.critique import revise, says_something, write
 from surefoot.lm.data import Pair, read_pairs, read_prompts, write_jsonl
-from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
+from surefoot.lm.models import Speech, backbone_of, best_dtype, load_model, load_tokenizer
 from surefoot.lm.policy import LMPolicy, NoCritic
 from surefoot.lm.preferences import Verdict, by_score, compare, pairs_of
 from surefoot.lm.reward_model import BackboneReward, train_reward_model
@@ -153,7 +153,12 @@ class Pipeline:
         backbone = Backbone(model, seed=self.config.seed)
         _load(backbone, self.folder / "sft.safetensors")
         settle_adapters(model)
-        return Backbone(model, seed=self.config.seed + 1), speech
+        return backbone_of(model, self._ppo_config()), speech
+
+    def _ppo_config(self) -> LMConfig:
+        """The settings of the PPO stage."""
+        plain = LMConfig(steps=self.config.ppo_steps, max_new_tokens=self.config.tokens, seed=self.config.seed)
+        return plain.replace(**self.config.ppo)
 
     def _batches(
         self, prompts: Sequence[str], file: str, make: Callable[[Sequence[str]], list[list[dict[str, Any]]]]
@@ -267,8 +272,7 @@ class Pipeline:
         backbone, speech = self._tuned()
         reward = BackboneReward(backbone)
         reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
-        config = LMConfig(steps=self.config.ppo_steps, max_new_tokens=self.config.tokens, seed=self.config.seed)
-        config = config.replace(**self.config.ppo)
+        config = self._ppo_config()
         talks = [[{"role": "user", "content": p}] if speech.has_chat else p for p in self.prompts]
         return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=config.ppo(lr=self.config.ppo_lr))
 
