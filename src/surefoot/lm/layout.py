@@ -80,9 +80,10 @@ def response_states(
     """
     if packed and trunk is None:
         return _packed_states(backbone, rows), None
-    size = int(rows.read.max()) if len(rows.ids) else 0
-    whole = torch.zeros(len(rows.ids), size, backbone.width, dtype=backbone.dtype, device=rows.ids.device)
-    below = torch.zeros_like(whole) if trunk is None and backbone.caches_trunk else None
+    below = None
+    if trunk is None and backbone.caches_trunk and len(rows.ids):
+        size = (len(rows.ids), int(rows.read.max()), backbone.width)
+        below = torch.zeros(size, dtype=backbone.dtype, device=rows.ids.device)
     states: list[Tensor] = []
     numbers: list[Tensor] = []
     index = torch.full(rows.ids.shape, -1, device=rows.ids.device)
@@ -100,7 +101,7 @@ def response_states(
         states.append(states_here[mine])
         numbers.append(number[mine])
     if not states:
-        return whole.new_zeros(0, backbone.width), below
+        return torch.zeros(0, backbone.width, dtype=backbone.dtype, device=rows.ids.device), below
     back = torch.cat(numbers).argsort()
     return torch.cat(states)[back], below
 
