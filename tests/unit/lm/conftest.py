@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 pytest.importorskip("transformers")
 sys.path.insert(0, str(Path(__file__).parent))
 
