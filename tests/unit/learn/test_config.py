@@ -248,7 +248,7 @@ class TestMinibatches:
 def test_every_knob_is_described_for_people():
     rows = PPOConfig.describe()
     by_name = {row["name"]: row for row in rows}
-    assert len(rows) == 32
+    assert len(rows) == 33
     assert all(len(row["help"]) > 20 and row["help"].endswith(".") for row in rows)
     assert by_name["minibatch_size"]["default"] == 64
     assert "clip_range" in by_name["clip"]["aliases"]

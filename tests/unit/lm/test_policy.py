@@ -82,7 +82,9 @@ def test_left_padding_as_others_do_it_gives_the_same_log_probs():
         ids = torch.tensor([[EOS] * pad + row])
         mask = torch.tensor([[0] * pad + [1] * len(row)])
         position = (mask.cumsum(-1) - 1).clamp(min=0)
-        log_p = policy.backbone.model(ids, attention_mask=mask, position_ids=position).logits[0].log_softmax(-1)
+        log_p = (
+            policy.backbone.model(ids, attention_mask=mask, position_ids=position).logits[0].log_softmax(-1).detach()
+        )
         for t, token in enumerate(r.tokens):
             theirs = float(log_p[pad + len(r.prompt) - 1 + t, token])
             assert float(seen.log_prob[t, i].detach()) == pytest.approx(theirs, abs=1e-5)
