@@ -1,6 +1,6 @@
 """The analytic optimum: reward 1 for every token of a set, β a nat; share and objective against the closed form.
 
-python benchmarks/lm/optimum.py [--seeds 3] [--steps 60] [--fresh]     results/lm_optimum.json
+python benchmarks/lm/optimum.py [--seeds 3] [--steps 80] [--fresh]     results/lm_optimum.json
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def run(kl: str, seed: int, steps: int) -> dict[str, Any]:
         [f"{i} {i + 1}" for i in range(500, 540)],
         lambda prompt, response: float(sum(int(t) in paid for t in response.split())),
         config,
-        ppo=config.ppo(lr=1e-3, minibatches=4, value_clip=None),
+        ppo=config.ppo(lr=2e-3, minibatches=4, value_clip=None),
     )
     with training.policy.reference() as reference:
         ids = torch.tensor([[500, 501]])
@@ -88,7 +88,7 @@ def run(kl: str, seed: int, steps: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=80)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept = common.Kept("lm_optimum", fresh=args.fresh)
