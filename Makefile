@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-lm matrix clean
+.PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-lm soak matrix clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -21,7 +21,13 @@ setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
 demo: setup  ## train CartPole before your eyes, then play it
 	$(BIN)/python examples/demo.py
 
-test: setup  ## everything that must hold: lint, types, contracts, all tests
+client: clients/typescript/node_modules/.package-lock.json  ## what the TypeScript client is built and tested with
+
+clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+test: setup client  ## everything that must hold: lint, types, contracts, all tests
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -115,5 +121,22 @@ bench-selfplay: setup  ## Connect Four by self-play: the last policy against eac
 bench-mappo: setup  ## what a central critic is worth: 10 seeds with and without
 	$(BIN)/python benchmarks/mappo.py $(ARGS)
 
+bench-prompts: setup  ## which mutation a prompt needs: held-out prompts, 5 seeds, four baselines; ARGS="--data DIR"
+	$(BIN)/python benchmarks/prompts.py $(ARGS)
+
+bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
+	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)
+
+bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
+	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)
+	$(BIN)/python benchmarks/tools_system.py
+
+bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about 20 CPU-minutes
+	$(BIN)/python benchmarks/town.py $(ARGS)
+	$(BIN)/python benchmarks/town.py --table
+
+soak: setup  ## 300 cycles of capture and training in one process: memory, files, threads, record, learning
+	$(BIN)/python benchmarks/soak.py $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis

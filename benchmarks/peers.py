@@ -33,7 +33,13 @@ class Peer:
 
 
 PEERS = {
-    "sb3": Peer(".venv-peers", ((TORCH,), ("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "gymnasium[mujoco]"))),
+    "sb3": Peer(
+        ".venv-peers",
+        (
+            (TORCH,),
+            ("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "gymnasium[mujoco]", "fastapi", "uvicorn[standard]"),
+        ),
+    ),
     # gymnax 1.0 answers a step with six values; PureJaxRL unpacks five.
     "jax": Peer(".venv-peers-jax", (("jax==0.10.2", "flax==0.12.8", "optax", "distrax", "gymnax==0.0.9"),)),
     # The last release with PPO: 1.13 deleted it.

@@ -229,19 +229,18 @@ def doctor() -> str:
     results = read("doctor.json")
     if results is None:
         return "not measured yet"
-    rows = [
-        "| part | faulty runs | found | named first | of those found, named wrongly | precision | median share of the run "
-        "until named | healthy runs | false alarms per 20 |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        *("part", "faulty runs", "found", "missed, of them harmless", "named first", "of those found, named wrongly"),
+        *("precision", "median share of the run until named", "healthy runs", "false alarms per 20"),
+    )
+    rows = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for part, row in results["totals"].items():
-        shares = [row[n] for n in ("recall", "right_primary", "wrong_cause_rate", "precision")]
-        told = " | ".join("" if x is None else f"{x:.2f}" for x in shares)
-        when = row["median_time_to_detection"]
-        rows.append(
-            f"| {part} | {row['faulty_runs']} | {told} | {'' if when is None else f'{when:.0%}'} | {row['healthy_runs']} "
-            f"| {row['false_alarms_per_20'] or 0.0:.2f} |"
-        )
+        shares = ("recall", "right_primary", "wrong_cause_rate", "precision")
+        found, first, wrong, precision = ("" if row[n] is None else f"{row[n]:.2f}" for n in shares)
+        when = "" if row["median_time_to_detection"] is None else f"{row['median_time_to_detection']:.0%}"
+        missed, alarms = f"{row['missed']}, {row['missed_but_harmless']}", f"{row['false_alarms_per_20'] or 0.0:.2f}"
+        cells = (part, row["faulty_runs"], found, missed, first, wrong, precision, when, row["healthy_runs"], alarms)
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return "\n".join([*rows, "", f"`{results['command']}`"])
 
 
@@ -259,6 +258,87 @@ def doctor_faults() -> str:
     return "\n".join(rows)
 
 
+def town() -> str:
+    results = read("town.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from town import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    lines: list[str] = table(results)
+    rows = [line for line in lines if line.startswith("|")]
+    return "\n".join([*rows, "", *(line for line in lines if not line.startswith("|")), "", "`make bench-town`"])
+
+
+def _tools() -> dict[str, dict[str, tuple[float, float, float, float]]]:
+    """{queries: {arm: (success, ours minus it, from, to)}}, the last three in points."""
+    results = read("tools.json")
+    if results is None:
+        return {}
+    sys.path.insert(0, str(HERE))
+    from tools import paired, unpack  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    found: dict[str, dict[str, tuple[float, float, float, float]]] = {}
+    for name, arms in results.items():
+        for arm, runs in arms.items():
+            right = [float(unpack(run["right"], run["decisions"]).mean()) for run in runs.values()]
+            mean, low, high = (100 * x for x in paired(arms["ours"], runs))
+            found.setdefault(name, {})[arm] = (sum(right) / len(right), mean, low, high)
+    return found
+
+
+def tools() -> str:
+    told = _tools()
+    if not told:
+        return "not measured yet"
+    arms = list(next(iter(told.values())))
+    rows = [f"| queries | {' | '.join(arms)} |", "|---" * (len(arms) + 1) + "|"]
+    for name, cells in told.items():
+        shown = (f"**{cells[arm][0]:.3f}**" if arm == "ours" else f"{cells[arm][0]:.3f}" for arm in arms)
+        rows.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join([*rows, "", "Success over all decisions, five seeds; `make bench-tools DATA=DIR`."])
+
+
+def tools_apart() -> str:
+    rows = ["| queries | ours minus | points | 95 % |", "|---|---|---|---|"]
+    for name, cells in _tools().items():
+        for arm, (_, mean, low, high) in cells.items():
+            if arm != "ours":
+                rows.append(f"| {name} | {arm} | {mean:+.2f} | {low:+.2f} … {high:+.2f} |")
+    return "\n".join(rows)
+
+
+def prompts() -> str:
+    results = read("prompts.json")
+    if results is None:
+        return "not measured yet"
+    seeds = list(results["seeds"].values())
+    rows = ["| how mutations are chosen | gain less token cost | gain a token |", "|---|---|---|"]
+    for name in seeds[0]["rows"]:
+        told = [summarize([seed["rows"][name][what] for seed in seeds]) for what in ("reward", "gain_per_token")]
+        shown = (
+            f"{x.iqm:.{digits}f} [{x.low:.{digits}f}, {x.high:.{digits}f}]"
+            for x, digits in zip(told, (3, 4), strict=True)
+        )
+        rows.append(f"| {name} | {' | '.join(shown)} |")
+    return "\n".join([*rows, "", f'n={len(seeds)}, `make bench-prompts ARGS="--data DIR"`'])
+
+
+def serve() -> str:
+    results = read("serve.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| how it is asked | times FastAPI with torch | bar |", "|---|---|---|"]
+    told = {"json": "JSON floats, on the disk before it answers", "base64": "base64, on the disk before it answers"}
+    for name, ratio in results["ratios"].items():
+        shown = told.get(name, "base64, `--durability process`")
+        rows.append(
+            f"| {shown} | {ratio:.1f} | {results['bars'][name]:g}{'' if ratio >= results['bars'][name] else ', not met'} |"
+        )
+    slower = f"While an update runs, the 95th percentile of the answer times is {results['slower']:.2f} times what it is without."
+    return "\n".join([*rows, "", slower])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -266,6 +346,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "resume-table": survival,
     "doctor-table": doctor,
     "doctor-faults": doctor_faults,
+    "town-table": town,
+    "tools-table": tools,
+    "tools-apart": tools_apart,
+    "prompts-table": prompts,
+    "serve-table": serve,
 }
 
 

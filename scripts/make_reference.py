@@ -71,8 +71,6 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
     flags = ", ".join([flag, *((named.aliases or ()) if named else ())])
     if field.default is False:
         return f"`{flags}`", ""
-    if field.default is True:
-        return f"`{flags}, --no-{flag[2:]}`", "on"
     value = named.metavar if named and named.metavar else field.name.upper()
     if field.default is dataclasses.MISSING:
         return f"`{flags} {value}`", "required"
@@ -236,6 +234,7 @@ def pages() -> dict[Path, str]:
         PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
         PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
         PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),
+        **{PAGES / f"telemetry-{v}.schema.json": record_schema.old_schema_file(v) for v in record_schema.old.VERSIONS},
         ROOT / "docs" / "how-to" / "troubleshoot.md": troubleshoot_page(),
     }
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from surefoot.telemetry import predecessors as old
 from surefoot.telemetry import schema
 
 SERIES = ".".join(schema.VERSION.split(".")[:2])
@@ -51,6 +52,45 @@ def json_schema() -> dict[str, Any]:
 
 def schema_file() -> str:
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def old_schema(version: old.Version) -> dict[str, Any]:
+    """JSON Schema of a line of telemetry 1.x, by the rules that version was published with.
+
+    A number too large for a float passes here and not in `surefoot telemetry validate`: JSON Schema has no word for it.
+    """
+    number: dict[str, Any] = {"type": "number"}
+    demanded, optional = old.REQUIRED[version], [*old.LATE, *old.SOCIAL]
+    properties: dict[str, Any] = {"telemetry_version": {"enum": [float(version), version]}}
+    properties |= dict.fromkeys([*demanded, *optional], number)
+    rule: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"telemetry-{version}.schema.json",
+        "title": f"One line of a log of telemetry_version {version}: an epoch",
+        "type": "object",
+        "required": [*demanded],
+        "properties": properties,
+        "patternProperties": {r"^conflict\.": number},
+        # A baseline is looked at only where it is whole.
+        "if": {"required": [*old.BASELINE]},
+        "then": {"properties": dict.fromkeys([*old.BASELINE, "baseline_log_prob_mean"], number)},
+    }
+    if version == "1.0":  # the first logs did not say their version; what came with 1.1 has no place here
+        properties |= dict.fromkeys(old.NEW_IN_1_1, False)
+        rule["anyOf"] = [{"required": ["telemetry_version"]}, {"properties": {"v": False}}]
+        return rule
+    rule["required"] += ["telemetry_version", "data_mode"]
+    properties["data_mode"] = {"enum": [*old.DATA_MODES]}
+    if version == "1.2":
+        anneal: dict[str, Any] = {"type": ["number", "boolean", "null"]}
+        properties |= dict.fromkeys([*old.ANNEAL_NUMBERS, *old.ANNEAL_FLAGS], anneal)
+        properties |= {key: True for key in sorted(old.KNOWN_1_2) if key not in properties}
+        rule["additionalProperties"] = False
+    return rule
+
+
+def old_schema_file(version: old.Version) -> str:
+    return json.dumps(old_schema(version), indent=2) + "\n"
 
 
 def typescript_file() -> str:
@@ -137,6 +177,7 @@ def metric_rows() -> list[tuple[str, ...]]:
 
 def page(table: Any) -> str:
     """docs/reference/telemetry.md below its first line; `table(columns, rows)` draws."""
+    links = ", ".join(f"[{version}](telemetry-{version}.schema.json)" for version in old.VERSIONS)
     text = (
         "# The record\n\n"
         "A run writes `telemetry.ndjson`: one JSON object a line, told apart by `kind`. Version "
@@ -144,7 +185,7 @@ def page(table: Any) -> str:
         "fields they do not know. A number that JSON cannot hold is `null` and is named in `nonfinite`.\n\n"
         f"For other languages: [JSON Schema](telemetry-{SERIES}.schema.json), [TypeScript](telemetry-{SERIES}.d.ts). "
         "`surefoot telemetry validate FILE` checks a record line by line, the predecessors' `telemetry_version` 1.0, 1.1 "
-        "and 1.2 too.\n\n"
+        f"and 1.2 too; their rules as JSON Schema: {links}.\n\n"
         "## Every line\n\n"
     )
     columns = ("field", "type", "since", "meaning")

@@ -19,9 +19,17 @@ SurefootError
 ├── RunError
 │   ├── RunNotFound        no such run
 │   └── RunLocked          another process is writing this run
+├── DecisionError
+│   ├── UnknownDecision    no decision of that id waits for an outcome
+│   └── UnknownOption      no tool or action of that name
+├── EncoderError           texts cannot be turned into numbers as asked
+├── ToolError              a tool refused what it was asked, or failed at it
+├── JournalError           a file of decisions and outcomes that cannot be used
 ├── DataError              a file of prompts, pairs or principles that cannot be used, by its line
 ├── RewardError            a reward function raised, hung, or gave no numbers
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
+│   └── ReplayError        a replay sample or manifest that cannot be learned from
+├── ScenarioError          a town that cannot be                                  (also a ValueError)
 └── TelemetryError         a record that does not say what its schema promises
 """
 
@@ -104,6 +112,33 @@ class RunLocked(RunError):
     """Another process is writing this run."""
 
 
+class DecisionError(SurefootError):
+    """A decision or its outcome cannot be used."""
+
+
+class UnknownDecision(DecisionError):
+    """No decision of that id waits for an outcome."""
+
+
+class UnknownOption(DecisionError, KeyError):
+    """No tool or action of that name."""
+
+    def __str__(self) -> str:  # a KeyError would show the sentence in quotes
+        return str(self.args[0]) if self.args else ""
+
+
+class EncoderError(SurefootError):
+    """Texts cannot be turned into numbers as asked."""
+
+
+class ToolError(SurefootError):
+    """A tool refused what it was asked, or failed at it."""
+
+
+class JournalError(SurefootError):
+    """A file of decisions and outcomes that cannot be used."""
+
+
 class DataError(SurefootError, ValueError):
     """A file of prompts, preferences or principles that cannot be used; the line is named."""
 
@@ -114,6 +149,14 @@ class RewardError(SurefootError):
 
 class RecordingError(SurefootError):
     """Recorded episodes that cannot be read, or that are not for this policy."""
+
+
+class ReplayError(RecordingError):
+    """A replay sample or its manifest cannot be read, or cannot be learned from."""
+
+
+class ScenarioError(SurefootError, ValueError):
+    """A town's description that cannot be; the message begins with the file and the line."""
 
 
 class TelemetryError(SurefootError):

@@ -270,3 +270,25 @@ def test_help_of_each_verb_says_how_to_use_it(verb: str, call: Call):
 def test_help_and_version_need_no_verb(call: Call):
     assert all(verb in call("--help").out for verb in VERBS)
     assert call("--version").out.startswith("surefoot ")
+
+
+def test_a_run_whose_record_is_switched_off_leaves_no_file_of_it_and_says_so(call: Call, tmp_path: Path):
+    runs = tmp_path / "runs"
+    said = call("train", "CartPole-v1", "--steps", "512", "--name", "quiet", "--record", "off", runs=runs)
+    assert said.code == 0
+    assert "no record is written: --record off" in said.out
+    assert "report.html" not in said.out
+    assert sorted(p.name for p in (runs / "quiet").iterdir() if p.name[0] != ".") == ["checkpoints", "run.json"]
+    assert listed(call, runs)["quiet"]["state"] == "not recorded"
+    assert "no record is written" in call("resume", "quiet", "--steps", "1024", runs=runs).out
+    refused(call("telemetry", "summary", "quiet", runs=runs), "has no telemetry.ndjson", "--record off")
+    assert call("train", "CartPole-v1", "--minibatches", "2", runs=runs).code == 64
+
+
+def test_a_tracker_that_is_not_installed_is_one_sentence_and_leaves_no_run(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    said = call("train", "CartPole-v1", "--steps", "512", "--name", "tracked", "--track", "wandb")
+    refused(said, "wandb is not installed", "surefoot[track]")
+    assert not (tmp_path / "runs" / "tracked").exists()

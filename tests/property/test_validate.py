@@ -9,8 +9,15 @@ import random
 from pathlib import Path
 
 from surefoot.cli.telemetry import SummaryArgs, ValidateArgs
-from surefoot.telemetry.read import read_all
+from surefoot.errors import SurefootError
+from surefoot.telemetry.alerts import Alerts, parse_rule
+from surefoot.telemetry.doctor import examine
+from surefoot.telemetry.export import to_csv, to_parquet
+from surefoot.telemetry.flat import to_flat
+from surefoot.telemetry.follow import Follow
+from surefoot.telemetry.read import Problem, read_all
 from surefoot.telemetry.validate import validate, validate_lines
+from surefoot.telemetry.view import write_report
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples" / "telemetry").glob("v*/*.ndjson"))
 VALUES = [b"NaN", b"-Infinity", b"1e999", b"-1", b"null", b'"x"', b"[]", b"{}", b"true", b"9" * 400, b"1.5", b"1e308"]
@@ -57,6 +64,21 @@ def broken(rng: random.Random) -> tuple[str, bytes]:
     return way, data
 
 
+def look_at(file: Path, out: Path) -> None:
+    """Everything else that reads a log: it may refuse with a sentence, nothing more."""
+    rules = [parse_rule("loss>1")]
+    for look in (
+        lambda: write_report(file, out / "report.html"),
+        lambda: examine(file),
+        lambda: to_csv(file, out / "progress.csv"),
+        lambda: to_parquet(file, out / "x.parquet"),
+        lambda: to_flat(file, out / "flat.jsonl"),
+        lambda: [Alerts(rules).take(item) for item in Follow(file).poll() if not isinstance(item, Problem)],
+    ):
+        with contextlib.suppress(SurefootError):
+            look()
+
+
 def test_a_thousand_broken_logs(tmp_path: Path):
     rng = random.Random(11)
     file = tmp_path / "x.ndjson"
@@ -78,6 +100,8 @@ def test_a_thousand_broken_logs(tmp_path: Path):
                 code = ValidateArgs(files=(str(file),), as_json=True).run()
                 SummaryArgs(run_name=str(file)).run()
             assert code == (1 if from_file.errors else 0)
+        if number % 50 == 0:
+            look_at(file, tmp_path)
             assert json.loads(out.getvalue().splitlines()[0])["valid"] == (code == 0)
     assert len(answered) == 10
     assert min(answered.values()) > 20

@@ -141,7 +141,7 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
             shown.append("    follows from it:")
             shown += [f"      {_state(f)} {f.rule} {f.title} (update {f.since_update:,})" for f in tree[root]]
     if not shown:
-        head += ": nothing wrong was found"
+        head += ": nothing wrong was found" if examination.updates else ": no update is recorded yet"
     if advice:
         shown += ["", "advice: " + "; ".join(f"{f.title} [{f.rule}]" + _short_patch(f) for f in advice)]
     return [head, *shown]

@@ -25,7 +25,7 @@ def facts(history: History, ending: str) -> list[Fact]:
         ("next", f"surefoot eval {shlex.quote(run)}"),
         ("", f"surefoot play {run}"),
         ("", f"surefoot resume {shlex.quote(run)}"),
-        ("", f"open {run}/report.html"),
+        *([("", f"open {run}/report.html")] if history.header.recorded else []),
     ]
 
 

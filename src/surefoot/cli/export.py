@@ -22,13 +22,15 @@ class ExportArgs:
     csv: SB3's progress.csv, a row an update.
     monitor: SB3's Monitor file, a row an episode.
     parquet: every number of every update as a column, in our names.
+    wandb, trackio, mlflow: a run of that tool, offline, in SB3's names and CleanRL's; need "surefoot[track]". Nothing
+    leaves this machine: `wandb sync DIR/wandb/offline-run-*` would, later.
     townlet-1.1: the predecessors' flat form, one object an epoch, which validates as telemetry_version 1.1.
     Exit codes: 0 written, 2 there is no such run, or a package is missing.
     """
 
     run_name: Record
     """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
-    to: Literal["tensorboard", "csv", "monitor", "parquet", "townlet-1.1"]
+    to: Literal["tensorboard", "csv", "monitor", "parquet", "wandb", "trackio", "mlflow", "townlet-1.1"]
     """Which form."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where it goes (default: beside the record)."""
@@ -39,10 +41,12 @@ class ExportArgs:
 
     def run(self) -> int:
         import json
+        from functools import partial
 
         from surefoot.telemetry import export
         from surefoot.telemetry.flat import to_flat
         from surefoot.telemetry.parts import live_file
+        from surefoot.telemetry.track import to_tool
 
         source = record_of(self.run_name, self.runs)
         writers = {
@@ -50,10 +54,13 @@ class ExportArgs:
             "csv": (export.to_csv, "progress.csv"),
             "monitor": (export.to_monitor_csv, "monitor.csv"),
             "parquet": (export.to_parquet, "telemetry.parquet"),
+            "wandb": (partial(to_tool, "wandb"), "wandb"),
+            "trackio": (partial(to_tool, "trackio"), "trackio"),
+            "mlflow": (partial(to_tool, "mlflow"), "mlflow"),
             "townlet-1.1": (to_flat, "ppo.jsonl"),
         }
         write, name = writers[self.to]
-        if source.is_file() and self.to != "tensorboard":
+        if source.is_file() and "." in name:
             name = f"{source.name.partition('.')[0]}.{name.partition('.')[2]}"
         out = self.out or live_file(source).with_name(name)
         if out.exists() and out.samefile(live_file(source)):

@@ -40,6 +40,8 @@ class Header:
     max_grad_norm: float | None = None
     max_entropy: float | None = None
     """Entropy of the uniform policy, ln|A|; None for continuous actions."""
+    recorded: bool = True
+    """A record is written, and a report left."""
 
 
 @dataclass(frozen=True, slots=True)

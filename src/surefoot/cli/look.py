@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.usage import Usage
 from surefoot.errors import CheckpointMissing, EnvError
 
 if TYPE_CHECKING:
@@ -131,23 +132,39 @@ class PlayArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportArgs:
-    """Write report.html, one page that needs neither server nor network, and print a summary."""
+    """Write report.html, one page that needs neither server nor network, and print a summary.
 
-    run_name: RunName
-    """A run's directory or name, or an .ndjson file."""
+    Return, the numbers of PPO with their healthy bands, findings on the time axis, where the time went, settings. Drag
+    over a curve to look closer. Several runs share a page: their returns are drawn over each other, the first in full.
+
+        surefoot telemetry view walk
+        surefoot telemetry view walk-s0 walk-s1 walk-s2 -o compare.html
+
+    Exit codes: 0 written, 2 there is no such run.
+    """
+
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
+    """Runs' directories or names, or .ndjson and .jsonl files, the predecessors' too."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Where the page goes (default: report.html in the run's directory)."""
+    """Where the page goes (default: report.html beside the first run's record)."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print JSON: where the page is."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
+        from surefoot.cli.telemetry import record_of
         from surefoot.telemetry.view import summary_lines, write_report
-        from surefoot.train.rundir import find_run, runs_root
 
-        given = Path(self.run_name)
-        source = given if given.suffix in (".ndjson", ".jsonl") else find_run(given, runs_root(self.runs)).path
-        page = write_report(source, self.out)
-        print("\n".join(summary_lines(source)))
+        if not self.names:
+            raise Usage("no RUN given; `surefoot telemetry view RUN` writes its report.html")
+        first, *others = [record_of(name, self.runs) for name in self.names]
+        page = write_report(first, self.out, others=others)
+        if self.as_json:
+            print(json.dumps({"runs": [str(first), *map(str, others)], "page": str(page)}))
+            return 0
+        for source in (first, *others):
+            print("\n".join(summary_lines(source)))
         print(f"→ {page}")
         return 0
 
@@ -218,6 +235,9 @@ def _row(run: RunDir) -> dict[str, Any]:
                     pass
     except SurefootError as why:
         row["finding"] = str(why)
+        if not run.telemetry.exists() and run.read_header().get("record") is False:
+            header = run.read_header()
+            row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
     if row["state"] == "running" and not _locked(run):
         row["state"] = "stopped without an end"
     return row

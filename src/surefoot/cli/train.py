@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,17 +14,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli.usage import Usage
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
+    from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
+    from surefoot.train.cycle import Cycles
+    from surefoot.train.recorder import Keep
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
 
 Display = Literal["auto", "live", "lines", "quiet"]
 Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+Track = Annotated[
+    tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(metavar="tensorboard|wandb|trackio|mlflow"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +83,18 @@ class TrainArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    track: Track = ()
+    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
+    record: Literal["on", "off"] = "on"
+    """off: write no record at all, and so no report; the tools of --track still get every number."""
+    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
+    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = True
-    """Look on as it trains: findings are shown, and written into the record; `surefoot doctor RUN` tells them in full."""
+    doctor: bool = False
+    """Tell what the doctor finds at length as it comes, advice too. It looks on in any case, and writes into the record."""
+    no_doctor: bool = False
+    """Do not look on."""
     act: bool = False
     """Let the doctor act on a grave finding: go back to the checkpoint before it, and on with the settings it names."""
     threads: int = 1
@@ -90,6 +107,7 @@ class TrainArgs:
 
         if self.seeds < 1 or self.jobs < 1:
             raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
+        keep = _keep(self.record, self.minibatches)
         make, spec = self.resolve()
         if self.act:
             from surefoot.train.treat import KEPT
@@ -114,9 +132,16 @@ class TrainArgs:
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
-        mirrors = partial(_mirrors, directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
-        command, doctor = ["surefoot", *sys.argv[1:]], self.doctor or self.act
-        run = create_run(directory, spec, training=training, command=command, mirrors=mirrors(), doctor=doctor)
+        mirrors = partial(_mirrors, directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
+        run = create_run(
+            directory,
+            spec,
+            training=training,
+            command=["surefoot", *sys.argv[1:]],
+            mirrors=mirrors(),
+            doctor=attending(self.doctor, self.no_doctor, act=self.act),
+            keep=keep,
+        )
         if self.act:
             run.save()  # a place to go back to, should the first updates go wrong
         return drive(run, self.display, mirrors=mirrors, act=self.act)
@@ -183,10 +208,18 @@ class ResumeArgs:
     """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
+    track: Track = ()
+    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
+    record: Literal["as-before", "on", "off"] = "as-before"
+    """Whether to write a record: as-before does what the run was started with."""
+    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
+    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
     ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
     """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = True
-    """Look on as it trains, as in `surefoot train`."""
+    doctor: bool = False
+    """Tell what the doctor finds at length, as in `surefoot train`."""
+    no_doctor: bool = False
+    """Do not look on."""
     threads: int = 1
     """Threads for torch; as many as before, if the digits matter."""
 
@@ -203,14 +236,16 @@ class ResumeArgs:
             outcome = verify_resume(directory, updates=self.verify_updates)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
+        keep = _keep(self.record, self.minibatches)
         training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
             training=training,
             command=["surefoot", *sys.argv[1:]],
-            mirrors=_mirrors(directory.path, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
-            doctor=self.doctor,
+            mirrors=_mirrors(directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
+            doctor=attending(self.doctor, self.no_doctor),
+            keep=keep,
         )
         if run.training.finished:
             run.close("finished")
@@ -220,6 +255,15 @@ class ResumeArgs:
             )
             return 0
         return drive(run, self.display)
+
+
+def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+    """The doctor who looks on, unless nobody wants one."""
+    from surefoot.telemetry.attend import Attending
+
+    if off and (at_length or act):
+        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
+    return None if off else Attending(at_length=at_length)
 
 
 def open_training(
@@ -273,6 +317,8 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
 def _leave_report(run: Run) -> None:
     from surefoot.telemetry.view import write_report
 
+    if run.recorder.path is None:
+        return
     write_report(run.directory.path, run.directory.report)
 
 
@@ -305,10 +351,11 @@ def header_of(run: Run) -> Header:
         target_kl=spec.ppo.target_kl,
         max_grad_norm=spec.ppo.max_grad_norm,
         max_entropy=entropy,
+        recorded=run.recorder.path is not None,
     )
 
 
-def path_note(training: Training) -> str:
+def path_note(training: Training | Cycles) -> str:
     """Which implementation learns, and why it is that one."""
     import torch
 
@@ -382,13 +429,25 @@ def _literal(text: str) -> Any:
     return yaml.safe_load(text)
 
 
-def _mirrors(path: Path, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
-    from surefoot.telemetry.export import TensorBoardMirror
-    from surefoot.telemetry.flat import FlatMirror
+def _keep(record: str, minibatches: float) -> Keep:
+    from surefoot.train.recorder import Keep
 
-    mirrors: list[Mirror] = []
-    if ppo_log is not None:
-        mirrors.append(FlatMirror(ppo_log))
-    if tensorboard:
-        mirrors.append(TensorBoardMirror(path / "tensorboard"))
-    return mirrors
+    if not 0.0 <= minibatches <= 1.0:
+        raise Usage(f"--minibatches is {minibatches:g}; it is a share of the gradient steps, 0 (none) to 1 (all)")
+    return Keep(record={"on": True, "off": False}.get(record), minibatch_rate=minibatches)
+
+
+def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
+    from surefoot.telemetry.flat import FlatMirror
+    from surefoot.telemetry.track import open_mirror
+
+    tools = list(dict.fromkeys(track))
+    if tensorboard and "tensorboard" not in tools:
+        tools.append("tensorboard")
+    try:
+        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+    except TelemetryError:
+        with suppress(OSError):  # a package is missing: leave no empty run behind
+            path.rmdir()
+        raise
+    return [*mirrors, FlatMirror(ppo_log)] if ppo_log is not None else mirrors

@@ -14,12 +14,15 @@ import gymnasium
 from surefoot.envs.api import World
 from surefoot.envs.ids import is_library
 from surefoot.envs.make import SingleEnv, make_streams
-from surefoot.errors import UnknownEnv
+from surefoot.errors import ConfigError, UnknownEnv
 from surefoot.train.spec import Backend
 
 if TYPE_CHECKING:
     from surefoot.envs.placement import Workers
     from surefoot.train.training import WorldMaker
+
+TOWN = "town/"
+"""What the names of towns begin with: town/queue_conflict."""
 
 
 def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | None = None) -> WorldMaker:
@@ -28,6 +31,8 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
     Only the command line may name code: `module:function` is imported from the current directory or the path, and
     `./library.so` is loaded.
     """
+    if env.startswith(TOWN):
+        return town_maker(env, env_kwargs)
     made_of: Any = env
     options: dict[str, Any] = {"env_kwargs": env_kwargs}
     if is_library(env):
@@ -41,6 +46,27 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
 
     def make(streams: int, workers: Workers = 0, /) -> World:
         return make_streams(made_of, streams, workers=workers, **options)
+
+    return make
+
+
+def town_maker(env: str, env_kwargs: dict[str, Any] | None = None) -> WorldMaker:
+    """Worlds of a town: a shipped scenario, or the one that `env_kwargs` holds whole, so that a run needs no other file.
+
+    `streams` counts agents; as many towns as they fill are made, at least one.
+    """
+    from surefoot.town.scenario import Scenario, load_scenario
+    from surefoot.town.world import TownWorld
+
+    options = dict(env_kwargs or {})
+    described = options.pop("scenario", None)
+    scenario = load_scenario(env.removeprefix(TOWN)) if described is None else Scenario.from_json(described)
+    known = {name: options.pop(name) for name in ("variant", "central") if name in options}
+    if options:
+        raise ConfigError(f"a town takes scenario, variant and central; not {', '.join(options)}")
+
+    def make(streams: int, workers: Workers = 0, /) -> World:
+        return TownWorld(scenario, max(1, streams // len(scenario.agents)), name=env, **known)
 
     return make
 
@@ -72,6 +98,10 @@ def policy_maker(name: str) -> Callable[[World], Any]:
 
 def single_env(env: str) -> Any:
     """One env as its author wrote it, for looking at: an id, what `module:function` returns, or a world in C."""
+    if env.startswith(TOWN):
+        from surefoot.town.env import TownEnv
+
+        return TownEnv(env.removeprefix(TOWN))
     if is_library(env):
         from surefoot.envs.register import WorldEnv
 

@@ -76,11 +76,18 @@ class Manifest:
 
 
 def save_checkpoint(
-    root: Path, step: int, parts: Mapping[str, Tree], *, fs: Fs = REAL_FS, meta: Mapping[str, Any] | None = None
+    root: Path,
+    step: int,
+    parts: Mapping[str, Tree],
+    *,
+    fs: Fs = REAL_FS,
+    meta: Mapping[str, Any] | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> Path:
     """Writes `root/<step>` and points `latest` at it. Once this returns, neither a kill nor a power cut undoes it.
 
-    If it raises, every earlier checkpoint is as it was. A checkpoint of the same step is replaced.
+    If it raises, every earlier checkpoint is as it was. A checkpoint of the same step is replaced. `ready` is called when
+    the files are on the disk but do not count yet: it may wait for what must be there first, or raise.
     """
     if step < 0:
         raise CheckpointError(f"step is {step}; a checkpoint's step is counted from 0")
@@ -88,7 +95,7 @@ def save_checkpoint(
     files = _render(step, parts, meta or {})
     try:
         make_directory(fs, target.parent)
-        write_directory(fs, target, files)
+        write_directory(fs, target, files, ready)
         set_link(fs, target.parent / LATEST, target.name)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -122,8 +122,12 @@ def make_directory(fs: Fs, path: Path) -> None:
         fs.sync_dir(directory.parent)
 
 
-def write_directory(fs: Fs, target: Path, files: Iterable[tuple[str, bytes]]) -> None:
+def write_directory(
+    fs: Fs, target: Path, files: Iterable[tuple[str, bytes]], ready: Callable[[], None] = lambda: None
+) -> None:
     """`target` with these files, atomically: a crash leaves what was there before or all of the new.
+
+    Just before the new takes its place, `ready` is called; if it raises, nothing has happened.
 
     An existing `target` steps aside under the name `target + ".replaced"` for the moment between two renames. A
     reader that finds only that one is looking at a crash in between, and the content is whole.
@@ -135,6 +139,7 @@ def write_directory(fs: Fs, target: Path, files: Iterable[tuple[str, bytes]]) ->
             fs.write(temporary / name, data)
             fs.sync(temporary / name)
         fs.sync_dir(temporary)
+        ready()
         _put_in_place(fs, temporary, target)
     except BaseException:
         # Also on ctrl-C: whatever ends the save, half of it must not stay behind.

@@ -284,6 +284,21 @@ _TUNED = (
         total_steps=1_000_000,
     ),
     Preset(
+        name="town",
+        summary="Towns: many agents side by side, large minibatches, raw rewards so that samples can be replayed.",
+        ppo={
+            "envs": 192,
+            "steps": 80,
+            "minibatch_size": 2048,
+            "epochs": 4,
+            "gamma": 0.98,
+            "lam": 0.95,
+            "ent_coef": 0.01,
+        }
+        | {"lr": Linear(1e-3), "max_grad_norm": 0.5},
+        total_steps=1_500_000,
+    ),
+    Preset(
         name="default-discrete",
         summary="A world we know nothing of, with choices: 8 envs of 256 steps, standardised observations.",
         ppo={"envs": 8, "steps": 256, "minibatch_size": 64, "ent_coef": 0.01},
@@ -324,6 +339,7 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("InvertedDoublePendulum*", "inverted-double-pendulum"),
     ("Ant*", "mujoco"),
     ("Pusher*", "mujoco"),
+    ("town/*", "town"),
     ("*", "default-discrete"),
 )
 """(pattern of an env id, preset), the first that fits; the last becomes default-continuous for real-valued actions."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from surefoot.learn.tally import Table
 
 
 class EpochReport(NamedTuple):
@@ -68,6 +72,8 @@ class UpdateReport:
     advantage_std: float = 0.0
     advantage_min_std: float = 0.0
     """Smallest standard deviation of raw advantages in any minibatch."""
+    clipped_minibatches: int = 0
+    """Minibatches in which some ratio left the clip range."""
     zero_std_minibatches: int = 0
     """Minibatches whose advantages did not vary; they were set to 0."""
     reward_advantage_corr: float = 0.0
@@ -107,11 +113,16 @@ class UpdateReport:
     """Where the time went: "prepare", "learn", and whatever the loop adds ("collect", "env", "policy")."""
     stats: dict[str, float] = field(default_factory=dict[str, float])
     """Numbers the rollout brought along (guards, use-specific counters)."""
+    gradient_steps: Table | None = field(default=None, repr=False, compare=False)
+    """Each number of each gradient step; for whoever wants to look closer."""
 
     def metrics(self) -> dict[str, float]:
         """The plain numbers by name, for a record or a table; without epochs, timings and None."""
-        plain = {name: getattr(self, name) for name in _NAMES if name not in ("update", "policy_version")}
-        return {k: v for k, v in plain.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+        return dict(zip(*self.row(), strict=True))
+
+    def row(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        """What `metrics` gives as names and values: where many reports are added up, no name is looked up twice."""
+        return (_SURE, _sure(self)) if self.action_std is None else (_NUMBERS, _numbers(self))
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as JSON values."""
@@ -119,4 +130,8 @@ class UpdateReport:
 
 
 # Not dataclasses.asdict: it copies every number by way of copy.deepcopy, a hundred times as slow.
-_NAMES = tuple(entry.name for entry in fields(UpdateReport))
+_NAMES = tuple(entry.name for entry in fields(UpdateReport) if entry.name != "gradient_steps")
+_NUMBERS = tuple(e.name for e in fields(UpdateReport) if e.type in ("int", "float", "float | None"))[2:]
+"""Without the two that count: update and policy_version."""
+_SURE = tuple(name for name in _NUMBERS if name != "action_std")
+_numbers, _sure = attrgetter(*_NUMBERS), attrgetter(*_SURE)

@@ -26,11 +26,7 @@ BEST, PINNED = "best", "pinned.json"
 
 def mark_best(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
     """Points `best` at this step; `prune` keeps it until another one is marked."""
-    target = _existing(root, step)
-    try:
-        set_link(fs, root / BEST, target.name)
-    except OSError as error:
-        raise CheckpointError(f"{root / BEST} could not be set: {error.strerror}") from error
+    _point(root, BEST, step, fs)
 
 
 def best(root: Path) -> int | None:
@@ -85,11 +81,7 @@ def prune(root: Path, keep_last: int, *, fs: Fs = REAL_FS) -> list[Path]:
 
 def go_back(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
     """Points `latest` at this step: what came after it is loaded only if nothing before it is whole."""
-    target = _existing(root, step)
-    try:
-        set_link(fs, root / LATEST, target.name)
-    except OSError as error:
-        raise CheckpointError(f"{root / LATEST} could not be set: {error.strerror}") from error
+    _point(root, LATEST, step, fs)
 
 
 def sweep(root: Path, fs: Fs = REAL_FS) -> list[Path]:
@@ -98,6 +90,14 @@ def sweep(root: Path, fs: Fs = REAL_FS) -> list[Path]:
     for path in stale:
         discard(fs, path)
     return stale
+
+
+def _point(root: Path, link: str, step: int, fs: Fs) -> None:
+    target = _existing(root, step)
+    try:
+        set_link(fs, root / link, target.name)
+    except OSError as error:
+        raise CheckpointError(f"{root / link} could not be set: {error.strerror}") from error
 
 
 def _existing(root: Path, step: int) -> Path:

@@ -89,6 +89,8 @@ class Table:
             "entropy_std": math.sqrt(float(off @ off) / steps),
             "advantage_min_std": min(spread),
             "zero_std_minibatches": spread.count(0.0),
+            "clipped_minibatches": int(np.count_nonzero(self.column("clip_fraction"))),
             "minibatches": steps,
+            "gradient_steps": self,
             "epochs": tuple([EpochReport(number[a], b - a, *[x / (b - a) for x in each]) for a, b, each in ends]),
         }

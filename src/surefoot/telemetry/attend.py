@@ -15,8 +15,9 @@ from surefoot.telemetry.schema import Record
 class Attending:
     """A recorder's mirror. Whoever owns the run takes the news and writes them into the record."""
 
-    def __init__(self, rules: Sequence[Rule] | None = None) -> None:
-        self.doctor = Doctor(rules)
+    def __init__(self, rules: Sequence[Rule] | None = None, *, at_length: bool = False) -> None:
+        self.doctor, self.at_length = Doctor(rules), at_length
+        """`at_length`: notes name the causes too, and advice is told as well."""
         self._news: list[Finding] = []
 
     def catch_up(self, path: Path | str) -> None:

@@ -264,9 +264,9 @@ class Returns:
         return bool(self.means) and max(*self.means, *self._each) - min(*self.means, *self._each) > 1e-9
 
     def tolerance(self) -> float:
-        """What a difference from the start must exceed to be one: a deviation, or a twentieth of the mean."""
+        """What a difference from the start must exceed to be one: three standard errors, or a twentieth of the mean."""
         mean, std = self.start
-        return max(std, 0.05 * abs(mean), 1e-9)
+        return max(3.0 * std / math.sqrt(len(self._each)), 0.05 * abs(mean), 1e-9)
 
     @property
     def better(self) -> bool:
@@ -276,9 +276,9 @@ class Returns:
 
     @property
     def worse(self) -> bool:
-        """It is below, by half of that: a policy at the bottom cannot fall by as much as one at the top can rise."""
-        mean, std = self.start
-        return not math.isnan(mean) and self.smooth < mean - max(0.75 * std, 0.05 * abs(mean), 1e-9)
+        """It is below by as much."""
+        mean, _ = self.start
+        return not math.isnan(mean) and self.smooth < mean - self.tolerance()
 
     def fallen(self, share: float) -> bool:
         """It has lost more than this share of what it had gained over the start."""

@@ -51,13 +51,15 @@ def value_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def sentence(finding: Finding) -> str:
-    """A finding in one line, for a log."""
+def sentence(finding: Finding, *, causes: bool = False) -> str:
+    """A finding in one line, for a log; with what may be behind it, if asked for."""
     if finding.status == "resolved":
         return f"doctor: {finding.rule} is over: {finding.title}"
     evidence = ", ".join(f"{name} {x:.3g}" for name, x in list(finding.evidence.items())[:2])
     remedy = f"; try {patch_text(finding.patch)}" if finding.patch else ""
-    return f"doctor: {finding.severity} {finding.rule}: {finding.title}{f' ({evidence})' if evidence else ''}{remedy}"
+    told = f"doctor: {finding.severity} {finding.rule}: {finding.title}{f' ({evidence})' if evidence else ''}"
+    behind = f"; perhaps {', or '.join(finding.causes)}" if causes and finding.causes else ""
+    return told + behind + remedy
 
 
 def gravity(severity: Severity) -> int:

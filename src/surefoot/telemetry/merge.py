@@ -2,13 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
 
-from surefoot.telemetry.schema import Episodes, Update
+from surefoot.telemetry.plain import all_finite, numbers_of
+from surefoot.telemetry.schema import VERSION, Episodes, Update
+
+_Numbers = dict[str, float | None]
+_MOST = 1e290
+"""Beyond it, sums may leave what a float can hold."""
+
+
+Rows = Sequence[Mapping[str, float | None]]
+NewRows = list[dict[str, float | None]]
+"""Rows that nobody else keeps."""
+Row = tuple[tuple[str, ...], Sequence[float | None]]
+"""Names and their numbers."""
+Asked = Mapping[str, float | None] | Callable[[], Row]
+"""Numbers by name, or what gives them when it is asked."""
+
+
+class Told(NamedTuple):
+    """An update as the run told it, before it is a line: nothing asked for, nothing copied, nothing checked."""
+
+    t: float
+    env_steps: int
+    updates: int
+    m: Asked
+    epochs: Rows | Callable[[], NewRows]
+    seconds: Mapping[str, float]
+    episodes: Episodes | None
+    episodes_dropped: int
+    stopped_early: bool
+    rolled_back: bool
+    skipped_reason: str | None
+    labels: Mapping[str, str]
+
+    def row(self) -> Row:
+        """What `m` says."""
+        return self.m() if callable(self.m) else (tuple(self.m), tuple(self.m.values()))
+
+    def record(self, run: str) -> Update:
+        """The update as a line of its own; what is not finite is not yet looked for."""
+        epochs = self.epochs() if callable(self.epochs) else [dict(epoch) for epoch in self.epochs]
+        return Update(
+            v=VERSION,
+            run=run,
+            seq=0,
+            t=self.t,
+            env_steps=self.env_steps,
+            updates=self.updates,
+            m=dict(zip(*self.row(), strict=True)),
+            epochs=epochs,
+            seconds=dict(self.seconds),
+            episodes=self.episodes,
+            episodes_dropped=self.episodes_dropped,
+            stopped_early=int(self.stopped_early),
+            rolled_back=int(self.rolled_back),
+            skipped_reason=self.skipped_reason,
+            labels=dict(self.labels),
+        )
 
 
 def merge(updates: Sequence[Update]) -> Update:
@@ -16,54 +72,10 @@ def merge(updates: Sequence[Update]) -> Update:
     last = updates[-1]
     if len(updates) == 1:
         return last
-    m: dict[str, float | None] = {}
-    low: dict[str, float | None] = {}
-    high: dict[str, float | None] = {}
-    for name, values in _columns([u.m for u in updates]):
-        if not values:
-            m[name] = None
-            continue
-        smallest, largest = min(values), max(values)
-        if smallest == largest:  # so that what is constant stays itself to the last digit
-            m[name] = smallest
-        else:
-            m[name], low[name], high[name] = sum(values) / len(values), smallest, largest
-    seconds: dict[str, float | None] = {name: sum(values) for name, values in _columns([u.seconds for u in updates])}
-    return _together(updates, m, low, high, seconds)
-
-
-def merge_plain(updates: Sequence[Update]) -> Update | None:
-    """What `merge` gives, many numbers at a time; None where names differ or a number is missing or not finite."""
-    last = updates[-1]
-    names, times = last.m.keys(), last.seconds.keys()
-    if any(u.m.keys() != names or u.seconds.keys() != times or u.nonfinite for u in updates):
-        return None
-    rows = np.array([[*u.m.values(), *u.seconds.values()] for u in updates], np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):  # looked for in the next line
-        total = rows.sum(axis=0)
-    if not np.isfinite(total).all():
-        return None
-    width = len(names)
-    smallest, largest = rows.min(axis=0)[:width], rows.max(axis=0)[:width]
-    varied = (smallest < largest).tolist()
-    means, lows, highs = (total[:width] / len(updates)).tolist(), smallest.tolist(), largest.tolist()
-    m, low, high = dict(last.m), dict[str, float | None](), dict[str, float | None]()
-    for name, differs, mean, least, most in zip(names, varied, means, lows, highs, strict=True):
-        if differs:
-            m[name], low[name], high[name] = mean, least, most
-    seconds: dict[str, float | None] = dict(zip(times, total[width:].tolist(), strict=True))
-    return _together(updates, m, low, high, seconds)
-
-
-def _together(
-    updates: Sequence[Update],
-    m: dict[str, float | None],
-    low: dict[str, float | None],
-    high: dict[str, float | None],
-    seconds: dict[str, float | None],
-) -> Update:
+    m, low, high = _ranges([u.m for u in updates])
+    seconds: _Numbers = {name: sum(values) for name, values in _columns([u.seconds for u in updates])}
     return msgspec.structs.replace(
-        updates[-1],
+        last,
         m=m,
         m_min=low,
         m_max=high,
@@ -79,7 +91,71 @@ def _together(
     )
 
 
-def _columns(rows: Sequence[dict[str, float | None]]) -> Iterable[tuple[str, Sequence[float]]]:
+def merge_plain(told: Sequence[Told], run: str) -> Update | None:
+    """What `merge` gives, many numbers at a time; None where that cannot be: a number is missing or not finite.
+
+    The updates begin with the same names; what some say beyond them, as they do now and then, is added up by itself.
+    """
+    last, rows, times = told[-1], [u.row() for u in told], tuple(told[-1].seconds)
+    names = min([names for names, _ in rows], key=len)
+    width = len(names)
+    more = [dict(zip(said[width:], x[width:], strict=True)) for said, x in rows if len(said) > width]
+    if any(said[:width] != names for said, _ in rows) or any(tuple(u.seconds) != times for u in told):
+        return None
+    try:
+        grid = np.array([(*x[:width], *u.seconds.values()) for (_, x), u in zip(rows, told, strict=True)], np.float64)
+    except TypeError:  # what is neither a number nor None
+        return None
+    smallest, largest, total = grid.min(axis=0).tolist(), grid.max(axis=0).tolist(), grid.sum(axis=0).tolist()
+    episodes = [u.episodes for u in told if u.episodes]
+    if not all(low > -_MOST and high < _MOST for low, high in zip(smallest, largest, strict=True)):  # NaN is neither
+        return None
+    if not all(map(all_finite, [*map(numbers_of, episodes), *(row.values() for row in more)])):
+        return None
+    m, low, high = _Numbers(zip(names, rows[-1][1], strict=False)), _Numbers(), _Numbers()
+    for name, least, most, added in zip(names, smallest, largest, total, strict=False):
+        if least < most:
+            m[name], low[name], high[name] = added / len(told), least, most
+    if more:
+        m, low, high = (mine | its for mine, its in zip((m, low, high), _ranges(more), strict=True))
+    skipped = [u.skipped_reason for u in told if u.skipped_reason]
+    return Update(
+        v=VERSION,
+        run=run,
+        seq=0,
+        t=last.t,
+        env_steps=last.env_steps,
+        updates=last.updates,
+        m=m,
+        covers=len(told),
+        m_min=low,
+        m_max=high,
+        seconds=dict(zip(times, total[width:], strict=True)),
+        episodes=_merge_episodes(episodes),
+        episodes_dropped=sum([u.episodes_dropped for u in told]),
+        stopped_early=sum([u.stopped_early for u in told]),
+        rolled_back=sum([u.rolled_back for u in told]),
+        skipped_reason=skipped[-1] if skipped else None,
+        labels=dict(last.labels),
+    )
+
+
+def _ranges(rows: Sequence[Mapping[str, float | None]]) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """Mean, smallest and largest of each name; the last two only of what varied."""
+    m, low, high = _Numbers(), _Numbers(), _Numbers()
+    for name, values in _columns(rows):
+        if not values:
+            m[name] = None
+            continue
+        smallest, largest = min(values), max(values)
+        if smallest == largest:  # so that what is constant stays itself to the last digit
+            m[name] = smallest
+        else:
+            m[name], low[name], high[name] = sum(values) / len(values), smallest, largest
+    return m, low, high
+
+
+def _columns(rows: Sequence[Mapping[str, float | None]]) -> Iterable[tuple[str, Sequence[float]]]:
     """Each name with its numbers over the rows that have one."""
     names = rows[0].keys()
     if all(row.keys() == names for row in rows):

@@ -14,7 +14,7 @@ from surefoot.telemetry.schema import Episodes
 
 def finite(numbers: Mapping[str, float | None], where: str, bad: dict[str, str]) -> dict[str, float | None]:
     """The numbers, those that JSON cannot hold set to None and named in `bad` as `where.name`."""
-    if _all_finite(numbers.values()):
+    if all_finite(numbers.values()):
         return dict(numbers)
     plain: dict[str, float | None] = {}
     for name, x in numbers.items():
@@ -22,7 +22,7 @@ def finite(numbers: Mapping[str, float | None], where: str, bad: dict[str, str])
             plain[name] = x
         else:
             plain[name] = None
-            bad[f"{where}.{name}" if where else name] = _spelled(x)
+            bad[f"{where}.{name}" if where else name] = spelled(x)
     return plain
 
 
@@ -30,21 +30,26 @@ def finite_rows(
     rows: Sequence[Mapping[str, float | None]], where: str, bad: dict[str, str]
 ) -> list[dict[str, float | None]]:
     """Each row made `finite`, named in `bad` by its number."""
-    if all(_all_finite(row.values()) for row in rows):
+    if all(all_finite(row.values()) for row in rows):
         return [dict(row) for row in rows]
     return [finite(row, f"{where}.{i}", bad) for i, row in enumerate(rows)]
 
 
 def finite_episodes(episodes: Episodes, bad: dict[str, str]) -> Episodes:
     """The summary, its non-finite numbers set to None and named in `bad`."""
-    if _all_finite((episodes.return_mean, episodes.return_min, episodes.return_max, episodes.length_mean)):
+    if all_finite(numbers_of(episodes)):
         return episodes
     numbers = msgspec.structs.asdict(episodes)
     count = numbers.pop("count")
     return Episodes(count=count, **finite(numbers, "episodes", bad))
 
 
-def _all_finite(numbers: Iterable[float | None]) -> bool:
+def numbers_of(episodes: Episodes) -> tuple[float | None, ...]:
+    """What of a summary may fail to be finite; `success_rate`, which is often None and never infinite, is no part."""
+    return episodes.return_mean, episodes.return_min, episodes.return_max, episodes.length_mean
+
+
+def all_finite(numbers: Iterable[float | None]) -> bool:
     """One sum instead of a test a number: NaN and infinity survive addition. False may also mean that one is None."""
     try:
         return math.isfinite(sum(cast(Iterable[float], numbers)))
@@ -61,7 +66,7 @@ def plain_json(value: Mapping[str, Any], where: str, bad: dict[str, str]) -> dic
         if isinstance(x, list | tuple):
             return [walk(v, f"{where}.{i}") for i, v in enumerate(cast(list[Any], x))]
         if isinstance(x, float) and not math.isfinite(x):
-            bad[where] = _spelled(x)
+            bad[where] = spelled(x)
             return None
         return x
 
@@ -75,7 +80,8 @@ def plain(x: Any) -> Any:
     return str(x)
 
 
-def _spelled(x: float) -> str:
+def spelled(x: float) -> str:
+    """How a record names a number that JSON cannot hold."""
     if math.isnan(x):
         return "nan"
     return "inf" if x > 0 else "-inf"

@@ -88,6 +88,7 @@ OUR_NAMES = {
     "adv_mean": "advantage_mean",
     "adv_std": "advantage_std",
     "adv_zero_std_batches": "zero_std_minibatches",
+    "clip_triggered_minibatches": "clipped_minibatches",
     "adv_min_std": "advantage_min_std",
     "transitions": "samples",
     "updates": "minibatches",
@@ -95,16 +96,17 @@ OUR_NAMES = {
 }
 """What today's record calls the same number; all others keep their name inside `m`."""
 
-_REQUIRED: dict[Version, tuple[str, ...]] = {
+REQUIRED: dict[Version, tuple[str, ...]] = {
     "1.0": BASE + CONFLICT,
     "1.1": BASE + CONFLICT + NEW_IN_1_1,
     "1.2": BASE + CONFLICT + NEW_IN_1_1,
 }
-_REQUIRED_SETS = {version: frozenset(keys) for version, keys in _REQUIRED.items()}
+"""Numbers that every line of a version has."""
+_REQUIRED_SETS = {version: frozenset(keys) for version, keys in REQUIRED.items()}
 _OPTIONAL = frozenset(LATE + BASELINE + SOCIAL + ("baseline_log_prob_mean",))
 _WORDS = frozenset(("data_mode", *ANNEAL_WORDS, "schema_version"))
-_KNOWN_1_2 = (
-    frozenset(_REQUIRED["1.2"])
+KNOWN_1_2 = (
+    frozenset(REQUIRED["1.2"])
     | _OPTIONAL
     | _WORDS
     | {*ANNEAL_NUMBERS, *ANNEAL_FLAGS}
@@ -127,7 +129,7 @@ def errors(line: Flat, version: Version) -> list[str]:
     """What keeps a line from being of that version, each with what would be right."""
     found: list[str] = []
     if not _REQUIRED_SETS[version] <= line.keys():
-        missing = [key for key in _REQUIRED[version] if key not in line]
+        missing = [key for key in REQUIRED[version] if key not in line]
         found.append(f"{', '.join(missing)} missing; {version} demands a finite number for each")
     for key, x in line.items():
         if (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version":  # the usual case first
@@ -140,8 +142,8 @@ def errors(line: Flat, version: Version) -> list[str]:
             found.append(f"{', '.join(early)} came with 1.1; leave them out or say telemetry_version 1.1")
     else:
         found += _mode_problem(line, version)
-    if version == "1.2" and not line.keys() <= _KNOWN_1_2:
-        unknown = [key for key in line if key not in _KNOWN_1_2 and not _conflict(key)]
+    if version == "1.2" and not line.keys() <= KNOWN_1_2:
+        unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
             found.append(f"{', '.join(unknown)} unknown; 1.2 has only its own keys and conflict.*")
     return found
@@ -153,7 +155,7 @@ def oddities(line: Flat, version: Version) -> list[str]:
     if "telemetry_version" not in line:
         found.append('no telemetry_version; read as 1.0, "telemetry_version": 1.0 would say so')
     if version != "1.2":
-        unknown = [key for key in line if key not in _KNOWN_1_2 and not _conflict(key)]
+        unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
             found.append(f"{', '.join(unknown)} unknown to {version}")
     for key, (low, high) in RANGES.items():
@@ -179,7 +181,7 @@ def _number_problem(key: str, line: Flat, version: Version) -> str | None:
     x = line[key]
     if _is_number(x):
         return None
-    if key in _REQUIRED[version] or key in LATE or _conflict(key) or key in SOCIAL:
+    if key in REQUIRED[version] or key in LATE or _conflict(key) or key in SOCIAL:
         return f"{key} is {_shown(x)}; {version} demands a finite number"
     if key in BASELINE or key == "baseline_log_prob_mean":
         # The rules looked at a baseline only when all four numbers were there.

@@ -79,7 +79,9 @@ def _files(path: Path) -> list[Path]:
     live = parts.live_file(path)
     files = parts.rotated_parts(live) + ([live] if live.exists() else [])
     if not files:
-        raise TelemetryError(f"{path} has no {schema.FILE_NAME}; a run writes one as it trains")
+        raise TelemetryError(
+            f"{path} has no {schema.FILE_NAME}; a run writes one as it trains, unless told --record off"
+        )
     return files
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -86,14 +85,15 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
         """The summary of finished episodes; None if none finished."""
         if len(returns) == 0:
             return None
-        told = [float(s) for s in successes if s is not None]
+        told = [s for s in successes if s is not None]
+        count = len(returns)  # sum, not fmean: this is done in every update, and fmean takes three times as long
         return cls(
-            count=len(returns),
-            return_mean=fmean(returns),
+            count=count,
+            return_mean=float(sum(returns)) / count,
             return_min=float(min(returns)),
             return_max=float(max(returns)),
-            length_mean=fmean(lengths),
-            success_rate=fmean(told) if told else None,
+            length_mean=sum(lengths) / count,
+            success_rate=sum(told) / len(told) if told else None,
         )
 
 
@@ -285,6 +285,7 @@ METRICS: dict[str, Metric] = {
     "advantage_mean": Metric("return", "mean of the raw advantages"),
     "advantage_std": Metric("return", "standard deviation of the raw advantages"),
     "advantage_min_std": Metric("return", "smallest advantage_std of a minibatch"),
+    "clipped_minibatches": Metric("minibatches", "in which some ratio left the clip range"),
     "zero_std_minibatches": Metric("minibatches", "whose advantages did not vary", (0.0, 0.0)),
     "reward_advantage_corr": Metric("", "correlation of reward and advantage"),
     "reward_mean": Metric("reward", "mean reward as learned from"),

@@ -79,8 +79,8 @@ def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     window = chart.last("approx_kl", limits["window"])
     if len(window) < limits["window"] or window.max() >= limits["limit"] or not chart.now("minibatches") > 0:
         return None
-    lr, first = chart.now("lr"), chart.first("lr")
-    if chart.thriving or not lr > 0.05 * first:
+    lr, moved = chart.now("lr"), chart.first("approx_kl") >= limits["limit"]
+    if (chart.thriving and moved) or not lr > 0.05 * chart.first("lr"):
         return None  # it has learned what there is, or a schedule has come to its end
     return {"approx_kl": float(window.max()), "lr": lr}
 
@@ -163,6 +163,8 @@ def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
 
 def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     """Nothing says which action was better: advantages do not vary, or no reward ever came."""
+    if chart.thriving:
+        return None  # whoever always does what is best learns nothing more
     std, scale = chart.now("advantage_std"), max(1.0, abs(_zero(chart.now("target_mean"))))
     flat = std < limits["limit"] * scale or chart.high("zero_std_minibatches") > 0
     silent = chart.last("reward_std", limits["window"])
@@ -170,7 +172,11 @@ def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     # A reward that never varies still says something where episodes end of themselves: CartPole's.
     told = constant and (_zero(chart.now("reward_mean")) == 0.0 or not chart.lengths)
     if flat or told:
-        return {"advantage_std": std, "reward_mean": _zero(chart.now("reward_mean")), "reward_std": _zero(silent.max())}
+        return {
+            "advantage_std": std,
+            "reward_mean": _zero(chart.now("reward_mean")),
+            "reward_std": _zero(silent.max(initial=0.0)),
+        }
     return None
 
 
@@ -217,7 +223,7 @@ def return_fell(chart: Chart, limits: Limits) -> Evidence:
 def backwards(chart: Chart, limits: Limits) -> Evidence:
     """The policy moves, and does worse than the untrained one did."""
     returns = chart.returns
-    if not returns.worse or returns.best > returns.start[0] + returns.tolerance():
+    if not returns.worse or returns.best > returns.start[0] + 2.0 * returns.tolerance():
         return None
     if not chart.progress > limits["after"]:
         return None

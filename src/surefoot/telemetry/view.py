@@ -6,7 +6,7 @@ import html
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot.telemetry.facts import Facts, gather, number
+from surefoot.telemetry.findings import gravity
 from surefoot.telemetry.parts import is_being_written, live_file
 from surefoot.telemetry.read import Curves, Table, load_curves
 from surefoot.telemetry.schema import METRICS
@@ -28,17 +29,22 @@ PANELS = (
     "lr",
     "first_ratio_error",
 )
-_BUCKETS = 1000
+_BUCKETS, _FINE = 1000, 4000
 _EVENTS = 300
 
 
-def write_report(run: Path | str, out: Path | str | None = None) -> Path:
-    """Write the page, by default `report.html` beside the record, and return where it is."""
+def write_report(run: Path | str, out: Path | str | None = None, *, others: Sequence[Path | str] = ()) -> Path:
+    """Write the page, by default `report.html` beside the record, and return where it is; `others` are runs beside it."""
     live = live_file(Path(run))
     curves = load_curves(run)
     facts = gather(curves, running=is_being_written(live))
+    beside: list[dict[str, Any]] = []
+    for other in others:
+        its = load_curves(other)
+        beside.append(page_data(its, gather(its, running=is_being_written(live_file(Path(other))))))
     target = Path(out) if out else live.parent / "report.html"
-    target.write_text(_page(curves, facts, live), encoding="utf-8")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page(curves, facts, live, others=beside), encoding="utf-8")
     return target
 
 
@@ -49,10 +55,11 @@ def summary_lines(run: Path | str) -> list[str]:
     return _summary(curves, gather(curves, running=is_being_written(live)), live)
 
 
-def _page(curves: Curves, facts: Facts, live: Path) -> str:
+def page(curves: Curves, facts: Facts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
     """The template with its three holes filled in one pass, so that no filling is itself taken for a hole."""
     # In JSON "<" only stands inside strings, where \u003c means the same: nothing can close the script element.
-    data = json.dumps(page_data(curves, facts), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    whole = page_data(curves, facts) | {"others": list(others)}
+    data = json.dumps(whole, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     fill = {
         "title": html.escape(f"{facts.env} · {facts.run}"),
         "summary": html.escape("\n".join(_summary(curves, facts, live))),
@@ -63,13 +70,8 @@ def _page(curves: Curves, facts: Facts, live: Path) -> str:
 
 
 def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
-    """Everything the page draws, as JSON values; a curve has at most 1000 points, each with its range."""
-    updates = curves.updates
-    edges = np.unique(np.linspace(0, len(updates), min(len(updates), _BUCKETS) + 1).astype(np.int64))[:-1]
-    ends = np.append(edges[1:], len(updates)) - 1 if len(edges) else edges
-    episodes = "episodes.return_{}".format
-    counts = np.nan_to_num(updates["episodes.count"])
-    header = curves.header
+    """Everything the page draws, as JSON values: at most 1000 points a curve, each with its range, and 4000 to zoom into."""
+    updates, header = curves.updates, curves.header
     events = curves.events[-_EVENTS:]
     return {
         "env": facts.env,
@@ -77,12 +79,12 @@ def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
         "state": facts.state,
         "state_text": facts.state_text,
         "facts": [{"label": label, "value": value, "note": note} for label, value, note in facts.tiles],
-        "x": _clocks(updates, ends),
-        "returns": _curve(updates, edges, episodes("mean"), episodes("min"), episodes("max"), counts),
+        **_level(updates, _BUCKETS),
+        "fine": _level(updates, _FINE) if len(updates) > _BUCKETS else None,
         "evals": _clocks(curves.evals, np.arange(len(curves.evals)))
         | {key: _rounded(curves.evals[f"return_{key}"]) for key in ("mean", "std", "min", "max")},
-        "panels": [_panel(updates, edges, name) for name in PANELS],
         "split": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in facts.split],
+        "findings": _findings(curves),
         "events": [
             {
                 "name": e.name,
@@ -99,6 +101,55 @@ def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
         "resume": shlex.join(header.resume_command) if header else "",
         "problems": [str(p) for p in curves.problems[:50]],
     }
+
+
+def _level(updates: Table, buckets: int) -> dict[str, Any]:
+    """The curves at one height of the pyramid: each point stands for neighbouring updates, with their range."""
+    edges = np.unique(np.linspace(0, len(updates), min(len(updates), buckets) + 1).astype(np.int64))[:-1]
+    ends = np.append(edges[1:], len(updates)) - 1 if len(edges) else edges
+    episodes = "episodes.return_{}".format
+    counts = np.nan_to_num(updates["episodes.count"])
+    return {
+        "x": _clocks(updates, ends),
+        "returns": _curve(updates, edges, episodes("mean"), episodes("min"), episodes("max"), counts),
+        "panels": [_panel(updates, edges, name) for name in PANELS],
+    }
+
+
+def _findings(curves: Curves) -> list[dict[str, Any]]:
+    """What was found, the gravest that are open first, with where on each axis it began and was over."""
+    updates = curves.updates
+
+    def clocks(number: int, steps: int) -> dict[str, Any]:
+        if not len(updates):
+            return {"updates": number, "env_steps": steps, "elapsed": 0.0}
+        elapsed = float(np.interp(number, updates.updates, updates.elapsed))
+        steps = steps or int(np.interp(number, updates.updates, updates.env_steps))
+        return {"updates": number, "env_steps": steps, "elapsed": round(elapsed, 3)}
+
+    rows: list[dict[str, Any]] = []
+    for f in sorted(curves.findings, key=lambda f: (f.status != "open", not f.primary, -gravity(f.severity))):
+        over = (f.updates, f.env_steps)
+        if f.status == "open" and len(updates):
+            over = (int(updates.updates[-1]), int(updates.env_steps[-1]))
+        rows.append(
+            {
+                "rule": f.rule,
+                "severity": f.severity,
+                "status": f.status,
+                "title": f.title,
+                "since": clocks(f.since_update, f.since_env_steps),
+                "until": clocks(*over),
+                "evidence": ", ".join(f"{n} {'–' if x is None else number(x)}" for n, x in f.evidence.items()),
+                "causes": f.causes,
+                "patch": " ".join(f"--set {name}={_text(value)}" for name, value in f.patch.items()),
+            }
+        )
+    return rows
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _panel(updates: Table, edges: np.ndarray, name: str) -> dict[str, Any]:

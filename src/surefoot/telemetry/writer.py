@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -16,9 +17,18 @@ import numpy as np
 from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import parts
 from surefoot.telemetry.cut import truncate_after
-from surefoot.telemetry.lines import LineFile
-from surefoot.telemetry.merge import merge, merge_plain
-from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain, plain_json
+from surefoot.telemetry.lines import LineFile, NoFile
+from surefoot.telemetry.merge import Asked, NewRows, Rows, Told, merge, merge_plain
+from surefoot.telemetry.plain import (
+    all_finite,
+    finite,
+    finite_episodes,
+    finite_rows,
+    numbers_of,
+    plain,
+    plain_json,
+    spelled,
+)
 from surefoot.telemetry.schema import (
     VERSION,
     End,
@@ -38,6 +48,10 @@ from surefoot.telemetry.schema import (
 
 __all__ = ["Mirror", "Recorder", "truncate_after"]
 
+_SHARE = 0.002
+"""Of the time that lines of updates may take, as long as there are at least `updates_per_second / _LONGEST` of them."""
+_LONGEST = 5.0
+
 
 class Mirror(Protocol):
     """Somewhere else that every record goes too, such as TensorBoard."""
@@ -55,15 +69,18 @@ class Recorder:
     """Writes a run's record; the only one who does, by an advisory lock.
 
     Every line is one `write` to a file opened for appending, so a killed process leaves whole lines; the disk is
-    synchronised every `sync_seconds` and by `sync`. Above `updates_per_second` one line stands for several updates:
-    call `sync` before a checkpoint is written, then the record reaches at least as far as the checkpoint.
-    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked.
+    synchronised every `sync_seconds`, in a thread, and by `sync`, which waits. Above `updates_per_second` (or a fifth of
+    it, where lines are expensive) one line stands for several updates, after the first `early` ones, so that a run of a
+    second can be examined too: call `sync` before a checkpoint counts, then the
+    record reaches at least as far as it.
+    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked. Without a `path` nothing is
+    written, and only the mirrors hear of it.
     Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
     """
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path | str | None,
         run: str,
         *,
         mirrors: Sequence[Mirror] = (),
@@ -72,6 +89,7 @@ class Recorder:
         updates_per_second: float = 10.0,
         episodes_per_second: int = 20,
         minibatch_rate: float = 0.0,
+        early: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.run = run
@@ -79,16 +97,21 @@ class Recorder:
         self._rotate_bytes = rotate_bytes
         self._sync_seconds = sync_seconds
         self._update_gap = 1.0 / updates_per_second
+        self._early = early
         self._episodes_per_second = episodes_per_second
-        self._minibatch_rate = minibatch_rate
+        self.minibatch_rate = minibatch_rate
         self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
         self._clock = clock
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: Header | None = None
-        self._waiting: list[Update] = []
+        self._deferred: list[Callable[[], None]] = []
+        self._waiting: list[Told] = []
+        self._catching_up = False
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
-        self._written_at, self._synced_at = -math.inf, clock()
-        self._file = LineFile(parts.live_file(Path(path)))
+        self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
+        self.path = None if path is None else parts.live_file(Path(path))
+        """Where the record is; None if it is switched off."""
+        self._file = NoFile() if self.path is None else LineFile(self.path)
         last, torn = self._file.last, self._file.torn_bytes
         self.env_steps, self.updates, self._seq = (last.env_steps, last.updates, last.seq) if last else (0, 0, 0)
         if torn:
@@ -144,8 +167,8 @@ class Recorder:
         *,
         env_steps: int,
         updates: int,
-        m: Mapping[str, float | None],
-        epochs: Sequence[Mapping[str, float | None]] = (),
+        m: Asked,
+        epochs: Rows | Callable[[], NewRows] = (),
         seconds: Mapping[str, float] | None = None,
         episodes: Episodes | None = None,
         stopped_early: bool = False,
@@ -153,24 +176,40 @@ class Recorder:
         skipped_reason: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next."""
+        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next.
+
+        They are looked at when the line is due: do not change them afterwards, or give functions that are asked then.
+        Epochs are only asked for where the update has a line of its own.
+        """
         self.env_steps, self.updates = env_steps, updates
         now = self._clock()
-        record = Update(  # as it came: what is not finite is looked for when the line is written
-            **self._common(now),
-            m=dict(m),
-            epochs=[] if self._waiting else [dict(epoch) for epoch in epochs],  # a shared line has none
-            seconds=dict(seconds) if seconds else {},
-            episodes=episodes,
-            episodes_dropped=self._dropped,
-            stopped_early=int(stopped_early),
-            rolled_back=int(rolled_back),
-            skipped_reason=skipped_reason,
-            labels=dict(labels or {}),
+        self._waiting.append(
+            Told(
+                now,
+                env_steps,
+                updates,
+                m,
+                epochs,
+                seconds or {},
+                episodes,
+                self._dropped,
+                stopped_early,
+                rolled_back,
+                skipped_reason,
+                labels or {},
+            )
         )
         self._dropped = 0
-        self._waiting.append(record)
-        if not 0 <= now - self._written_at < self._update_gap:  # a clock set back must not hold lines up
+        if not self._catching_up and not 0 <= now - self._written_at < self._gap():  # a clock set back holds nothing up
+            self._flush()
+
+    def defer(self, tell: Callable[[], None]) -> None:
+        """An update is finished, of which `tell` will tell this recorder when a line is due, or anything else is written.
+
+        Where updates come faster than lines, each costs next to nothing until then. What is told is dated then.
+        """
+        self._deferred.append(tell)
+        if not 0 <= self._clock() - self._written_at < self._gap():
             self._flush()
 
     def episode(
@@ -184,23 +223,42 @@ class Recorder:
         if self._episodes_in_it > self._episodes_per_second:
             self._dropped += 1
             return
-        bad: dict[str, str] = {}
-        value = finite({"return": return_}, "", bad)["return"]
-        common: dict[str, Any] = self._common(now) | {"env_steps": env_steps}
+        known = math.isfinite(return_)
         # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
         self._write(
             Episode(
-                **common, nonfinite=bad, return_=value, length=length, env=env, terminated=terminated, success=success
+                v=VERSION,
+                run=self.run,
+                seq=0,
+                t=now,
+                env_steps=env_steps,
+                updates=self.updates,
+                nonfinite={} if known else {"return": spelled(return_)},
+                return_=return_ if known else None,
+                length=length,
+                env=env,
+                terminated=terminated,
+                success=success,
             )
         )
 
-    def minibatch(self, *, epoch: int, minibatch: int, m: Mapping[str, float | None]) -> None:
+    def room_for_episodes(self) -> int:
+        """How many of the episodes that ended just now may have a line."""
+        now = int(self._clock())
+        return self._episodes_per_second - (self._episodes_in_it if now == self._episode_second else 0)
+
+    def drop_episodes(self, count: int) -> None:
+        """So many episodes ended besides, too fast to have a line each."""
+        self._dropped += count
+
+    def minibatch(self, *, epoch: int, minibatch: int, m: Asked) -> None:
         """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
         self._minibatches += 1
-        if self._minibatches * self._minibatch_rate < self._minibatches_kept + 1:
+        if self._minibatches * self.minibatch_rate < self._minibatches_kept + 1:
             self._minibatches_dropped += 1
             return
         bad: dict[str, str] = {}
+        numbers = dict(zip(*m(), strict=True)) if callable(m) else m
         self._minibatches_kept += 1
         self._write(
             Minibatch(
@@ -208,8 +266,8 @@ class Recorder:
                 nonfinite=bad,
                 epoch=epoch,
                 minibatch=minibatch,
-                m=finite(m, "m", bad),
-                sample_rate=self._minibatch_rate,
+                m=finite(numbers, "m", bad),
+                sample_rate=self.minibatch_rate,
                 dropped=self._minibatches_dropped,
             )
         )
@@ -271,7 +329,7 @@ class Recorder:
         patch: Mapping[str, Any] | None = None,
         primary: bool = True,
     ) -> None:
-        """Something is wrong with the run, or no longer; on the disk at once."""
+        """Something is wrong with the run, or no longer; on its way to the disk at once."""
         bad: dict[str, str] = {}
         self._flush()
         self._write(
@@ -290,7 +348,7 @@ class Recorder:
                 primary=primary,
             )
         )
-        self.sync()
+        self.begin_sync()
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over."""
@@ -298,8 +356,14 @@ class Recorder:
         self._write(End(**self._common(self._clock()), reason=reason, message=message))
         self.sync()
 
+    def begin_sync(self) -> None:
+        """Write down what waits and begin to push it to the disk; `sync` waits until it is there."""
+        self._flush()
+        self._file.begin_sync()
+        self._synced_at = self._clock()
+
     def sync(self) -> None:
-        """Write down what waits and push it to the disk itself."""
+        """Write down what waits and come back when all is on the disk itself."""
         self._flush()
         self._file.sync()
         self._synced_at = self._clock()
@@ -334,14 +398,33 @@ class Recorder:
     def _common(self, now: float) -> dict[str, Any]:
         return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": self.env_steps, "updates": self.updates}
 
+    def _gap(self) -> float:
+        """Seconds from one line to the next: more where lines cost more, so that all of them take a small share."""
+        if self._early > 0:
+            return 0.0
+        return min(max(self._update_gap, self._line_seconds / _SHARE), _LONGEST * self._update_gap)
+
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
+        begin = time.perf_counter()
+        if self._deferred:
+            self._catch_up()
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            record = merge_plain(waiting) if len(waiting) > 1 and _episodes_finite(waiting) else None
-            record = record or merge([_finite(update) for update in waiting])
-            self._written_at = record.t
+            record = merge_plain(waiting, self.run) if len(waiting) > 1 else None
+            record = record or merge([_finite(told.record(self.run)) for told in waiting])
+            self._written_at, self._early = record.t, self._early - 1
             self._write(record)
+            self._line_seconds = time.perf_counter() - begin
+
+    def _catch_up(self) -> None:
+        """Have everything told that was deferred, without a line in between."""
+        deferred, self._deferred, self._catching_up = self._deferred, [], True
+        try:
+            for tell in deferred:
+                tell()
+        finally:
+            self._catching_up = False
 
     def _write(self, record: Record) -> None:
         self._append(record)
@@ -350,7 +433,7 @@ class Recorder:
             if self._header:
                 self._append(msgspec.structs.replace(self._header, **self._common(record.t)))
         if not 0 <= record.t - self._synced_at < self._sync_seconds:
-            self._file.sync()
+            self._file.begin_sync()
             self._synced_at = record.t
 
     def _append(self, record: Record) -> None:
@@ -363,6 +446,10 @@ class Recorder:
 
 def _finite(update: Update) -> Update:
     """The update with null for what JSON cannot hold, and its name."""
+    if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
+        update.episodes is None or all_finite(numbers_of(update.episodes))
+    ):
+        return update
     bad: dict[str, str] = {}
     update.m = finite(update.m, "m", bad)
     update.epochs = finite_rows(update.epochs, "epochs", bad)
@@ -370,10 +457,6 @@ def _finite(update: Update) -> Update:
     update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
     update.nonfinite = bad
     return update
-
-
-def _episodes_finite(updates: Sequence[Update]) -> bool:
-    return all(u.episodes is None or finite_episodes(u.episodes, {}) is u.episodes for u in updates)
 
 
 def _stats(returns: Sequence[float]) -> dict[str, float | None]:

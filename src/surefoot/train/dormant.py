@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.policy import Policy
 
 ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU)
 SILENT = 0.025
@@ -15,9 +16,10 @@ SILENT = 0.025
 
 
 @torch.no_grad()
-def dormant_share(policy: Policy, seen: Seen) -> float | None:
+def dormant_share(policy: Policy, obs: dict[str, Tensor]) -> float | None:
     """Share of the hidden units that are dormant over these observations; None where there are none to look at."""
-    if not isinstance(policy, nn.Module) or policy.sequential:
+    # A module or a policy of somebody's own is not asked behind their back: they may count, log or draw.
+    if not isinstance(policy, ActorCritic) or policy.own_module or policy.sequential:
         return None
     answers: list[Tensor] = []
 
@@ -37,7 +39,7 @@ def dormant_share(policy: Policy, seen: Seen) -> float | None:
     for module in units:
         module.__dict__["forward"] = listening(module)
     try:
-        policy.act(seen, generator=torch.Generator(next(policy.parameters()).device).manual_seed(0))
+        policy.network.forward(obs)
     finally:
         for module in units:
             del module.__dict__["forward"]

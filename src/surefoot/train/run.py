@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,13 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
 from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding, sentence
-from surefoot.telemetry.schema import EndReason, Episodes
+from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
+from surefoot.train.cycle import Cycles
+from surefoot.train.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
@@ -41,7 +45,7 @@ class Run:
     def __init__(
         self,
         directory: RunDir,
-        training: Training,
+        training: Training | Cycles,
         recorder: Recorder,
         lock: RunLock,
         attending: Attending | None = None,
@@ -56,6 +60,8 @@ class Run:
         self.saved_at: int | None = None
         self.notes: list[str] = []
         """Sentences for the next moment."""
+        self.labels: dict[str, str] = {"data_mode": training.mode} if isinstance(training, Cycles) else {}
+        """Words that go into the record beside the numbers of each update."""
         self._eval_world: World | None = None
         self._closed = False
 
@@ -71,9 +77,9 @@ class Run:
                 raise
             self._tell_losses()
             fresh = self.training.collector.episodes.take_fresh()
-            self._record(report, fresh)
-            findings = self._examine()
             steps, finished = self.training.env_steps, self.training.finished
+            self.record(report, fresh)
+            findings = self._examine()
             # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
             # Not when stopped: whoever presses Ctrl-C wants the prompt back, and a resumed run evaluates where it would have.
@@ -109,9 +115,11 @@ class Run:
     def _examine(self) -> tuple[Finding, ...]:
         """What the doctor makes of the lines written so far, put into the record."""
         found = () if self.attending is None else tuple(self.attending.take())
+        at_length = self.attending is not None and self.attending.at_length
         for finding in found:
             self.recorder.finding(**finding.to_json())
-            self.notes += [sentence(finding)] if finding.severity != "info" else []
+            if at_length or finding.severity != "info":
+                self.notes.append(sentence(finding, causes=at_length))
         return found
 
     def _tell_losses(self) -> None:
@@ -124,9 +132,11 @@ class Run:
         step, root = self.training.learner.updates, self.directory.checkpoints
         while self.next_checkpoint <= self.training.env_steps:
             self.next_checkpoint += self.spec.checkpoint_every
-        self.recorder.sync()
+        self.recorder.begin_sync()
         inexact = self.training.world.inexact
-        save_checkpoint(root, step, self.state(), meta={"exact": inexact is None, "why": inexact or ""})
+        meta = {"exact": inexact is None, "why": inexact or ""}
+        # The record goes to the disk beside the checkpoint's files, and is there before the checkpoint counts.
+        save_checkpoint(root, step, self.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
         prune(root, self.spec.keep_checkpoints)
@@ -208,48 +218,30 @@ class Run:
             is_best=is_best,
         )
 
-    def _record(self, report: UpdateReport, fresh: Sequence[Any]) -> None:
-        steps = self.training.env_steps
-        for episode in fresh:
-            self.recorder.episode(
-                return_=episode.return_,
-                length=episode.length,
-                env=episode.stream,
-                env_steps=steps,
-                terminated=not episode.truncated,
-                success=None if episode.success is None else bool(episode.success),
-            )
-        success = [None if e.success is None else bool(e.success) for e in fresh]
-        self.recorder.update(
-            env_steps=steps,
-            updates=report.update,
-            m={**report.metrics(), **report.stats},
-            epochs=[epoch.as_dict() for epoch in report.epochs],
-            seconds=report.seconds,
-            episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success),
-            stopped_early=report.stopped_early,
-            rolled_back=report.rolled_back,
-            skipped_reason=report.skipped_reason,
-        )
+    def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
+        """Write an update and the episodes that ended with it down, when a line is due."""
+        steps, labels = self.training.env_steps, dict(self.labels)
+        self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
 
 
 def create_run(
     directory: RunDir,
     spec: RunSpec,
     *,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: bool = False,
+    doctor: Attending | None = None,
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> Run:
     """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
-        write_header(directory, training, command)
-        attending = Attending() if doctor else None
-        watchers = (*mirrors, attending) if attending else mirrors
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, attending)
+        record = keep.said_by({})
+        write_header(directory, training, command, record=record)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
         size_note = spec.ppo.minibatch_size_for(spec.ppo.batch_size)[1]
         run.notes += [size_note] if size_note else []
         _announce(run, command)
@@ -263,29 +255,30 @@ def resume_run(
     directory: RunDir,
     *,
     total_steps: int | None = None,
-    training: Training | None = None,
+    training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: bool = False,
+    doctor: Attending | None = None,
+    keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
     lock = RunLock(directory.path).__enter__()
     try:
-        spec = RunSpec.from_json(directory.read_spec())
+        header = directory.read_header()
+        spec, record = RunSpec.from_json(directory.read_spec()), keep.said_by(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)
         training = training or Training(spec)
         truncate_after(directory.telemetry, checkpoint.step)
-        attending = Attending() if doctor else None
-        if attending:
-            attending.catch_up(directory.telemetry)
-        watchers = (*mirrors, attending) if attending else mirrors
-        run = Run(directory, training, Recorder(directory.telemetry, directory.name, mirrors=watchers), lock, attending)
+        if doctor and directory.telemetry.exists():
+            doctor.catch_up(directory.telemetry)
+        watchers = (*mirrors, doctor) if doctor else mirrors
+        run = Run(directory, training, open_recorder(directory, keep, record=record, mirrors=watchers), lock, doctor)
         run.set_state(checkpoint.parts)
         run.saved_at = checkpoint.step
-        if total_steps is not None:
-            write_header(directory, training, command)
+        if total_steps is not None or record != header.get("record", True):
+            write_header(directory, training, command, record=record)
         run.notes += checkpoint.skipped
         if training.world.inexact is not None:
             run.notes.append(f"resumed with new episodes, not bit-exact: {training.world.inexact}")
@@ -299,6 +292,7 @@ def resume_run(
 def _announce(run: Run, command: Sequence[str]) -> None:
     inexact, placement = run.training.world.inexact, placement_of(run.training.world)
     run.notes += [placement] if placement else []
+    run.notes += [NO_RECORD] if run.recorder.path is None else []
     run.recorder.header(
         env=run.spec.env,
         seed=run.spec.seed,
@@ -318,7 +312,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
     )
 
 
-def write_header(directory: RunDir, training: Training, command: Sequence[str]) -> None:
+def write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str], *, record: bool) -> None:
     """Say in run.json what the run is, as it is from now on."""
     header = {
         "name": directory.name,
@@ -328,6 +322,7 @@ def write_header(directory: RunDir, training: Training, command: Sequence[str]) 
         "threads": torch.get_num_threads(),
         "git_commit": git_commit(Path.cwd()),
         "command": list(command),
+        "record": record,
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
+from surefoot.data.rollout import Rollout
 from surefoot.envs.api import View, World
 from surefoot.envs.make import make_world
 from surefoot.envs.placement import Workers
@@ -30,6 +31,15 @@ class WorldMaker(Protocol):
     """Makes worlds of one kind: for a number of streams, stepped by a number of workers."""
 
     def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A world that counts what happens in it."""
+
+    def take_counts(self) -> dict[str, float]:
+        """What happened since last asked, by name; it goes into the report's stats."""
+        ...
 
 
 class Training:
@@ -98,15 +108,19 @@ class Training:
         """True once the spec's steps are done."""
         return self.env_steps >= self.spec.total_steps
 
-    def update(self) -> UpdateReport:
-        """Collect one rollout and learn from it."""
+    def update(self, kept: list[Rollout] | None = None) -> UpdateReport:
+        """Collect one rollout and learn from it; `kept` takes the rollout in."""
         # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         with self.learner.acting(progress):
             rollout = self.collector.collect(self.learner.policy_version)
+        if kept is not None:
+            kept.append(rollout)
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
+        if isinstance(self.world, Counting):
+            rollout.stats.update(self.world.take_counts())
         if self.vitals.due(self.learner.updates):
             rollout.stats.update(self.vitals.seen(rollout))
         else:

@@ -9,6 +9,7 @@ from typing import Any
 from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint import newest_first, step_of
 from surefoot.learn.retention import go_back
+from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.chart import Chart
 from surefoot.telemetry.doctor import patch_for
 from surefoot.telemetry.findings import Finding, gravity, patch_text
@@ -137,8 +138,9 @@ def treat(run: Run, wanted: Treatment, mirrors: Sequence[Mirror] = (), command: 
     run.close("interrupted", str(wanted))
     go_back(run.directory.checkpoints, wanted.back_to)
     training = Training(patched(run.spec, wanted.patch), make=run.training.make)
-    again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=True)
-    write_header(run.directory, training, command)
+    doctor = Attending(at_length=run.attending is not None and run.attending.at_length)
+    again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
+    write_header(run.directory, training, command, record=again.recorder.path is not None)
     told = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}
     again.recorder.event("treated", str(wanted), told)
     again.notes.append(f"doctor: {wanted}")

@@ -13,7 +13,7 @@ import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy
 from surefoot.train.dormant import dormant_share
 
 ROWS = 256
@@ -54,7 +54,6 @@ class Vitals:
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
         found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
-        found |= resident()
         if self._measured:
             self._before = self._flat()
             if self._after is not None:
@@ -76,12 +75,11 @@ class Vitals:
         }
 
     def _units(self, rollout: Rollout) -> dict[str, float]:
-        if not self._measured or rollout.action_mask is not None:
+        if not self._measured:
             return {}
         device = self._parameters[0].device
         obs = {name: torch.from_numpy(np.ascontiguousarray(_thinned(x))).to(device) for name, x in rollout.obs.items()}
-        rows = len(next(iter(obs.values())))
-        share = dormant_share(self._policy, Seen(obs=obs, context=self._policy.initial_context(rows)))
+        share = dormant_share(self._policy, obs)
         return {} if share is None else {"dormant_share": share}
 
     def _flat(self) -> np.ndarray:

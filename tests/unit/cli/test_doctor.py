@@ -87,3 +87,10 @@ def test_the_log_of_a_policy_built_anew_in_every_cycle_is_seen_through(tmp_path,
     told = json.loads(capsys.readouterr().out)["runs"][str(log)]["findings"]
     assert told[0]["rule"] == "R17"
     assert told[0]["primary"]
+
+
+def test_a_record_without_an_update_is_not_called_healthy(tmp_path, capsys):
+    log = tmp_path / "empty.ndjson"
+    log.write_text("")
+    assert main(["doctor", str(log)]) == 0
+    assert "no update is recorded yet" in capsys.readouterr().out

@@ -16,7 +16,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save
 
-from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointIncompatible, CheckpointMissing
+from surefoot.errors import (
+    CheckpointCorrupt,
+    CheckpointError,
+    CheckpointIncompatible,
+    CheckpointMissing,
+    TelemetryError,
+)
 from surefoot.learn import checkpoint
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.files import RealFs
@@ -233,6 +239,22 @@ def test_saving_a_step_again_replaces_it(tmp_path):
         save_checkpoint(tmp_path, 5, {"x": {"n": number}})
     assert load_checkpoint(tmp_path).parts == {"x": {"n": 3}}
     assert sorted(os.listdir(tmp_path)) == ["000005", "latest"]
+
+
+def test_what_must_be_there_first_is_waited_for_before_a_checkpoint_counts(tmp_path):
+    save_checkpoint(tmp_path, 1, {"part": {"x": 1}})
+    seen = []
+    save_checkpoint(tmp_path, 2, {"part": {"x": 2}}, ready=lambda: seen.append(load_checkpoint(tmp_path).step))
+    assert seen == [1]
+    assert load_checkpoint(tmp_path).step == 2
+
+    def refuse() -> None:
+        raise TelemetryError("the record is not on the disk")
+
+    with pytest.raises(TelemetryError):
+        save_checkpoint(tmp_path, 3, {"part": {"x": 3}}, ready=refuse)
+    assert load_checkpoint(tmp_path).step == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["000001", "000002", "latest"]
 
 
 def test_a_crash_in_the_middle_of_a_replacement_leaves_the_old_one_loadable(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.files import RealFs
-from surefoot.learn.retention import best, mark_best, pin, pinned, prune, sweep, unpin
+from surefoot.learn.retention import best, go_back, mark_best, pin, pinned, prune, sweep, unpin
 
 DEAD = 4_194_305  # One more than the largest process id Linux gives.
 
@@ -153,3 +153,11 @@ def test_half_a_removal_leaves_nothing_under_a_checkpoint_s_name(tmp_path):
     save(tmp_path, 1, 2)
     prune(tmp_path, keep_last=1, fs=Interrupted())
     assert steps(tmp_path) == [2]
+
+
+def test_going_back_makes_an_earlier_step_the_one_that_loads(tmp_path):
+    save(tmp_path, 1, 2, 3)
+    go_back(tmp_path, 2)
+    assert load_checkpoint(tmp_path).step == 2
+    with pytest.raises(CheckpointMissing, match="step 7"):
+        go_back(tmp_path, 7)

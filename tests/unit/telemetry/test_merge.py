@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry.merge import merge, merge_plain
+from surefoot.telemetry.merge import Told, merge, merge_plain
 from surefoot.telemetry.schema import Episodes, Update
 
 
@@ -66,30 +66,32 @@ def test_nothing_that_went_wrong_is_lost():
     assert both.m == {"loss": 1.0}
 
 
-def test_many_numbers_at_a_time_are_the_same_as_one_by_one():
-    rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} for i in range(9)]
-    many = [
-        Update(
-            v="2.0.0",
-            run="r",
-            seq=0,
-            t=float(i),
-            env_steps=i,
-            updates=i,
-            m=dict(row),
-            seconds={"env": 0.1 * i},
-            episodes=Episodes.of([float(i)], [3]),
-            episodes_dropped=i,
-        )
-        for i, row in enumerate(rows)
-    ]
-    plain = merge_plain(many)
-    assert plain == merge(many)
+def told(i: int, m: dict[str, Any], **fields: Any) -> Told:
+    common: dict[str, Any] = {"epochs": [{"loss": 1.0}], "seconds": {"env": 0.1 * i}, "episodes": None, "labels": {}}
+    common |= {"episodes_dropped": i, "stopped_early": i == 2, "rolled_back": False, "skipped_reason": None}
+    return Told(t=float(i), env_steps=i, updates=i, m=m, **(common | fields))
+
+
+@pytest.mark.parametrize("extra", [[], [3], [0, 3, 8]])
+def test_many_numbers_at_a_time_are_the_same_as_one_by_one(extra: list[int]):
+    rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} | ({"d": i, "e": 2} if i in extra else {}) for i in range(9)]
+    many = [told(i, row, episodes=Episodes.of([float(i)], [3])) for i, row in enumerate(rows)]
+    plain = merge_plain(many, "r")
+    assert plain == merge([each.record("r") for each in many])
     assert plain is not None
     assert type(plain.m["b"]) is int
 
 
-@pytest.mark.parametrize("other", [{"a": None}, {"a": math.nan}, {"a": math.inf}, {"b": 1.0}, {}])
+@pytest.mark.parametrize(
+    "other", [{"a": None}, {"a": math.nan}, {"a": math.inf}, {"b": 1.0}, {}, {"a": 1.0, "b": math.nan}]
+)
 def test_what_is_not_plain_is_left_to_the_careful_way(other: dict[str, float | None]):
-    common = {"v": "2.0.0", "run": "r", "seq": 0, "t": 0.0, "env_steps": 0, "updates": 0}
-    assert merge_plain([Update(**common, m=other), Update(**common, m={"a": 1.0})]) is None
+    for pair in ([told(1, other), told(2, {"a": 1.0})], [told(1, {"a": 1.0}), told(2, other)]):
+        merged = merge_plain(pair, "r")
+        # One without names leaves nothing in common: then all of it is added up by itself.
+        assert merged is None or (other == {} and merged == merge([each.record("r") for each in pair]))
+
+
+def test_an_episode_that_is_not_finite_is_left_to_the_careful_way():
+    odd = Episodes(count=1, return_mean=1.0, return_min=math.nan, return_max=1.0, length_mean=1.0)
+    assert merge_plain([told(1, {}, episodes=Episodes.of([1.0], [1])), told(2, {}, episodes=odd)], "r") is None

@@ -111,3 +111,39 @@ def test_a_sparkline_needs_two_points():
     assert sparkline(np.array([1.0, np.nan])) == ""
     assert sparkline(np.array([0.0, 7.0])) == "0 ▁█ 7"
     assert sparkline(np.array([2.0, 2.0])) == "2 ▁▁ 2"
+
+
+def test_findings_have_a_place_on_every_axis(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder()
+    for n in range(1, 11):
+        clock.now += 1
+        recorder.update(env_steps=n * 10, updates=n, m={})
+        if n in (4, 8):
+            status = "open" if n == 4 else "resolved"
+            recorder.finding(
+                rule="R03", severity="warn", title="it leaps", since_update=3, since_env_steps=30, status=status
+            )
+    recorder.finding(
+        rule="R01",
+        severity="fatal",
+        title="NaN",
+        since_update=9,
+        evidence={"loss": math.nan},
+        patch={"lr": 1e-4, "a": "b"},
+    )
+    fatal, leap = data(tmp_path)["findings"]
+    assert (fatal["rule"], fatal["status"], fatal["evidence"]) == ("R01", "open", "loss –")
+    assert fatal["patch"] == "--set lr=0.0001 --set a=b"
+    assert fatal["since"] == {"updates": 9, "env_steps": 90, "elapsed": 8.0}
+    assert fatal["until"] == {"updates": 10, "env_steps": 100, "elapsed": 9.0}
+    assert (leap["since"]["updates"], leap["until"]["updates"], leap["status"]) == (3, 8, "resolved")
+
+
+def test_a_long_run_has_a_finer_level_to_look_closer(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(sync_seconds=1e9)
+    for n in range(1, 5001):
+        clock.now += 1
+        recorder.update(env_steps=n, updates=n, m={"grad_norm": 100.0 if n == 2502 else 1.0})
+    fine = data(tmp_path)["fine"]
+    assert len(fine["x"]["updates"]) == 4000
+    assert max(panel(fine, "grad_norm")["max"]) == 100.0

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -109,6 +110,13 @@ def test_a_record_of_another_major_version_is_not_written_to(tmp_path: Path, ope
         open_recorder()
 
 
+@pytest.fixture
+def cheap_lines(monkeypatch: pytest.MonkeyPatch):
+    """However busy this machine is, lines come as often as they may."""
+    monkeypatch.setattr("surefoot.telemetry.writer._SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("cheap_lines")
 def test_fast_updates_share_a_line(tmp_path: Path, open_recorder: Open, clock: Any):
     recorder = open_recorder(updates_per_second=10)
     for number in range(1, 8):  # at 0, 0.04, 0.08, 0.12 …
@@ -135,6 +143,43 @@ def test_what_waits_is_written_before_an_event(tmp_path: Path, open_recorder: Op
     recorder.update(env_steps=2, updates=2, m={})
     recorder.event("checkpoint")
     assert [(type(r), r.updates) for r in records(tmp_path)] == [(Update, 1), (Update, 2), (Event, 2)]
+
+
+def defer(recorder: Recorder, number: int) -> None:
+    """What a run does after each update."""
+
+    def tell() -> None:
+        recorder.episode(return_=1.0, length=9, env=0, env_steps=64 * number, terminated=True)
+        recorder.update(env_steps=64 * number, updates=number, m={"loss": float(number)})
+
+    recorder.defer(tell)
+
+
+@pytest.mark.usefixtures("cheap_lines")
+def test_deferred_updates_are_told_when_a_line_is_due(tmp_path: Path, open_recorder: Open, clock: Any):
+    recorder = open_recorder(updates_per_second=1.0)
+    for number in (1, 2, 3):
+        defer(recorder, number)
+        clock.now += 0.4
+    assert [(r.updates, r.env_steps) for r in records(tmp_path)] == [(0, 64), (1, 64)]
+    defer(recorder, 4)
+    *_, late, update = records(tmp_path)
+    assert isinstance(late, Episode)
+    assert (late.env_steps, late.updates) == (256, 3)
+    assert isinstance(update, Update)
+    assert (update.updates, update.env_steps, update.covers, update.m) == (4, 256, 3, {"loss": 3.0})
+    assert (update.m_min, update.m_max) == ({"loss": 2.0}, {"loss": 4.0})
+
+
+def test_a_deferred_update_is_told_before_anything_else_is_written(tmp_path: Path, open_recorder: Open):
+    recorder = open_recorder()
+    defer(recorder, 1)
+    defer(recorder, 2)
+    recorder.event("pause")
+    *_, update, event = records(tmp_path)
+    assert isinstance(update, Update)
+    assert isinstance(event, Event)
+    assert (update.updates, event.updates, event.env_steps) == (2, 2, 128)
 
 
 def test_a_clock_set_back_holds_no_line_up(tmp_path: Path, open_recorder: Open, clock: Any):
@@ -271,7 +316,83 @@ def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: 
     for _ in range(12):
         clock.now += 1
         recorder.event("tick")
+        finish_syncing(recorder)
     assert synced == [5.0, 10.0]
+
+
+def finish_syncing(recorder: Any) -> None:
+    recorder._file._disk.submit(lambda: None).result()  # comes after what is under way
+
+
+def test_the_disk_is_not_waited_for(tmp_path: Path, open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
+    go, pushed = threading.Event(), list[int]()
+    monkeypatch.setattr(lines, "_sync", lambda fd: (go.wait(10), pushed.append(fd)))
+    recorder = open_recorder(sync_seconds=5)
+    clock.now += 6
+    recorder.event("begins a sync")
+    clock.now += 6
+    recorder.event("goes on")
+    assert (pushed, len(records(tmp_path))) == ([], 2)
+    go.set()
+    recorder.sync()
+    assert len(pushed) == 2  # the one that was under way, and one for the line that came after it began
+    recorder.sync()
+    assert len(pushed) == 2  # nothing new
+
+
+@pytest.mark.parametrize("ask", ["event", "begin_sync", "sync", "close"])
+def test_what_the_disk_refuses_is_told(open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch, ask: str):
+    def refuse(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "_sync", refuse)
+        recorder = open_recorder(sync_seconds=5)
+        clock.now += 6
+        recorder.event("begins a sync")
+        finish_syncing(recorder)
+        clock.now += 6
+        with pytest.raises(TelemetryError, match="could not be pushed to the disk: Input/output error"):
+            recorder.event("next") if ask == "event" else getattr(recorder, ask)()
+    if ask != "close":
+        recorder.sync()
+
+
+def test_numbers_are_asked_for_when_the_line_is_due_and_epochs_where_it_has_one_update(
+    tmp_path: Path, open_recorder: Open, clock: Any
+):
+    recorder, asked = open_recorder(), list[str]()
+
+    def numbers(number: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        asked.append(f"m {number}")
+        return ("loss",), (float(number),)
+
+    def epochs(number: int) -> list[dict[str, float]]:
+        asked.append(f"epochs {number}")
+        return [{"loss": 1.0}]
+
+    for n in range(1, 4):
+        recorder.update(env_steps=n, updates=n, m=lambda n=n: numbers(n), epochs=lambda n=n: epochs(n))
+    assert sorted(asked) == ["epochs 1", "m 1"]
+    recorder.sync()
+    assert asked[2:] == ["m 2", "m 3"]
+    assert [(r.covers, len(r.epochs), r.m) for r in records(tmp_path) if isinstance(r, Update)] == [
+        (1, 1, {"loss": 1.0}),
+        (2, 0, {"loss": 2.5}),
+    ]
+
+
+def test_lines_that_cost_much_come_less_often(
+    tmp_path: Path, open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch
+):
+    ticks = iter(range(1000))
+    monkeypatch.setattr("surefoot.telemetry.writer.time.perf_counter", lambda: next(ticks) * 0.0006)
+    recorder = open_recorder(updates_per_second=10)
+    for number in range(1, 31):
+        clock.now += 0.101
+        recorder.update(env_steps=number, updates=number, m={})
+    lines = [r for r in records(tmp_path) if isinstance(r, Update)]
+    assert {r.covers for r in lines[1:]} == {3}  # 0.6 ms a line: 0.3 s from one to the next
 
 
 def test_a_killed_writer_leaves_whole_lines(tmp_path: Path):
@@ -328,6 +449,7 @@ def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, m
     recorder.finding(
         rule="R09", severity="error", title="the critic explodes", evidence={"value_loss": math.inf}, patch={"lr": 1e-4}
     )
+    recorder.sync()
     assert len(synced) == 1
     finding = records(tmp_path)[-1]
     assert isinstance(finding, Finding)

@@ -5,7 +5,6 @@ import torch
 from surefoot.data.spaces import Box, Discrete
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
 from surefoot.train.dormant import dormant_share
 
 
@@ -14,7 +13,7 @@ def a_policy(**net):
 
 
 def rows():
-    return Seen(obs={"obs": torch.randn(64, 3, generator=torch.Generator().manual_seed(1))})
+    return {"obs": torch.randn(64, 3, generator=torch.Generator().manual_seed(1))}
 
 
 def test_units_that_answer_are_not_dormant():
@@ -44,3 +43,23 @@ def test_looking_changes_nothing():
 def test_a_policy_with_memory_is_left_alone():
     policy = ActorCritic({"obs": Box((3,))}, Discrete(2), NetConfig(memory="gru", memory_size=8), seed=0)
     assert dormant_share(policy, rows()) is None
+
+
+def test_a_policy_of_somebodys_own_is_not_asked_behind_their_back():
+    class Counting(ActorCritic):
+        asked = 0
+
+        def act(self, *args, **kwargs):
+            self.asked += 1
+            return super().act(*args, **kwargs)
+
+    policy = Counting({"obs": Box((3,))}, Discrete(2), seed=0)
+    assert dormant_share(policy, rows()) is not None
+    assert policy.asked == 0
+    own = ActorCritic({"obs": Box((3,))}, Discrete(2), torso=Rows(), seed=0)
+    assert dormant_share(own, rows()) is None
+
+
+class Rows(torch.nn.Module):
+    def forward(self, obs):
+        return obs["obs"]

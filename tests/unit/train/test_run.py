@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import time
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from surefoot import native
 from surefoot.cli.train import path_note
 from surefoot.data.spaces import Discrete
 from surefoot.envs import placement
-from surefoot.errors import ConfigError, RunLocked, RunNotFound
+from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.retention import best
+from surefoot.telemetry import lines
 from surefoot.telemetry.read import read_all
-from surefoot.telemetry.schema import End, Evaluation, Header, Update
+from surefoot.telemetry.schema import End, Evaluation, Header, Minibatch, Update
+from surefoot.train.recorder import Keep
 from surefoot.train.run import create_run, git_commit, resume_run
 from surefoot.train.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
@@ -81,6 +85,81 @@ def test_its_record_begins_with_a_header_and_ends_with_an_end(directory):
     assert isinstance(reading.records[-1], End)
     assert sum(r.covers for r in reading.records if isinstance(r, Update)) == 4
     assert [r.env_steps for r in reading.records if isinstance(r, Evaluation)] == [32, 64]
+
+
+def test_a_checkpoint_counts_only_once_its_record_is_on_the_disk(directory, monkeypatch):
+    counted = []
+
+    def slow(fd):
+        time.sleep(0.05)
+        counted.append(sorted(p.name for p in directory.checkpoints.glob("0*")))
+
+    monkeypatch.setattr(lines, "_sync", slow)
+    trained(directory, a_spec(total_steps=32, eval_every=0))
+    assert counted[:2] == [[], ["000001"]]
+
+
+def test_a_record_that_does_not_reach_the_disk_leaves_no_checkpoint(directory, monkeypatch):
+    def refuse(fd):
+        raise OSError(errno.EIO, "Input/output error")
+
+    run = create_run(directory, a_spec())
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "_sync", refuse)
+        with pytest.raises(TelemetryError, match="could not be pushed to the disk"):
+            list(run.moments())
+    assert list(directory.checkpoints.glob("0*")) == []
+    run.close("error")
+
+
+def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
+    heard = []
+
+    class Hears:
+        def write(self, record):
+            heard.append(record)
+
+        def close(self):
+            heard.append("closed")
+
+    run = create_run(directory, a_spec(), mirrors=[Hears()], keep=Keep(record=False))
+    moments = list(run.moments())
+    run.close("finished")
+    assert sorted(p.name for p in directory.path.iterdir()) == [".lock", "checkpoints", "run.json"]
+    assert any("no record is written" in note for note in moments[0].notes)
+    assert [type(r).__name__ for r in heard if isinstance(r, Header | Update | End)][:2] == ["Header", "Update"]
+    assert heard[-1] == "closed"
+    again, _ = resume_run(directory, total_steps=96)
+    assert any("no record is written" in note for note in next(again.moments()).notes)
+    again.close("finished")
+    assert not directory.telemetry.exists()
+    third, _ = resume_run(directory, total_steps=128, keep=Keep(record=True))
+    list(third.moments())
+    third.close("finished")
+    assert [r.updates for r in read_all(directory.path).records if isinstance(r, Update)][-1] == 8
+    assert json.loads(directory.header.read_text())["record"] is True
+
+
+@pytest.mark.parametrize("path", ["torch", "native"])
+def test_a_share_of_the_gradient_steps_is_written_down(directory, path):
+    if path == "native" and native.unusable():
+        pytest.skip("no kernel")
+    spec = a_spec(settings={"path": path, "epochs": 3})
+    run = create_run(directory, spec, keep=Keep(minibatch_rate=0.5))
+    reports = [moment.report for moment in run.moments()]
+    run.close("finished")
+    records = read_all(directory.path).records
+    steps = [r for r in records if isinstance(r, Minibatch)]
+    assert len(steps) == sum(report.minibatches for report in reports) // 2 == 12
+    assert {(r.updates, r.epoch, r.minibatch) for r in steps} >= {(0, 0, 1), (0, 1, 3), (3, 2, 5)}
+    table = reports[0].gradient_steps
+    assert steps[0].m["policy_loss"] == table.column("policy_loss")[1]
+    assert {"approx_kl", "grad_norm", "entropy", "clip_fraction"} <= set(steps[0].m)
+
+
+def test_a_share_beyond_one_is_refused():
+    with pytest.raises(ConfigError, match="minibatch_rate is 2; it is a share"):
+        Keep(minibatch_rate=2)
 
 
 def test_a_stopped_run_saves_and_does_not_evaluate(directory):
@@ -203,3 +282,10 @@ def test_a_run_notes_where_its_envs_are_stepped(directory, workers, told, monkey
     assert directory.read_header()["placement"] == told
     assert directory.read_header()["spec"]["collect"]["workers"] == workers
     assert read_all(directory.path).records[0].placement == (told or "")
+
+
+def test_the_record_is_told_of_memory_and_the_report_is_not(directory):
+    _, moments = trained(directory)
+    told = [line.m for line in read_all(directory.path).records if isinstance(line, Update)]
+    assert any(m.get("rss_mb", 0.0) > 10.0 for m in told)
+    assert not any("rss_mb" in moment.report.stats for moment in moments)

@@ -6,9 +6,12 @@ import json
 
 import pytest
 
+from surefoot.cli.train import attending
+from surefoot.cli.usage import Usage
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import Event
@@ -29,7 +32,7 @@ def directory(tmp_path):
 def a_run(directory, *, steps=8_000, **settings):
     fixed = {"total_steps": steps, "eval_every": 0, "checkpoint_every": 500, "keep_checkpoints": 30}
     spec = make_spec("CartPole-v1", Discrete(2), settings=settings, **fixed)
-    return create_run(directory, spec, doctor=True)
+    return create_run(directory, spec, doctor=Attending())
 
 
 def a_finding(**changes):
@@ -53,7 +56,7 @@ def test_a_resumed_run_does_not_tell_again_what_it_found_before(directory):
     list(run.moments(lambda: run.training.env_steps >= 2_000))
     run.close("interrupted")
     before = {line.rule for line in read_all(directory.path).records if isinstance(line, FindingLine)}
-    again, _ = resume_run(directory, doctor=True)
+    again, _ = resume_run(directory, doctor=Attending())
     opened = {f.rule for moment in again.moments() for f in moment.findings if f.status == "open"}
     again.close("finished")
     assert "R03X" in before
@@ -167,3 +170,15 @@ def test_a_finding_is_told_in_a_sentence_with_its_remedy():
     told = sentence(a_finding(evidence={"approx_kl": 0.5}))
     assert told == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
     assert sentence(a_finding(status="resolved")) == "doctor: R03 is over: too far"
+    assert "; perhaps lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)
+
+
+def test_the_flags_of_the_doctor_are_yes_no_and_at_length():
+    looks, talks = attending(False, False), attending(True, False)
+    assert looks is not None
+    assert not looks.at_length
+    assert talks is not None
+    assert talks.at_length
+    assert attending(False, True) is None
+    with pytest.raises(Usage, match="--no-doctor and --act"):
+        attending(False, True, act=True)

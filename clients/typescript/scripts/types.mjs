@@ -1,0 +1,87 @@
+// Types from the service's OpenAPI document: node scripts/types.mjs openapi.json > src/schema.ts
+
+import { readFileSync } from "node:fs";
+
+/** The text of src/schema.ts. */
+export function typesOf(document) {
+  const schemas = document.components.schemas;
+  const answered = answers(document);
+  const parts = Object.keys(schemas)
+    .sort()
+    .map((name) => declared(name, schemas[name], answered.has(name)));
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, told]) => `  /** ${told.summary} */\n  ${told.operationId}: ["${method.toUpperCase()}", "${path}"];`),
+  );
+  return [
+    "// Made from the service's OpenAPI document by `npm run types`; a test fails when it is not current.",
+    ...parts,
+    `/** What can be asked, by name: method and path. */\nexport interface Operations {\n${operations.join("\n")}\n}\n`,
+  ].join("\n\n");
+}
+
+/** Names of what is only ever answered: there, a field with a default is always told. */
+function answers(document) {
+  const asked = new Set();
+  const told = new Set();
+  for (const methods of Object.values(document.paths)) {
+    for (const operation of Object.values(methods)) {
+      reach(operation.requestBody ?? {}, document, asked);
+      reach(operation.responses, document, told);
+    }
+  }
+  return new Set([...told].filter((name) => !asked.has(name)));
+}
+
+function reach(node, document, found) {
+  if (node === null || typeof node !== "object") return;
+  const name = typeof node.$ref === "string" ? node.$ref.split("/").pop() : undefined;
+  if (name !== undefined && !found.has(name)) {
+    found.add(name);
+    reach(document.components.schemas[name], document, found);
+  }
+  for (const child of Object.values(node)) reach(child, document, found);
+}
+
+function declared(name, schema, answered) {
+  const needed = new Set(schema.required ?? []);
+  const fields = Object.entries(schema.properties ?? {}).map(([field, kind]) => {
+    const always = needed.has(field) || (answered && ("default" in kind || "$ref" in kind));
+    const note = noteOf(kind);
+    return `${note ? `  /** ${note} */\n` : ""}  ${field}${always ? "" : "?"}: ${typeOf(kind)};`;
+  });
+  const about = schema.description ? `/** ${schema.description} */\n` : "";
+  return `${about}export interface ${name} {\n${fields.join("\n")}\n}`;
+}
+
+function noteOf(kind) {
+  const said = [kind.description, "default" in kind ? `Default: ${JSON.stringify(kind.default)}` : undefined];
+  return said.filter(Boolean).join(" ");
+}
+
+function typeOf(kind) {
+  if (kind.$ref) return kind.$ref.split("/").pop();
+  if (kind.enum) return kind.enum.map((each) => JSON.stringify(each)).join(" | ");
+  if (kind.anyOf) return kind.anyOf.map(typeOf).join(" | ");
+  if (kind.prefixItems) return `[${kind.prefixItems.map(typeOf).join(", ")}]`;
+  switch (kind.type) {
+    case "array": {
+      const inner = typeOf(kind.items);
+      return inner.includes("|") ? `(${inner})[]` : `${inner}[]`;
+    }
+    case "object":
+      return `Record<string, ${typeof kind.additionalProperties === "object" ? typeOf(kind.additionalProperties) : "unknown"}>`;
+    case "integer":
+    case "number":
+      return "number";
+    case "string":
+    case "boolean":
+    case "null":
+      return kind.type;
+    default:
+      return "unknown";
+  }
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) {
+  process.stdout.write(typesOf(JSON.parse(readFileSync(process.argv[2] ?? 0, "utf8"))));
+}

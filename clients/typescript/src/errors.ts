@@ -1,0 +1,122 @@
+/** What can go wrong, one class a status; all of them are SurefootErrors. */
+
+import type { Problem } from "./schema.js";
+
+/** Anything this package throws by itself. */
+export class SurefootError extends Error {
+  override name = "SurefootError";
+}
+
+/** The service could not be reached, or went away before it had answered. */
+export class ConnectionFailed extends SurefootError {
+  override name = "ConnectionFailed";
+}
+
+/** No answer within `timeout`. */
+export class TimedOut extends SurefootError {
+  override name = "TimedOut";
+}
+
+/** The caller's AbortSignal fired; `cause` is its reason. */
+export class Aborted extends SurefootError {
+  override name = "AbortError";
+}
+
+/** The service answered with a problem (RFC 9457). */
+export class StatusError extends SurefootError {
+  override name = "StatusError";
+  readonly status: number;
+  /** A name that stays, such as about:surefoot/conflict. */
+  readonly type: string;
+  readonly title: string;
+  readonly detail: string;
+  /** Where in the body, as a JSON pointer. */
+  readonly pointer: string | undefined;
+  /** To be found in the log of the service. */
+  readonly requestId: string | undefined;
+  /** Milliseconds that the service asks to wait. */
+  readonly retryAfter: number | undefined;
+
+  constructor(status: number, problem: Partial<Problem>, retryAfter?: number) {
+    const detail = problem.detail ?? problem.title ?? "no reason given";
+    super(`${status}: ${detail}${problem.pointer ? ` (at ${problem.pointer})` : ""}`);
+    this.status = status;
+    this.type = problem.type ?? "about:blank";
+    this.title = problem.title ?? "";
+    this.detail = detail;
+    this.pointer = problem.pointer;
+    this.requestId = problem.request_id;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** 400: the body is not JSON. */
+export class Malformed extends StatusError {
+  override name = "Malformed";
+}
+/** 401: a token is needed, or that one is not known. */
+export class Unauthorized extends StatusError {
+  override name = "Unauthorized";
+}
+/** 403: this token, or this page, may not. */
+export class Forbidden extends StatusError {
+  override name = "Forbidden";
+}
+/** 404: there is no such policy, decision, version, job or checkpoint. */
+export class NotFound extends StatusError {
+  override name = "NotFound";
+}
+/** 409: an id was used for another question, a reward was told before, an update runs already. */
+export class Conflict extends StatusError {
+  override name = "Conflict";
+}
+/** 410: the reward comes too late. */
+export class Expired extends StatusError {
+  override name = "Expired";
+}
+/** 413: the body is too large. */
+export class TooLarge extends StatusError {
+  override name = "TooLarge";
+}
+/** 422: the body says what cannot be; `pointer` says where. */
+export class Invalid extends StatusError {
+  override name = "Invalid";
+}
+/** 429: too many requests. */
+export class RateLimited extends StatusError {
+  override name = "RateLimited";
+}
+/** 500: the service failed. */
+export class ServiceFailed extends StatusError {
+  override name = "ServiceFailed";
+}
+/** 502, 503, 504: not now. */
+export class Unavailable extends StatusError {
+  override name = "Unavailable";
+}
+/** 507: its disk is full. */
+export class DiskFull extends StatusError {
+  override name = "DiskFull";
+}
+
+const BY_STATUS: Record<number, typeof StatusError> = {
+  400: Malformed,
+  401: Unauthorized,
+  403: Forbidden,
+  404: NotFound,
+  409: Conflict,
+  410: Expired,
+  413: TooLarge,
+  422: Invalid,
+  429: RateLimited,
+  500: ServiceFailed,
+  502: Unavailable,
+  503: Unavailable,
+  504: Unavailable,
+  507: DiskFull,
+};
+
+/** The error of a status. */
+export function errorOf(status: number, problem: Partial<Problem>, retryAfter?: number): StatusError {
+  return new (BY_STATUS[status] ?? StatusError)(status, problem, retryAfter);
+}

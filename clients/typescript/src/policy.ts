@@ -1,0 +1,153 @@
+/** A trained policy without the service: the network of a version's weights, evaluated here. */
+
+import { SurefootError } from "./errors.js";
+import { readSafetensors, writeSafetensors, type Tensor, type Weights } from "./safetensors.js";
+
+interface Layer {
+  weight: Tensor;
+  bias: Float32Array;
+  /** LayerNorm's. */
+  gain: Float32Array;
+  shift: Float32Array;
+}
+
+interface Tower {
+  layers: Layer[];
+  weight: Tensor;
+  bias: Float32Array;
+}
+
+/** What an exported policy chooses. */
+export interface Choice {
+  action: number;
+  name: string;
+  probability: number;
+  distribution: number[];
+}
+
+const POLICY = "network.module.policy";
+const VALUE = "network.module.value";
+
+/** embedding → 256 → 256 → 128 → actions, as the service computes it, to 1e-5. */
+export class ExportedPolicy {
+  /** Numbers it sees. */
+  readonly size: number;
+  readonly actions: readonly string[];
+  /** Which encoder its embeddings come from, as far as the file says. */
+  readonly encoder: string | undefined;
+  private readonly policy: Tower;
+  private readonly value: Tower | undefined;
+
+  constructor(weights: Weights, actions?: readonly string[]) {
+    this.policy = tower(weights, POLICY);
+    this.value = weights.tensors.has(`${VALUE}.out.weight`) ? tower(weights, VALUE) : undefined;
+    this.size = (this.policy.layers[0] ?? this.policy).weight.shape[1] as number;
+    const count = this.policy.bias.length;
+    const named = weights.metadata["actions"];
+    this.actions = actions ?? (named ? (JSON.parse(named) as string[]) : Array.from({ length: count }, (_, i) => `${i}`));
+    if (this.actions.length !== count) {
+      throw new SurefootError(`the weights are for ${count} actions, ${this.actions.length} are named`);
+    }
+    this.encoder = weights.metadata["encoder"];
+  }
+
+  /** From the bytes of a version's weights.safetensors, or of a file that `exportPolicy` made. */
+  static read(file: Uint8Array, actions?: readonly string[]): ExportedPolicy {
+    return new ExportedPolicy(readSafetensors(file), actions);
+  }
+
+  logits(embedding: ArrayLike<number>): Float32Array {
+    return through(this.policy, this.checked(embedding));
+  }
+
+  /** Every action's probability; what the mask forbids has none. */
+  distribution(embedding: ArrayLike<number>, mask?: readonly boolean[]): number[] {
+    if (mask && (mask.length !== this.actions.length || !mask.includes(true))) {
+      throw new SurefootError(`the mask has ${this.actions.length} entries, at least one of them true`);
+    }
+    const logits = Array.from(this.logits(embedding), (x, action) => (mask?.[action] === false ? -Infinity : x));
+    const most = Math.max(...logits);
+    const spread = logits.map((x) => Math.exp(x - most));
+    const sum = spread.reduce((a, b) => a + b, 0);
+    return spread.map((x) => x / sum);
+  }
+
+  /** What is to be expected; only where the critic was exported too. */
+  expected(embedding: ArrayLike<number>): number {
+    if (!this.value) throw new SurefootError("this file has no critic; read a version's own weights.safetensors");
+    return through(this.value, this.checked(embedding))[0] as number;
+  }
+
+  /** An action: drawn with `draw` in [0, 1), or the likeliest where none is given. */
+  choose(embedding: ArrayLike<number>, options: { mask?: readonly boolean[]; draw?: number } = {}): Choice {
+    const distribution = this.distribution(embedding, options.mask);
+    let action = distribution.indexOf(Math.max(...distribution));
+    if (options.draw !== undefined) {
+      let left = options.draw;
+      action = distribution.findIndex((p) => (left -= p) < 0);
+      if (action < 0) action = distribution.length - 1 - [...distribution].reverse().findIndex((p) => p > 0);
+    }
+    const probability = distribution[action] as number;
+    return { action, name: this.actions[action] as string, probability, distribution };
+  }
+
+  private checked(embedding: ArrayLike<number>): Float32Array {
+    if (embedding.length !== this.size) {
+      throw new SurefootError(`${embedding.length} numbers; this policy sees ${this.size}`);
+    }
+    const row = Float32Array.from(embedding);
+    if (!row.every(Number.isFinite)) throw new SurefootError("the embedding holds NaN or infinity");
+    return row;
+  }
+}
+
+/** A version's weights.safetensors without its critic, with the names of its actions: all that deciding needs. */
+export function exportPolicy(file: Uint8Array, about: { actions: readonly string[]; encoder: string }): Uint8Array {
+  const { tensors } = readSafetensors(file);
+  const kept = new Map([...tensors].filter(([name]) => name.startsWith(POLICY)));
+  const metadata = { format: "pt", actions: JSON.stringify(about.actions), encoder: about.encoder };
+  const made = { tensors: kept, metadata };
+  new ExportedPolicy(made);
+  return writeSafetensors(made);
+}
+
+function tower({ tensors }: Weights, name: string): Tower {
+  const named = (end: string): Tensor => {
+    const found = tensors.get(`${name}.${end}`);
+    if (!found) throw new SurefootError(`the weights have no ${name}.${end}; this is not a policy of the service`);
+    if (!found.data.every(Number.isFinite)) throw new SurefootError(`${name}.${end} holds NaN or infinity`);
+    return found;
+  };
+  const layers: Layer[] = [];
+  for (let place = 0; tensors.has(`${name}.trunk.${place}.weight`); place += 3) {
+    layers.push({
+      weight: named(`trunk.${place}.weight`),
+      bias: named(`trunk.${place}.bias`).data,
+      gain: named(`trunk.${place + 1}.weight`).data,
+      shift: named(`trunk.${place + 1}.bias`).data,
+    });
+  }
+  return { layers, weight: named("out.weight"), bias: named("out.bias").data };
+}
+
+function through({ layers, weight, bias }: Tower, row: Float32Array): Float32Array {
+  let x = row;
+  for (const layer of layers) {
+    x = linear(layer.weight, layer.bias, x);
+    const mean = x.reduce((a, b) => a + b, 0) / x.length;
+    const spread = x.reduce((a, b) => a + (b - mean) ** 2, 0) / x.length;
+    const scale = 1 / Math.sqrt(spread + 1e-5);
+    x = x.map((value, i) =>
+      Math.max(0, (value - mean) * scale * (layer.gain[i] as number) + (layer.shift[i] as number)),
+    );
+  }
+  return linear(weight, bias, x);
+}
+
+function linear(weight: Tensor, bias: Float32Array, x: Float32Array): Float32Array {
+  const width = x.length;
+  return bias.map((sum, row) => {
+    for (let i = 0; i < width; i++) sum += (weight.data[row * width + i] as number) * (x[i] as number);
+    return sum;
+  });
+}

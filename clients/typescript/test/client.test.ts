@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import {
+  Conflict,
+  ConnectionFailed,
+  ExportedPolicy,
+  Forbidden,
+  Invalid,
+  NotFound,
+  RateLimited,
+  StatusError,
+  Surefoot,
+  SurefootError,
+  TimedOut,
+  Unauthorized,
+  Unavailable,
+  exportPolicy,
+} from "@surefoot/client";
+import { GREET, ROOT, answering, client, dropping, folder, rl, serve } from "./shared.js";
+
+const seen = (seed: number) => Float32Array.from({ length: 8 }, (_, i) => Math.sin(seed * 7 + i));
+
+test("a policy decides, is rewarded, learns, is promoted, evaluated and rolled back", async () => {
+  const surefoot = await client();
+  const made = await surefoot.createPolicy(GREET);
+  assert.deepEqual(await surefoot.createPolicy(GREET), made);
+  const first = await surefoot.decide("greet", { embedding: seen(0), distribution: true, subject: "someone" });
+  assert.equal(first.name, GREET.actions[first.action]);
+  assert.ok(Math.abs((first.distribution as number[])[first.action]! - first.probability) < 1e-12);
+  assert.equal((await surefoot.reward(first.decision_id, 0.5)).status, "stored");
+  assert.equal((await surefoot.reward(first.decision_id, { value: 0.5 })).status, "replayed");
+  const many = await surefoot.decideMany("greet", Array.from({ length: 30 }, (_, i) => ({ embedding: seen(i) })));
+  assert.equal(new Set(many.map((d) => d.decision_id)).size, 30);
+  await Promise.all(many.map((d) => surefoot.reward(d.decision_id, { parts: { liked: d.action === 1 ? 1 : 0, cost: -0.1 } })));
+  const job = await surefoot.finished(await surefoot.update("greet", { least: 20 }), { every: 50 });
+  assert.equal(job.result["version"], 1);
+  assert.deepEqual((await surefoot.versions("greet")).map((v) => [v.version, v.live]), [[1, true], [0, false]]);
+  assert.equal((await surefoot.rollback("greet")).version, 0);
+  assert.deepEqual((await surefoot.promote("greet", 1, { share: 0.25 })).canary, [1, 0.25]);
+  assert.equal((await surefoot.promote("greet", 1)).version, 1);
+  const worth = await surefoot.evaluate("greet", 0, { last: 100 });
+  assert.equal(worth.decisions, 31);
+  assert.ok(worth.dr.low <= worth.dr.value && worth.dr.value <= worth.dr.high);
+  const { checkpoint_id } = await surefoot.checkpoint("greet", { version: 0 });
+  assert.equal((await surefoot.activateCheckpoint(checkpoint_id)).version, 0);
+  const why = await surefoot.explain(first.decision_id);
+  assert.equal(why.reward, 0.5);
+  assert.equal(why.nearest.length, 5);
+  assert.deepEqual((await surefoot.policies()).map((p) => p.name).sort(), ["greet", "prompts"]);
+  assert.equal((await surefoot.policy("greet")).decisions, 31);
+  assert.deepEqual([await surefoot.health(), await surefoot.ready()], [{ status: "ok" }, { status: "ok" }]);
+  assert.match(await surefoot.metrics(), /surefoot/);
+});
+
+test("a deferred decision counts once it is activated", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  const { decision_id } = await surefoot.decide("greet", { embedding: seen(1), defer: true });
+  await assert.rejects(surefoot.reward(decision_id, 1), Conflict);
+  assert.equal((await surefoot.activate(decision_id)).decision_id, decision_id);
+  assert.equal((await surefoot.reward(decision_id, 1)).status, "stored");
+});
+
+test("floats as base64 are the floats as JSON", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  const ask = { deterministic: true, distribution: true };
+  const bytes = await surefoot.decide("greet", { embedding: seen(3), ...ask });
+  const plain = await surefoot.decide("greet", { embedding: [...seen(3)], ...ask });
+  assert.deepEqual(bytes.distribution, plain.distribution);
+});
+
+test("decisions whose answers were lost are sampled once", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  const before = (await surefoot.policy("greet")).decisions;
+  const proxy = await dropping(rl.baseURL, 2);
+  const unlucky = new Surefoot({ baseURL: proxy.url, maxRetries: 2 });
+  const made = await unlucky.decide("greet", { embedding: seen(4) });
+  assert.equal(proxy.count, 3);
+  assert.equal((await surefoot.policy("greet")).decisions, before + 1);
+  assert.deepEqual((await surefoot.explain(made.decision_id)).decision, made);
+  proxy.close();
+});
+
+test("a reward whose answer was lost counts once", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  const { decision_id } = await surefoot.decide("greet", { embedding: seen(5) });
+  const proxy = await dropping(rl.baseURL, 1);
+  const { rewards } = await surefoot.policy("greet");
+  assert.equal((await new Surefoot({ baseURL: proxy.url }).reward(decision_id, 1)).status, "replayed");
+  assert.equal((await surefoot.policy("greet")).rewards, rewards + 1);
+  proxy.close();
+});
+
+test("what must not be done twice is not tried twice", async () => {
+  await client();
+  const proxy = await dropping(rl.baseURL, 9);
+  await assert.rejects(new Surefoot({ baseURL: proxy.url }).rollback("nobody"), ConnectionFailed);
+  assert.equal(proxy.count, 1);
+  proxy.close();
+});
+
+test("errors have a class by status, and the fields of the problem", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  await assert.rejects(surefoot.decide("nobody", { embedding: seen(0) }), NotFound);
+  await assert.rejects(surefoot.createPolicy({ ...GREET, seed: 1 }), Conflict);
+  await assert.rejects(surefoot.decide("greet", { embedding: [1, 2] }), (why) => {
+    assert.ok(why instanceof Invalid && why instanceof StatusError && why instanceof SurefootError);
+    assert.deepEqual([why.status, why.type, why.pointer], [422, "about:surefoot/invalid", "/embedding"]);
+    assert.match(why.message, /2 numbers; this policy sees 8/);
+    assert.match(why.requestId as string, /^[0-9a-f]{32}$/);
+    return true;
+  });
+  await assert.rejects(new Surefoot({ baseURL: "http://127.0.0.1:9", maxRetries: 0 }).health(), ConnectionFailed);
+});
+
+test("tokens and rates", async () => {
+  const tokens = join(folder, "tokens");
+  writeFileSync(tokens, `${"r".repeat(20)} read\n${"a".repeat(20)}\n`);
+  const { child, url } = await serve("--dir", join(folder, "guarded"), "--token-file", tokens, "--rate", "6");
+  await assert.rejects(new Surefoot({ baseURL: url }).policies(), Unauthorized);
+  assert.deepEqual(await new Surefoot({ baseURL: url, token: "a".repeat(20) }).policies(), []);
+  await assert.rejects(new Surefoot({ baseURL: url, token: "r".repeat(20) }).createPolicy(GREET), Forbidden);
+  const hasty = new Surefoot({ baseURL: url, maxRetries: 0 });
+  const told = await Promise.allSettled(Array.from({ length: 20 }, () => hasty.health()));
+  assert.ok(told.some((one) => one.status === "rejected" && one.reason instanceof RateLimited));
+  child.stdin?.end();
+});
+
+test("a long Retry-After is capped", async () => {
+  const service = await answering(503, { "retry-after": "259200" });
+  const begin = Date.now();
+  const surefoot = new Surefoot({ baseURL: service.url, maxRetries: 2, maxRetryAfter: 50 });
+  await assert.rejects(surefoot.health(), (why) => why instanceof Unavailable && why.retryAfter === 259_200_000);
+  assert.equal(service.count, 3);
+  assert.ok(Date.now() - begin < 30_000);
+  service.close();
+});
+
+test("waiting for a retry ends when the caller says so", async () => {
+  const service = await answering(429, { "retry-after": "60" });
+  const stop = new AbortController();
+  const begin = Date.now();
+  const asked = new Surefoot({ baseURL: service.url, maxRetryAfter: 60_000 }).health({ signal: stop.signal });
+  setInterval(() => service.count > 0 && stop.abort("enough"), 100).unref();
+  await assert.rejects(asked, (why) => why instanceof SurefootError && why.name === "AbortError" && why.cause === "enough");
+  assert.ok(Date.now() - begin < 30_000);
+  assert.equal(service.count, 1);
+  service.close();
+});
+
+test("a try that takes too long is given up", async () => {
+  const never: typeof fetch = (_, init) =>
+    new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+  const asked = new Surefoot({ fetch: never, timeout: 20, maxRetries: 1 }).health();
+  await assert.rejects(asked, (why) => why instanceof TimedOut && /within 20 ms/.test(why.message));
+});
+
+test("exported weights decide as the service does, to 1e-5", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy(GREET);
+  const { version } = await surefoot.policy("greet");
+  const file = readFileSync(join(rl.config.dataDir, "policies/greet", `${version}`.padStart(6, "0"), "weights.safetensors"));
+  const whole = ExportedPolicy.read(file, GREET.actions);
+  const small = ExportedPolicy.read(exportPolicy(file, { actions: GREET.actions, encoder: "none" }));
+  assert.ok(Number.isFinite(whole.expected(seen(0))));
+  assert.throws(() => small.expected(seen(0)), /no critic/);
+  for (let i = 0; i < 20; i++) {
+    const mask = i % 3 === 0 ? [true, false, true] : [true, true, true];
+    const there = await surefoot.decide("greet", { embedding: seen(i), mask, deterministic: true, distribution: true });
+    const here = small.choose(seen(i), { mask });
+    assert.equal(here.name, there.name);
+    (there.distribution as number[]).forEach((p, a) => assert.ok(Math.abs(p - here.distribution[a]!) < 1e-5));
+    assert.deepEqual(whole.distribution(seen(i), mask), here.distribution);
+  }
+});
+
+test("it can be required as well as imported", () => {
+  const required = createRequire(import.meta.url)("@surefoot/client") as typeof import("@surefoot/client");
+  assert.equal(typeof required.Surefoot, "function");
+  assert.notEqual(required.Surefoot, Surefoot);
+});
+
+test("the main entry takes nothing of Node", () => {
+  const found = new Set<string>();
+  const walk = (file: string) => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const [, from] of readFileSync(file, "utf8").matchAll(/from "([^"]+)"/g)) {
+      assert.ok(from!.startsWith("."), `${file} imports ${from}`);
+      walk(join(dirname(file), from!));
+    }
+  };
+  walk(join(ROOT, "dist/esm/index.js"));
+  assert.ok(found.size > 8);
+});

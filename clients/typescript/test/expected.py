@@ -1,0 +1,39 @@
+"""What Python makes of prompts, as one JSON document for the TypeScript tests: python test/expected.py < prompts.json"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.prompts.classify import classify
+from surefoot.decide.prompts.measures import measures
+from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
+from surefoot.decide.prompts.scorers import FeatureScorer
+from surefoot.decide.prompts.text import tokens
+
+DIMS = (8, 13, 96, 384, 1536)
+
+
+def told(prompt: str) -> dict[str, Any]:
+    found = classify(prompt)
+    may = allowed(prompt).tolist()[: len(MUTATIONS)]
+    return {
+        "category": found.category,
+        "confidence": found.confidence,
+        "characteristics": found.characteristics,
+        "tokens": tokens(prompt),
+        "measures": measures(prompt),
+        "score": FeatureScorer().explain(prompt).score,
+        "allowed": may,
+        "mutated": [
+            mutate(prompt, name, seed=7).to_json() if ok else None for name, ok in zip(MUTATIONS, may, strict=True)
+        ],
+        "embeddings": [HashingEncoder(dim).encode([prompt])[0].tolist() for dim in DIMS],
+    }
+
+
+if __name__ == "__main__":
+    prompts = json.load(sys.stdin)
+    json.dump({"dims": DIMS, "prompts": [told(prompt) for prompt in prompts]}, sys.stdout)

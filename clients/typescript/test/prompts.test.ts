@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { HashingEncoder, MUTATIONS, allowed, classify, measures, mutate, score, tokens, type MutationType } from "@surefoot/client";
+import { PYTHON, ROOT } from "./shared.js";
+
+const PROMPTS = [
+  "Write a Python function that sorts a list of numbers and handles empty input",
+  "Could you please explain what a REST API is? In other words, tell me how it works. It is important to note that I am a beginner.",
+  "Fix this bug: the login page crashes. Then add tests; finally update the docs.",
+  "If the user is logged in, greet them. They must see their name.",
+  "Create a landing page for our coffee brand with a sign-up form and testimonials.",
+  "Analyze the sales data in the attached CSV and compare the regions, for example by plotting revenue per quarter with error bars.",
+  "- collect the data\n- clean it\n2) plot it\n   3. report",
+  "Write a haiku about snow",
+  "Hi there! I would like you to just really very simply write an essay about naïve Übermenschen – with “quotes” and {placeholders}, in 300 words.",
+  "اكتب قصة قصيرة عن البحر. هل يمكنك؟",
+  "optimize this SQL query: SELECT * FROM t WHERE x_y = 'a_b';\r\nIt is slow\u2028and nobody knows why",
+  "ΣΊΣΥΦΟΣ İstanbul ﬁne 𝒳² 東京 it's don't e\u0301",
+  "🙂 hello 🙂",
+  "   \n\t ",
+  "",
+  "Review the code of the payment service for security vulnerabilities and describe how each of them could be used by an attacker, " +
+    "what it would cost to mend and whether customers need to be told. The service is old. It was written by people who left. " +
+    "Nobody likes it. The weather was fine when it was deployed on a Friday afternoon in the summer of that year.",
+  "Translate to French\n\nConstraints:\n- answer in the first sentence\n- keep it below 150 words",
+];
+
+interface Expected {
+  dims: number[];
+  prompts: {
+    category: string;
+    confidence: number;
+    characteristics: string[];
+    tokens: number;
+    measures: Record<string, number>;
+    score: number;
+    allowed: boolean[];
+    mutated: (object | null)[];
+    embeddings: number[][];
+  }[];
+}
+
+const told = JSON.parse(
+  execFileSync(PYTHON, ["test/expected.py"], { cwd: ROOT, input: JSON.stringify(PROMPTS), encoding: "utf8", maxBuffer: 1 << 27 }),
+) as Expected;
+const each = (look: (prompt: string, expected: Expected["prompts"][number]) => void) =>
+  PROMPTS.forEach((prompt, i) => look(prompt, told.prompts[i]!));
+
+test("texts are hashed to the digits of Python's encoder", () => {
+  each((prompt, { embeddings }) => {
+    told.dims.forEach((dim, i) => {
+      assert.deepEqual(new HashingEncoder(dim).encode(prompt), Float32Array.from(embeddings[i]!), `${dim}: ${prompt}`);
+    });
+  });
+});
+
+test("the five mutations make the texts that Python's make", () => {
+  let changed = 0;
+  each((prompt, expected) => {
+    assert.deepEqual(allowed(prompt), expected.allowed, prompt);
+    MUTATIONS.forEach((name, i) => {
+      if (!expected.mutated[i]) return;
+      changed++;
+      assert.deepEqual(mutate(prompt, name, { seed: 7 }), expected.mutated[i], `${name}: ${prompt}`);
+    });
+  });
+  assert.ok(changed > 40);
+});
+
+test("prompts are classified, measured and scored as Python does", () => {
+  each((prompt, expected) => {
+    const { category, confidence, characteristics } = expected;
+    assert.deepEqual(classify(prompt), { category, confidence, characteristics }, prompt);
+    assert.equal(tokens(prompt), expected.tokens);
+    const seen = measures(prompt);
+    for (const [name, value] of Object.entries(expected.measures)) assert.ok(Math.abs(seen[name]! - value) < 1e-12, name);
+    assert.ok(Math.abs(score(prompt).score - expected.score) < 1e-12);
+  });
+});
+
+test("a mutation that nobody knows is named", () => {
+  assert.throws(() => mutate("Write a poem", "shout" as MutationType), /there is no mutation shout; there are try-catch-style/);
+  assert.throws(() => mutate("Write a poem", 5), /0 to 4/);
+});

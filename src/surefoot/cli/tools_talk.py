@@ -1,0 +1,115 @@
+"""The conversation of `surefoot tools demo`: ask, see who answered and why, rate, and watch the choice change."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from surefoot.decide.tools.agent import ToolAgent
+    from surefoot.decide.tools.spacetime import Spacetime
+
+WELCOME = """[bold]An assistant with five tools.[/] It takes the one whose description fits your
+question best, and learns from your ratings. Ask it something:
+
+  [cyan]What is 17 percent of 250?[/]      [cyan]How many envs where kind is continuous?[/]
+  [cyan]What does the clip do in PPO?[/]   [cyan]Remember that the demo is on Friday[/]
+  [cyan]Find pages about checkpoints[/]
+
+[bold]0[/] … [bold]5[/] rates the answer   [bold]why[/] shows what spoke for it   [bold]tools[/]  [bold]help[/]  [bold]quit[/]
+[bold]teach[/] lets it practise on 56 questions whose right tool is known"""
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
+
+
+class Talk:
+    """One person at the keyboard."""
+
+    def __init__(self, agent: ToolAgent, questions: list[tuple[str, str]], seed: int) -> None:
+        self.agent, self.questions = agent, questions
+        self.console = Console(highlight=False)
+        self.last: Spacetime | None = None
+        self._seed = seed
+
+    def run(self) -> int:
+        self.console.print(WELCOME)
+        past = len(self.agent.buffer)
+        if past:
+            self.console.print(f"[dim]It goes on from {past} earlier questions.[/]")
+        while True:
+            try:
+                line = self.console.input("\n[bold]>[/] ").strip()
+            except (EOFError, KeyboardInterrupt):
+                self.console.print()
+                return 0
+            if line in ("quit", "exit", "q"):
+                return 0
+            if line:
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        match line.lower():
+            case "help" | "?":
+                self.console.print(WELCOME)
+            case "tools":
+                for each in self.agent.toolbox:
+                    self.console.print(f"  [bold]{each.name:<14}[/]{escape(each.description)}")
+            case "teach":
+                self._teach()
+            case "why":
+                told = "ask something first" if self.last is None else str(self.agent.explain(self.last))
+                self.console.print(escape(told))
+            case number if _NUMBER.fullmatch(number):
+                self._rate(number)
+            case _:
+                self._ask(line)
+
+    def _ask(self, line: str) -> None:
+        woven = self.last = self.agent.weave_sync(line, bypass_cache=True)
+        others = sorted(woven.trace.tool_probabilities.items(), key=lambda each: -each[1])
+        beside = next((f"; else {name} ({p:.0%})" for name, p in others if name != woven.tool_used and p > 0.005), "")
+        self.console.print(
+            f"[bold green]{woven.tool_used}[/] [dim]expects to be right in {woven.trace.tool_confidence:.0%}{beside}[/]"
+        )
+        self.console.print(escape(woven.response), style="yellow" if woven.trace.errors else None)
+
+    def _rate(self, number: str) -> None:
+        """Learn from the rating and show what it changed for the same question."""
+        if self.last is None:
+            self.console.print("there is no answer to rate yet: ask something first")
+            return
+        if number not in ("0", "1", "2", "3", "4", "5"):
+            self.console.print(f"{number} is no rating: 0 (useless) to 5 (just right)")
+            return
+        last, agent = self.last, self.agent
+        agent.reflect_sync(last, {"rating": int(number)})
+        agent.wait()
+        agent.learn_sync()
+        again = agent.preview(last.query_text)
+        before = last.trace.tool_probabilities
+        for name, p in sorted(again.items(), key=lambda each: -each[1]):
+            if max(p, before.get(name, 0.0)) > 0.005:
+                bar = "█" * round(20 * p)
+                self.console.print(f"  {name:<14}{before.get(name, 0.0):>5.0%} → {p:>4.0%}  [cyan]{bar}[/]")
+        self.console.print("[dim]  noted: that is how it would choose if you asked the same again[/]")
+
+    def _teach(self) -> None:
+        """Once over the questions whose right tool is known."""
+        import numpy as np
+
+        self._seed += 1
+        right, row = 0, ""
+        for i in np.random.default_rng(self._seed).permutation(len(self.questions)):
+            tool, question = self.questions[int(i)]
+            woven = self.agent.weave_sync(question, bypass_cache=True)
+            good = woven.tool_used == tool
+            self.agent.reflect_sync(woven, {"helpful": good, "right": tool})
+            self.agent.wait()
+            self.agent.learn_sync()
+            right += good
+            row += "[green]●[/]" if good else "[red]○[/]"
+        self.last = None
+        told = f"{right} of {len(self.questions)} to the right tool; `teach` again, or ask something of the kind"
+        self.console.print(f"  {row}\n  {told}")

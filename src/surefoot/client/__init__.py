@@ -1,0 +1,263 @@
+"""The decision service from Python: one method a thing that can be asked, errors by status, retries that decide once."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterable, Mapping, Sequence
+from email.message import Message
+from typing import Any, TypeVar
+
+import msgspec
+
+from surefoot.client.bodies import backoff, error_of, read, wire
+from surefoot.client.errors import (
+    Conflict,
+    ConnectionFailed,
+    DiskFull,
+    Expired,
+    Forbidden,
+    Invalid,
+    Malformed,
+    NotFound,
+    RateLimited,
+    ServiceFailed,
+    StatusError,
+    TimedOut,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+)
+from surefoot.errors import SurefootError
+from surefoot.server import schema
+from surefoot.server.schema import (
+    Checkpoint,
+    Decision,
+    Explained,
+    Health,
+    Job,
+    OffPolicy,
+    Policy,
+    Reward,
+    Version,
+)
+
+__all__ = [
+    "Conflict",
+    "ConnectionFailed",
+    "DiskFull",
+    "Expired",
+    "Forbidden",
+    "Invalid",
+    "Malformed",
+    "NotFound",
+    "RateLimited",
+    "ServiceFailed",
+    "StatusError",
+    "Surefoot",
+    "TimedOut",
+    "TooLarge",
+    "Unauthorized",
+    "Unavailable",
+]
+
+T = TypeVar("T")
+AGAIN = (408, 429, 500, 502, 503, 504)
+NOTHING_DONE = (429, 503)
+"""Answers that say that nothing was done."""
+IDLE = 2.0
+"""Seconds after which a connection is made anew."""
+
+
+class Surefoot:
+    """A service. Threads may share it: each has a connection of its own."""
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8765",
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+        max_retry_after: float = 30.0,
+    ) -> None:
+        parts = urllib.parse.urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"base_url is {base_url!r}; it is like http://127.0.0.1:8765")
+        self.base_url, self.timeout = base_url.rstrip("/"), timeout
+        self.max_retries, self.max_retry_after = max_retries, max_retry_after
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        self._mine = threading.local()
+
+    def __enter__(self) -> Surefoot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of this thread's connection."""
+        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._mine.connection = None
+
+    def health(self) -> Health:
+        """Whether it lives; asked without a token."""
+        return self._get("/healthz", Health)
+
+    def ready(self) -> Health:
+        """Whether it answers; Unavailable while it shuts down."""
+        return self._get("/readyz", Health)
+
+    def metrics(self) -> str:
+        """Counters in Prometheus' format."""
+        return self.send("GET", "/metrics").decode()
+
+    def policies(self) -> list[Policy]:
+        """All policies."""
+        return self._get("/v1/policies", list[Policy])
+
+    def policy(self, name: str) -> Policy:
+        """How a policy is doing."""
+        return self._get(_at(name), Policy)
+
+    def create_policy(self, name: str, actions: Sequence[str], **settings: Any) -> Policy:
+        """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`."""
+        return self._post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
+
+    def decide(self, policy: str, **seen: Any) -> Decision:
+        """Choose an action for `text` or an `embedding`; fields are those of `schema.NewDecision`.
+
+        The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
+        numpy array or another buffer of floats is sent as base64, a list as JSON.
+        """
+        return self._post(f"{_at(policy)}/decisions", wire(seen), Decision)
+
+    def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
+        """Choose many actions, all or none."""
+        body = {"decisions": [wire(seen) for seen in many]}
+        return self._post(f"{_at(policy)}/decisions/batch", body, schema.DecisionList).decisions
+
+    def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
+        """What came of a decision: a value, or `parts`, `terminated`, `truncated`.
+
+        Telling the same twice counts once, except where a policy's aggregation is "sum".
+        """
+        body = told if value is None else {"value": value, **told}
+        return self._post(f"/v1/decisions/{_quoted(decision)}/reward", body, Reward)
+
+    def activate(self, decision: str) -> Decision:
+        """A deferred decision was carried out."""
+        return self._post(f"/v1/decisions/{_quoted(decision)}/activate", None, Decision)
+
+    def explain(self, decision: str) -> Explained:
+        """Why an action was chosen, and what came of decisions like it."""
+        return self._get(f"/v1/decisions/{_quoted(decision)}", Explained)
+
+    def versions(self, policy: str) -> list[Version]:
+        """Newest first."""
+        return self._get(f"{_at(policy)}/versions", schema.VersionList).versions
+
+    def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
+        """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
+        return self._post(f"{_at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
+
+    def rollback(self, policy: str) -> Policy:
+        """Back to the version that answered before."""
+        return self._post(f"{_at(policy)}/rollback", None, Policy, repeatable=False)
+
+    def evaluate(self, policy: str, version: int, *, last: int = 10_000) -> OffPolicy:
+        """What another version would have earned, from the log."""
+        return self._post(f"{_at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
+
+    def update(self, policy: str, *, least: int | None = None) -> Job:
+        """Learn now, as a job; `finished` waits for it."""
+        body = {} if least is None else {"least": least}
+        return self._post(f"{_at(policy)}/updates", body, Job, repeatable=False)
+
+    def job(self, id: str) -> Job:
+        """How far a job is."""
+        return self._get(f"/v1/jobs/{_quoted(id)}", Job)
+
+    def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
+        """The job once it is over; SurefootError where it failed."""
+        id = job if isinstance(job, str) else job.job_id
+        while (now := self.job(id)).state in ("waiting", "running"):
+            time.sleep(every)
+        if now.state == "failed":
+            raise SurefootError(f"job {id} failed: {now.message}")
+        return now
+
+    def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
+        """Give a version a name that stays; the one that answers, if none is given."""
+        body = {} if version is None else {"version": version}
+        return self._post(f"{_at(policy)}/checkpoints", body, Checkpoint)
+
+    def activate_checkpoint(self, id: str) -> Policy:
+        """Let the version of a checkpoint answer."""
+        return self._post(f"/v1/checkpoints/{_quoted(id)}/activate", None, Policy)
+
+    def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
+        """The answer as it came, tried again where that is safe."""
+        raw = None if body is None else msgspec.json.encode(body)
+        for tries in range(self.max_retries + 1):
+            last, wait = tries == self.max_retries, None
+            try:
+                status, headers, answer = self._once(method, path, raw)
+                if status < 300:
+                    return answer
+                error = error_of(status, headers, answer)
+                safe = repeatable or status in NOTHING_DONE
+                if last or not safe or status not in AGAIN:
+                    raise error
+                wait = error.retry_after
+            except (ConnectionFailed, TimedOut):
+                if last or not repeatable:
+                    raise
+            time.sleep(min(wait or 0.0, self.max_retry_after) or backoff(tries))
+        raise AssertionError("the last try returns or raises")
+
+    def _once(self, method: str, path: str, raw: bytes | None) -> tuple[int, Message, bytes]:
+        connection = self._connection()
+        headers = self._headers if raw is None else {**self._headers, "Content-Type": "application/json"}
+        try:
+            connection.request(method, self._prefix + path, raw, headers)
+            response = connection.getresponse()
+            answer = response.read()
+            self._mine.used = time.monotonic()
+        except TimeoutError as why:
+            connection.close()
+            raise TimedOut(f"no answer from {self.base_url} within {self.timeout:g} s") from why
+        except (OSError, http.client.HTTPException) as why:
+            connection.close()
+            raise ConnectionFailed(f"cannot reach {self.base_url}: {why or type(why).__name__}") from why
+        return response.status, response.headers, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """This thread's. One that was idle is not trusted: the service closes it after some seconds."""
+        kept: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
+        if kept is not None and time.monotonic() - getattr(self._mine, "used", 0.0) < IDLE:
+            return kept
+        self.close()
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        self._mine.connection = made = kind(self._host, self._port, timeout=self.timeout)
+        return made
+
+    def _get(self, path: str, kind: type[T]) -> T:
+        return read(self.send("GET", path), kind)
+
+    def _post(self, path: str, body: Any, kind: type[T], *, repeatable: bool = True) -> T:
+        return read(self.send("POST", path, body, repeatable=repeatable), kind)
+
+
+def _at(policy: str) -> str:
+    return f"/v1/policies/{_quoted(policy)}"
+
+
+def _quoted(word: str) -> str:
+    return urllib.parse.quote(word, safe="")

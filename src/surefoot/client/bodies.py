@@ -1,0 +1,77 @@
+"""Bodies as they go over the wire, and answers as they come back."""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import random
+import struct
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from email.message import Message
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from surefoot.client.errors import BY_STATUS, StatusError
+from surefoot.errors import SurefootError
+
+T = TypeVar("T")
+FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
+
+
+def wire(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """A decision as it goes over the wire, with its id."""
+    body = dict(seen)
+    if body.get("decision_id") is None:
+        body["decision_id"] = f"d-{uuid.uuid4().hex}"
+    embedding = body.get("embedding")
+    if embedding is not None and not isinstance(embedding, (list, tuple)):
+        numbers: Sequence[float] = memoryview(embedding).tolist()
+        body["embedding_b64"] = base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+        del body["embedding"]
+    return body
+
+
+def error_of(status: int, headers: Message, answer: bytes) -> StatusError:
+    try:
+        problem = msgspec.json.decode(answer, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        problem: dict[str, Any] = {"detail": answer[:200].decode(errors="replace")}
+    return BY_STATUS.get(status, StatusError)(status, problem, _retry_after(headers.get("Retry-After")))
+
+
+def _retry_after(given: str | None) -> float | None:
+    """Seconds, from seconds or a date."""
+    if given is None:
+        return None
+    if given.strip().isdigit():
+        return float(given)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(given).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def backoff(tries: int) -> float:
+    """Longer each time, never the same for all clients at once."""
+    return min(LONGEST_WAIT, FIRST_WAIT * 2**tries) * random.uniform(0.5, 1.0)
+
+
+def read(answer: bytes, kind: type[T]) -> T:
+    """The answer as its struct; fields of a newer service are passed over."""
+    try:
+        return msgspec.convert(_known(msgspec.json.decode(answer), kind), kind)
+    except msgspec.MsgspecError as why:
+        raise SurefootError(f"the answer is not a {getattr(kind, '__name__', kind)}: {why}") from why
+
+
+def _known(value: Any, kind: Any) -> Any:
+    """Without what the struct does not have, all the way down."""
+    if isinstance(value, list) and get_origin(kind) is list:
+        return [_known(each, get_args(kind)[0]) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        hints = get_type_hints(kind)
+        return {name: _known(each, hints[name]) for name, each in value.items() if name in hints}  # pyright: ignore[reportUnknownVariableType]
+    return value

@@ -1,0 +1,264 @@
+"""A table of JSON entries in one SQLite file: what was acknowledged is on the disk, whatever happens to the process.
+
+Many writers share a commit: whoever comes first writes for all who wait, so that one fsync serves them all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+import numpy as np
+
+from surefoot.errors import JournalError
+
+FORMAT = 1
+
+Durability = Literal["disk", "process"]
+"""disk: what was acknowledged survives a power cut. process: it survives kill -9, and costs far less."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    tag TEXT NOT NULL DEFAULT '',
+    number REAL,
+    t REAL NOT NULL,
+    body BLOB NOT NULL,
+    raw BLOB,
+    UNIQUE (kind, id)
+);
+CREATE INDEX IF NOT EXISTS by_kind ON entries (kind, seq);
+CREATE INDEX IF NOT EXISTS by_tag ON entries (kind, tag, number);
+"""
+
+_PUT = """
+INSERT INTO entries (kind, id, tag, number, t, body, raw) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (kind, id) DO UPDATE SET tag = excluded.tag, number = excluded.number, body = excluded.body, raw = excluded.raw
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row. A second entry of the same kind and id replaces the body and keeps its place."""
+
+    kind: str
+    id: str
+    body: Any
+    """Anything JSON can hold."""
+    tag: str = ""
+    """A word to group by."""
+    number: float | None = None
+    """A number to average."""
+    raw: bytes | None = None
+    """Numbers as they lie in memory, where JSON would be twice as long."""
+    seq: int = 0
+    t: float = 0.0
+
+
+class Journal:
+    """An open file. Safe for many threads and for several processes; closing twice does nothing."""
+
+    def __init__(self, path: str | Path, *, timeout: float = 30.0, durability: Durability = "disk") -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._turn = threading.Condition()
+        self._waiting: list[tuple[Any, ...]] = []
+        self._asked, self._written, self._writing = 0, 0, False
+        self._failed: tuple[int, Exception] | None = None
+        self._lock = threading.RLock()
+        try:
+            self._db = sqlite3.connect(self.path, timeout=timeout, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            # FULL: with WAL, NORMAL would lose the last commits to a power cut.
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durability == 'disk' else 'NORMAL'}")
+            self._check_format()
+            self._db.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise JournalError(f"{self.path} cannot be used as a journal: {error}") from error
+        self.closed = False
+
+    def put(self, *entries: Entry) -> None:
+        """Write entries; they are on the disk when this returns. Entries of one call are written together or not at all."""
+        rows = [
+            (e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw) for e in entries
+        ]
+        with self._turn:
+            self._require_open()
+            self._waiting.append(tuple(rows))
+            self._asked += 1
+            mine = self._asked
+            while self._writing and self._written < mine:
+                self._turn.wait()
+            if self._written >= mine:
+                self._raise_if_failed(mine)
+                return
+            batch, self._waiting = self._waiting, []
+            upto, self._writing = self._asked, True
+        error: Exception | None = None
+        try:
+            self._commit(batch)
+        except sqlite3.Error as raised:
+            error = raised
+        with self._turn:
+            self._writing, self._written = False, upto
+            self._failed = (upto, error) if error is not None else None
+            self._turn.notify_all()
+        if error is not None:
+            raise JournalError(f"nothing was written to {self.path}: {error}") from error
+
+    def get(self, kind: str, id: str) -> Entry | None:
+        """The entry of that id, or None."""
+        found = self._rows("kind = ? AND id = ?", (kind, id), "")
+        return next(found, None)
+
+    def has(self, kind: str, id: str) -> bool:
+        """True if there is such an entry; its body is not read."""
+        return bool(self._query("SELECT 1 FROM entries WHERE kind = ? AND id = ?", (kind, id)))
+
+    def latest(self, kind: str, count: int, *, tag: str | None = None) -> list[Entry]:
+        """The last `count` entries of a kind (and of a tag), oldest first."""
+        where, values = ("kind = ?", (kind,)) if tag is None else ("kind = ? AND tag = ?", (kind, tag))
+        return list(self._rows(where, values, f"ORDER BY seq DESC LIMIT {int(count)}"))[::-1]
+
+    def latest_bodies(self, kind: str, count: int) -> list[bytes]:
+        """The last `count` bodies as they were written, oldest first: for who wants to decode only a part of them."""
+        sql = "SELECT body FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT ?"
+        return [bytes(row[0]) for row in self._query(sql, (kind, count))][::-1]
+
+    def scan(self, kind: str, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
+        """Entries of a kind with seq above `after`, in the order they were first written."""
+        return self._rows("kind = ? AND seq > ?", (kind, after), f"ORDER BY seq LIMIT {-1 if limit is None else limit}")
+
+    def pick(self, kind: str, seqs: Sequence[int]) -> list[Entry]:
+        """The entries with these numbers."""
+        marks = ",".join("?" * len(seqs))
+        return list(self._rows(f"kind = ? AND seq IN ({marks})", (kind, *seqs), "ORDER BY seq"))
+
+    def count(self, kind: str) -> int:
+        """How many entries of a kind there are."""
+        return int(self._query("SELECT count(*) FROM entries WHERE kind = ?", (kind,))[0][0])
+
+    def tallies(self, kind: str, least: float = 0.0) -> dict[str, tuple[int, float, int]]:
+        """By tag: how many entries, their mean number, and how many numbers reach `least`."""
+        rows = self._query(
+            "SELECT tag, count(*), avg(number), sum(number >= ?) FROM entries WHERE kind = ? GROUP BY tag ORDER BY tag",
+            (least, kind),
+        )
+        return {t: (int(n), float("nan") if mean is None else float(mean), int(good or 0)) for t, n, mean, good in rows}
+
+    def below(self, kind: str, number: float, before: int) -> list[int]:
+        """The seqs before `before` whose number is smaller."""
+        sql = "SELECT seq FROM entries WHERE kind = ? AND number < ? AND seq < ? ORDER BY seq"
+        return [int(row[0]) for row in self._query(sql, (kind, number, before))]
+
+    def sample(self, kind: str, count: int, generator: np.random.Generator) -> list[Entry]:
+        """Some entries of a kind, any as likely as any other unless many were removed between them."""
+        low, high = self.span(kind)
+        if self.count(kind) <= count:
+            return self.latest(kind, count)
+        found: dict[int, Entry] = {}
+        while len(found) < count:
+            seqs = generator.integers(low, high + 1, size=2 * count)
+            found |= {entry.seq: entry for entry in self.pick(kind, [int(s) for s in seqs])}
+        return list(found.values())[:count]
+
+    def span(self, kind: str) -> tuple[int, int]:
+        """Lowest and highest seq of a kind; (0, 0) if there is none."""
+        low, high = self._query("SELECT min(seq), max(seq) FROM entries WHERE kind = ?", (kind,))[0]
+        return int(low or 0), int(high or 0)
+
+    def delete(self, kind: str, seqs: Iterable[int]) -> int:
+        """Remove entries for good; how many there were."""
+        doomed = [(kind, seq) for seq in seqs]
+        with self._lock:
+            self._require_open()
+            before = self._db.total_changes
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM entries WHERE kind = ? AND seq = ?", doomed)
+            self._db.execute("COMMIT")
+            return self._db.total_changes - before
+
+    def keep_latest(self, kind: str, count: int) -> int:
+        """Remove all but the last `count` of a kind; how many went."""
+        with self._lock:
+            self._require_open()
+            before = self._db.total_changes
+            self._db.execute(
+                "DELETE FROM entries WHERE kind = ? AND seq <= "
+                "(SELECT seq FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+                (kind, kind, count),
+            )
+            return self._db.total_changes - before
+
+    def clear(self, kind: str) -> None:
+        """Remove every entry of a kind."""
+        with self._lock:
+            self._require_open()
+            self._db.execute("DELETE FROM entries WHERE kind = ?", (kind,))
+
+    def compact(self) -> None:
+        """Give the space of removed entries back to the disk."""
+        with self._lock:
+            self._require_open()
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        with self._lock:
+            if not self.closed:
+                self.closed = True
+                self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _commit(self, batch: list[tuple[Any, ...]]) -> None:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for rows in batch:
+                    self._db.executemany(_PUT, rows)
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+
+    def _rows(self, where: str, values: tuple[Any, ...], order: str) -> Iterator[Entry]:
+        rows = self._query(
+            f"SELECT kind, id, tag, number, seq, t, body, raw FROM entries WHERE {where} {order}", values
+        )
+        for kind, id, tag, number, seq, t, body, raw in rows:
+            made = msgspec.json.decode(body)
+            yield Entry(kind=kind, id=id, tag=tag, number=number, seq=seq, t=t, body=made, raw=raw)
+
+    def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            self._require_open()
+            return self._db.execute(sql, values).fetchall()
+
+    def _check_format(self) -> None:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._db.execute(f"PRAGMA user_version={FORMAT}")
+        elif version != FORMAT:
+            raise JournalError(f"{self.path} has format {version}; this surefoot reads format {FORMAT}")
+
+    def _raise_if_failed(self, mine: int) -> None:
+        if self._failed is not None and mine <= self._failed[0]:
+            raise JournalError(f"nothing was written to {self.path}: {self._failed[1]}") from self._failed[1]
+
+    def _require_open(self) -> None:
+        if getattr(self, "closed", False):
+            raise JournalError(f"{self.path} is closed")

@@ -1,0 +1,218 @@
+"""Ways to choose among candidates and to learn from what came of it, all with the same two verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from surefoot.decide.encoders import Likeness
+from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.errors import AllActionsMasked, ConfigError
+from surefoot.learn.report import UpdateReport
+
+NOTHING = np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which candidate, how likely it was, and what it was chosen by."""
+
+    at: int
+    """Place among the candidates."""
+    probability: float
+    """The true one, as drawn; NaN where it cannot be known (Thompson sampling)."""
+    probabilities: np.ndarray
+    """[K]."""
+    value: float = 0.0
+    """Expected reward of choosing so."""
+    worth: np.ndarray = field(default_factory=NOTHING.copy)
+    """[K]: what each candidate is held to be worth."""
+    prior: np.ndarray = field(default_factory=NOTHING.copy)
+    """[K]: the part of `logits` (or worth) that the descriptions say."""
+    learned: np.ndarray = field(default_factory=NOTHING.copy)
+    """[K]: the part that outcomes taught."""
+    base: np.ndarray = field(default_factory=NOTHING.copy)
+    """[K]: logits before the trained weights; empty for choosers that have none."""
+    plausible: np.ndarray = field(default_factory=NOTHING.copy)
+    """[K] bool: what could be drawn at all."""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experience:
+    """A choice and its reward, 0 (worst) to 1 (best)."""
+
+    scene: Scene
+    choice: Choice
+    reward: float
+    weight: float = 1.0
+    id: str = ""
+
+
+Episode = Sequence[Experience]
+
+
+class Chooser(Protocol):
+    """Chooses, and learns from finished episodes; a decision that stands alone is an episode of one step."""
+
+    version: int
+    """Counts the policies there have been; a cached answer of another one is stale."""
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice: ...
+
+    def learn(self, episodes: Sequence[Episode]) -> UpdateReport | None: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+
+
+def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> Choice:
+    """The best candidate, with probability 1."""
+    require_candidates(scene)
+    at = int(worth.argmax())
+    probabilities = np.zeros(len(scene), np.float32)
+    probabilities[at] = 1.0
+    return Choice(
+        at=at,
+        probability=1.0,
+        probabilities=probabilities,
+        value=float(worth[at]),
+        worth=worth,
+        version=version,
+        **parts,
+    )
+
+
+def require_candidates(scene: Scene) -> None:
+    if len(scene) == 0:
+        raise AllActionsMasked("there is no candidate to choose from: every option is masked or the set is empty")
+
+
+class ZeroShot:
+    """The candidate whose description is nearest. Learns nothing: the line that learning must not fall below."""
+
+    def __init__(self, dim: int, likeness: Likeness) -> None:
+        self.version, self.dim, self.likeness = 0, dim, likeness
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+        return certain(scene, scene.cosine, prior=scene.cosine)
+
+    def learn(self, episodes: Sequence[Episode]) -> None:
+        return None
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+
+
+class Linear:
+    """What the linear choosers share: a guess from descriptions, a ridge regression an option on what it missed."""
+
+    def __init__(
+        self, dim: int, likeness: Likeness, *, ridge: float = 1.0, prior: bool = True, patience: float = 0.0
+    ) -> None:
+        # patience 0 with the calibrated cosine of the encoder: the guess does not change, as in the literature.
+        self.model = OutcomeModel(dim, likeness, OutcomeConfig(ridge=ridge, patience=patience, forget=0.0))
+        self.version, self.prior = 0, prior
+
+    def learn(self, episodes: Sequence[Episode]) -> None:
+        for episode in episodes:
+            for step in episode:
+                self.model.learn(self._seen(step.scene), step.choice.at, step.reward)
+                self.version += 1
+
+    def _seen(self, scene: Scene) -> Scene:
+        """Without a prior every description is as near as the next one."""
+        if self.prior:
+            return scene
+        return Scene(x=scene.x, option=scene.option, cosine=np.full(len(scene), -9.0, np.float32))
+
+    def state(self) -> dict[str, Any]:
+        return {"model": self.model.state(), "version": self.version}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.model.set_state(state["model"])
+        self.version = int(state["version"])
+
+
+class Residual(Linear):
+    """Greedy on a guess plus its ridge correction: the bar. Logs no propensities, so nothing can be evaluated offline."""
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+        require_candidates(scene)
+        seen = self._seen(scene)
+        guess, correction = self.model.guess(seen), self.model.correction(seen)
+        return certain(scene, guess + correction, self.version, prior=guess, learned=correction)
+
+
+class EpsilonGreedy(Linear):
+    """Residual, but a share ε of decisions is spread over all candidates alike."""
+
+    def __init__(self, dim: int, likeness: Likeness, *, epsilon: float = 0.1, **options: Any) -> None:
+        super().__init__(dim, likeness, **options)
+        if not 0.0 <= epsilon <= 1.0:
+            raise ConfigError(f"epsilon is {epsilon}; it must be at least 0 and at most 1")
+        self.epsilon = epsilon
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+        require_candidates(scene)
+        worth = self.model.predict(self._seen(scene))
+        if greedy:
+            return certain(scene, worth, self.version)
+        probabilities = np.full(len(scene), self.epsilon / len(scene))
+        probabilities[worth.argmax()] += 1.0 - self.epsilon
+        at = int(generator.choice(len(scene), p=probabilities / probabilities.sum()))
+        return Choice(
+            at=at,
+            probability=float(probabilities[at]),
+            probabilities=probabilities.astype(np.float32),
+            value=float(probabilities @ worth),
+            worth=worth,
+            version=self.version,
+        )
+
+
+class LinUCB(Linear):
+    """The best that each candidate may well be: worth plus α standard widths (Li et al. 2010). Deterministic."""
+
+    def __init__(self, dim: int, likeness: Likeness, *, alpha: float = 0.2, **options: Any) -> None:
+        super().__init__(dim, likeness, **options)
+        self.alpha = alpha
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+        require_candidates(scene)
+        seen = self._seen(scene)
+        bonus = 0.0 if greedy else self.alpha * self.model.width(seen)
+        return certain(scene, self.model.predict(seen) + bonus, self.version)
+
+
+class LinTS(Linear):
+    """One draw from what is believed of each candidate, then the best draw (Agrawal and Goyal 2013)."""
+
+    def __init__(self, dim: int, likeness: Likeness, *, spread: float = 0.1, **options: Any) -> None:
+        super().__init__(dim, likeness, **options)
+        self.spread = spread
+
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+        require_candidates(scene)
+        seen = self._seen(scene)
+        worth = self.model.predict(seen)
+        if greedy:
+            return certain(scene, worth, self.version)
+        # θ ~ N(θ̂, s²A⁻¹) makes θ·x normal with deviation s·width: drawing that is the same and far cheaper.
+        drawn = worth + self.spread * self.model.width(seen) * generator.standard_normal(len(scene))
+        at = int(drawn.argmax())
+        unknown = np.full(len(scene), np.nan, np.float32)
+        return Choice(
+            at=at,
+            probability=float("nan"),
+            probabilities=unknown,
+            value=float(worth[at]),
+            worth=worth,
+            version=self.version,
+        )

@@ -1,0 +1,114 @@
+"""What there is to choose from: named options whose index never changes, and their descriptions as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+
+from surefoot.decide.encoders import Encoder
+from surefoot.decide.outcomes import Scene, times
+from surefoot.errors import ConfigError, UnknownOption
+
+
+class Options:
+    """Names, descriptions and stable indices. An option that goes keeps its index, and has it again when it comes back."""
+
+    def __init__(self, encoder: Encoder, first: Iterable[str] = ()) -> None:
+        """`first`: names that have the indices 0, 1, … reserved, whether or not they are ever added."""
+        self.encoder = encoder
+        self._index: dict[str, int] = {name: i for i, name in enumerate(first)}
+        self._described: dict[str, str] = {}
+        self._present: dict[str, None] = {}
+        self._table = np.zeros((max(16, len(self._index)), encoder.dim), np.float32)
+        self._scenes: dict[tuple[str, ...], np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self._present)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._present
+
+    @property
+    def names(self) -> list[str]:
+        """Those that can be chosen now."""
+        return list(self._present)
+
+    @property
+    def highest(self) -> int:
+        """One more than the highest index ever given."""
+        return len(self._index)
+
+    def add(self, name: str, description: str) -> int:
+        """From now on `name` can be chosen; its index. A known name gets its description changed."""
+        if not name or not description.strip():
+            raise ConfigError(f"option {name!r} has the description {description!r}; both must say something")
+        index = self._index.setdefault(name, len(self._index))
+        if index >= len(self._table):
+            more = np.zeros((2 * len(self._table), self.encoder.dim), np.float32)
+            more[: len(self._table)] = self._table
+            self._table = more
+        if self._described.get(name) != description:
+            table = self._table.copy()
+            table[index] = self.encoder.encode([f"{name.replace('_', ' ')}: {description}"])[0]
+            self._table, self._described[name] = table, description
+        self._present[name] = None
+        self._scenes.clear()
+        return index
+
+    def remove(self, name: str) -> None:
+        """`name` can no longer be chosen; what was learned about it stays."""
+        self.index(name)
+        self._present.pop(name, None)
+        self._scenes.clear()
+
+    def index(self, name: str) -> int:
+        """The stable index of a name."""
+        if name not in self._index:
+            known = ", ".join(self._index) or "none yet"
+            raise UnknownOption(f"no option {name!r}; there are: {known}")
+        return self._index[name]
+
+    def name(self, index: int) -> str:
+        """The name with that index."""
+        for name, at in self._index.items():
+            if at == index:
+                return name
+        raise UnknownOption(f"no option has index {index}; there are {len(self._index)}")
+
+    def description(self, name: str) -> str:
+        return self._described.get(name, "")
+
+    def allowed(self, only: Collection[str] | None) -> list[str]:
+        """The present ones, or those of `only` that are present; a name that never was is refused."""
+        if only is None:
+            return list(self._present)
+        for name in only:
+            self.index(name)
+        wanted = set(only)
+        return [name for name in self._present if name in wanted]
+
+    def scene(self, vector: np.ndarray, names: list[str], extra: np.ndarray | None = None) -> Scene:
+        """The query `vector` (as encoded) before these candidates; `extra` features join it for learning only."""
+        key = tuple(names)
+        option = self._scenes.get(key)
+        if option is None:
+            option = np.array([self._index[name] for name in names], np.int64)
+            self._scenes[key] = option
+        x = vector if extra is None else np.concatenate([vector, extra]).astype(np.float32)
+        cosine = times(self._table[: len(self._index)], option, vector)
+        return Scene(x=x, option=option, cosine=cosine)
+
+    def state(self) -> dict[str, Any]:
+        """JSON: names in the order of their indices, descriptions, who is present."""
+        return {"names": list(self._index), "described": dict(self._described), "present": list(self._present)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take over saved indices; options that are already here must not contradict them."""
+        saved = {str(name): i for i, name in enumerate(state["names"])}
+        here = [(name, self._described[name]) for name in self._present]
+        self._index, self._described, self._present = saved, {}, {}
+        self._table = np.zeros((max(16, 2 * len(saved)), self.encoder.dim), np.float32)
+        for name, description in here:
+            self.add(name, description)

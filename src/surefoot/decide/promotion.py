@@ -1,0 +1,188 @@
+"""Versions of a policy, and the gate between them: a new one goes live only if the log says that it is not worse."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from surefoot.decide.offpolicy import ENOUGH, Estimate, interval, sample_size, weights
+from surefoot.errors import CheckpointMissing, DecisionError
+from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, newest_first, save_checkpoint, step_of
+from surefoot.learn.files import REAL_FS, read_link, set_link
+
+Verdict = Literal["promote", "hold", "fail"]
+
+_LIVE, _HISTORY = "live", "history.ndjson"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateConfig:
+    """When a new version may take over."""
+
+    margin: float = 0.01
+    """How much worse the lower bound may say it is; 0 asks for proof that it is better."""
+    least_sample_size: float = ENOUGH
+    """Below this effective sample size the verdict is to wait."""
+    confidence: float = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the gate says, and why."""
+
+    verdict: Verdict
+    reason: str
+    difference: Estimate
+    """Reward of the new version minus that of the live one, doubly robust, on the same decisions."""
+    effective_sample_size: float
+    """The smaller of both policies'."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One policy on the log; each is [n]."""
+
+    target: np.ndarray
+    """Its probability of the action taken."""
+    expected: np.ndarray
+    """The outcome model's reward of it."""
+
+
+def judge(
+    reward: np.ndarray,
+    logged: np.ndarray,
+    predicted: np.ndarray,
+    live: Side,
+    new: Side,
+    config: GateConfig | None = None,
+) -> Judgement:
+    """Compare two policies on one log: paired, so that what is hard for both cancels."""
+    config = config or GateConfig()
+    both = {name: weights(logged, side.target) for name, side in (("live", live), ("new", new))}
+    earned = {name: side.expected + both[name] * (reward - predicted) for name, side in (("live", live), ("new", new))}
+    size = min(sample_size(weight) for weight in both.values())
+    difference = interval(earned["new"] - earned["live"], config.confidence, size)
+    told = f"{difference.value:+.4f} ({difference.low:+.4f} … {difference.high:+.4f})"
+    if size < config.least_sample_size:
+        verdict, why = (
+            "hold",
+            f"effective sample size {size:.0f}, a verdict needs {config.least_sample_size:.0f}; {told}",
+        )
+    elif difference.low >= -config.margin:
+        verdict, why = "promote", f"not worse by more than {config.margin:g}: {told}"
+    elif difference.high < -config.margin:
+        verdict, why = "fail", f"worse: {told}"
+    else:
+        verdict, why = "hold", f"it may be worse by more than {config.margin:g}: {told}"
+    return Judgement(verdict=verdict, reason=why, difference=difference, effective_sample_size=size)
+
+
+class Versions:
+    """Saved policies by number, and which of them is live.
+
+    root/000012/      a checkpoint
+    root/live         a link to the one that answers
+    root/history.ndjson   who was promoted or rolled back, when and why
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def save(self, number: int, parts: Mapping[str, dict[str, Any]], meta: Mapping[str, Any] | None = None) -> Path:
+        """Keep a version; it is there whole or not at all. The first one is live at once."""
+        path = save_checkpoint(self.root, number, parts, meta=meta)
+        if self.live is None:
+            self.promote(number, "the first version")
+        return path
+
+    @property
+    def numbers(self) -> list[int]:
+        """All versions there are, oldest first."""
+        found = (step_of(path.name) for path in newest_first(self.root))
+        return sorted({number for number in found if number is not None})
+
+    @property
+    def live(self) -> int | None:
+        """The version that answers, or None before the first."""
+        name = read_link(self.root / _LIVE)
+        return None if name is None else step_of(name)
+
+    def load(self, number: int | None = None) -> Checkpoint:
+        """A version, by default the live one."""
+        number = self.live if number is None else number
+        if number is None:
+            raise CheckpointMissing(f"{self.root} has no version yet; `learn` makes the first")
+        return load_checkpoint(self._path(number))
+
+    def promote(self, number: int, reason: str) -> None:
+        """From now on this version answers."""
+        self._go_live(number, "promote", reason)
+
+    def rollback(self, reason: str = "by hand") -> int:
+        """Back to the version that was live before; its number."""
+        before = [entry["to"] for entry in self.history() if entry["to"] != self.live]
+        there = [number for number in before if number in self.numbers]
+        if not there:
+            raise DecisionError(f"nothing to go back to: version {self.live} is the only one that was ever live")
+        self._go_live(there[-1], "rollback", reason)
+        return there[-1]
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every change of the live version, oldest first."""
+        path = self.root / _HISTORY
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def record(self, judgement: Judgement, number: int) -> None:
+        """Write down what the gate said of a version, whatever it was."""
+        self._note({"what": "judged", "to": self.live, "version": number, **asdict(judgement)})
+
+    def _go_live(self, number: int, what: str, reason: str) -> None:
+        path = self._path(number)
+        before = self.live
+        set_link(REAL_FS, self.root / _LIVE, path.name)
+        self._note({"what": what, "from": before, "to": number, "reason": reason})
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        with (self.root / _HISTORY).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"t": time.time(), **entry}) + "\n")
+
+    def _path(self, number: int) -> Path:
+        for path in newest_first(self.root):
+            if step_of(path.name) == number:
+                return path
+        raise CheckpointMissing(f"{self.root} has no version {number}; there are {self.numbers}")
+
+
+class Match:
+    """How often a policy that only watches would have done what was done: shadow and apprentice mode count it.
+
+    A shadow is asked the same questions as the live policy. An apprentice learns from what the application itself did.
+    """
+
+    def __init__(self, window: int = 1000) -> None:
+        self.window = window
+        self._same: list[bool] = []
+
+    def saw(self, own: str, done: str) -> None:
+        """It would have chosen `own`; `done` was done."""
+        self._same.append(own == done)
+        if len(self._same) > self.window:
+            del self._same[0]
+
+    def __len__(self) -> int:
+        return len(self._same)
+
+    @property
+    def rate(self) -> float:
+        """Share of the last decisions in which both agree; NaN before the first."""
+        return float(np.mean(self._same)) if self._same else float("nan")

@@ -1,0 +1,106 @@
+"""What a run on prompts is made from, kept in its directory so that it can be resumed and used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.decide.encoders import make_encoder
+from surefoot.decide.prompts.scorers import FeatureScorer, RidgeScorer, Scorer
+from surefoot.decide.prompts.world import PromptConfig, PromptWorld
+from surefoot.envs.api import World
+from surefoot.errors import ConfigError, RunError
+
+FILE, SCORER = "prompts.json", "scorer.json"
+ENV = "surefoot/Prompts-v0"
+SETTINGS: dict[str, Any] = {
+    "envs": 32,
+    "steps": 32,
+    "epochs": 6,
+    "minibatch_size": 128,
+    "lr": 1e-3,
+    "ent_coef": 0.003,
+    "gamma": 1.0,
+    "hidden": "128,128",
+}
+"""What a run on prompts starts from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTask:
+    """Prompts, who scores them, and how they are seen."""
+
+    prompts: tuple[str, ...]
+    encoder: str = "hashing-1-256"
+    config: PromptConfig = field(default_factory=PromptConfig)
+    scorer: Scorer = field(default_factory=FeatureScorer)
+
+    def world(self, streams: int, *, in_order: bool = False) -> PromptWorld:
+        """So many prompts at a time."""
+        return PromptWorld(
+            self.prompts, self.scorer, make_encoder(self.encoder), streams, self.config, in_order=in_order
+        )
+
+    def make(self, streams: int, workers: Any = 0, /) -> World:
+        """A run's world; there is nothing to share among processes."""
+        return self.world(streams)
+
+    def save(self, directory: Path) -> None:
+        """Beside the run's header."""
+        if isinstance(self.scorer, RidgeScorer):
+            self.scorer.save(directory / SCORER)
+        elif not isinstance(self.scorer, FeatureScorer):
+            raise ConfigError("a run keeps the shipped scorers only; a scorer of your own is given again with --scorer")
+        content = {
+            "format": 1,
+            "encoder": self.encoder,
+            "max_steps": self.config.max_steps,
+            "token_cost": self.config.token_cost,
+            "prompts": list(self.prompts),
+        }
+        (directory / FILE).write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path) -> PromptTask:
+        """What `save` wrote."""
+        path = directory / FILE
+        try:
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+            config = PromptConfig(max_steps=int(content["max_steps"]), token_cost=float(content["token_cost"]))
+            prompts = tuple(str(prompt) for prompt in content["prompts"])
+            encoder = str(content["encoder"])
+        except FileNotFoundError:
+            raise RunError(f"{directory} is not a run on prompts: it has no {FILE}") from None
+        except (OSError, ValueError, TypeError, KeyError) as why:
+            raise RunError(f"{path} cannot be read: {why}") from why
+        scorer = RidgeScorer.load(directory / SCORER) if (directory / SCORER).exists() else FeatureScorer()
+        return cls(prompts=prompts, encoder=encoder, config=config, scorer=scorer)
+
+
+def read_prompts(path: Path) -> list[str]:
+    """One prompt a line of a text file, or the field "prompt" (or "text") of each line of a .jsonl file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as why:
+        raise ConfigError(f"cannot read prompts from {path}: {why}") from why
+    if path.suffix not in (".jsonl", ".ndjson"):
+        found = [line.strip() for line in lines]
+    else:
+        found = [_of_json(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    kept = [prompt for prompt in found if prompt]
+    if not kept:
+        raise ConfigError(f'{path} has no prompt; it takes one a line, or JSON objects with a field "prompt"')
+    return kept
+
+
+def _of_json(line: str, where: str) -> str:
+    try:
+        row: Any = json.loads(line)
+    except (ValueError, RecursionError) as why:
+        raise ConfigError(f"{where} is not JSON: {why}") from why
+    text = row.get("prompt", row.get("text")) if isinstance(row, dict) else row
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigError(f'{where} has no text in "prompt"; it is {str(text)[:40]!r}')
+    return text

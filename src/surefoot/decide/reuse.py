@@ -1,0 +1,141 @@
+"""The log of decisions that are learned from again: rows of arrays, the oldest written over when it is full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.rollout import Rollout
+from surefoot.decide.outcomes import Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """B decisions side by side; candidates beyond a row's own are not valid."""
+
+    x: np.ndarray
+    """[B, d]"""
+    option: np.ndarray
+    """[B, K]"""
+    cosine: np.ndarray
+    """[B, K]"""
+    valid: np.ndarray
+    """[B, K]"""
+    at: np.ndarray
+    """[B]"""
+    probability: np.ndarray
+    reward: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+_DTYPES: dict[str, Any] = {
+    "x": np.float32,
+    "option": np.int64,
+    "cosine": np.float32,
+    "count": np.int64,
+    "at": np.int64,
+    "probability": np.float64,
+    "reward": np.float64,
+}
+
+
+class Log:
+    """At most `capacity` decisions; memory grows with what is in it."""
+
+    def __init__(self, dim: int, capacity: int) -> None:
+        self.dim, self.capacity, self.size, self.written = dim, capacity, 0, 0
+        self._columns = {name: np.zeros(self._shape(name, 0, 0), dtype) for name, dtype in _DTYPES.items()}
+
+    def __len__(self) -> int:
+        return self.size
+
+    def append(self, scene: Scene, at: int, probability: float, reward: float) -> None:
+        """One more decision and what came of it."""
+        rows, width = self._columns["option"].shape
+        if len(scene) > width or (self.size == rows and self.size < self.capacity):
+            self._resize(min(self.capacity, max(64, 2 * self.size)), max(len(scene), width))
+        row, columns, k = self.written % self.capacity, self._columns, len(scene)
+        columns["x"][row], columns["count"][row], columns["at"][row] = scene.x, k, at
+        columns["probability"][row], columns["reward"][row] = probability, reward
+        columns["option"][row, :k], columns["cosine"][row, :k] = scene.option, scene.cosine
+        self.written += 1
+        self.size = min(self.size + 1, self.capacity)
+
+    def sample(self, count: int, generator: np.random.Generator) -> Logged:
+        """`count` different decisions, any of them as likely as any other."""
+        return self.rows(generator.choice(self.size, size=min(count, self.size), replace=False))
+
+    def rows(self, chosen: np.ndarray | slice) -> Logged:
+        """Those rows, no wider than their longest set of candidates."""
+        taken = {name: column[: self.size][chosen] for name, column in self._columns.items()}
+        width = int(taken["count"].max(initial=1))
+        return Logged(
+            x=taken["x"],
+            option=taken["option"][:, :width],
+            cosine=taken["cosine"][:, :width],
+            valid=np.arange(width) < taken["count"][:, None],
+            at=taken["at"],
+            probability=taken["probability"],
+            reward=taken["reward"],
+        )
+
+    def latest(self, count: int) -> Logged:
+        """The last `count`, oldest first."""
+        count = min(count, self.size)
+        return self.rows((self.written - count + np.arange(count)) % self.capacity)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "written": self.written,
+            "size": self.size,
+            "columns": {name: column[: self.size].copy() for name, column in self._columns.items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.written, self.size = int(state["written"]), int(state["size"])
+        self._columns = {name: np.array(state["columns"][name], dtype) for name, dtype in _DTYPES.items()}
+
+    def _shape(self, name: str, rows: int, width: int) -> tuple[int, ...]:
+        if name == "x":
+            return rows, self.dim
+        return (rows, width) if name in ("option", "cosine") else (rows,)
+
+    def _resize(self, rows: int, width: int) -> None:
+        for name, old in self._columns.items():
+            new = np.zeros(self._shape(name, max(rows, len(old)), width), old.dtype)
+            new[tuple(slice(size) for size in old.shape)] = old
+            self._columns[name] = new
+
+
+def beside(first: Rollout, second: Rollout) -> Rollout:
+    """The streams of both in one rollout; the shorter is padded in time, narrower rows of candidates in width."""
+    steps = max(first.reward.shape[0], second.reward.shape[0])
+
+    def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        shape = (steps, a.shape[1] + b.shape[1], *(max(m, n) for m, n in zip(a.shape[2:], b.shape[2:], strict=True)))
+        made = np.zeros(shape, a.dtype)
+        made[(slice(a.shape[0]), slice(a.shape[1]), *(slice(n) for n in a.shape[2:]))] = a
+        made[(slice(b.shape[0]), slice(a.shape[1], None), *(slice(n) for n in b.shape[2:]))] = b
+        return made
+
+    assert first.action_mask is not None
+    assert second.action_mask is not None
+    return Rollout(
+        action=join(first.action, second.action),
+        log_prob=join(first.log_prob, second.log_prob),
+        value=join(first.value, second.value),
+        next_value=join(first.next_value, second.next_value),
+        reward=join(first.reward, second.reward),
+        terminated=join(first.terminated, second.terminated),
+        truncated=join(first.truncated, second.truncated),
+        start=join(first.start, second.start),
+        valid=join(first.valid, second.valid),
+        policy_version=join(first.policy_version, second.policy_version),
+        obs={name: join(part, second.obs[name]) for name, part in first.obs.items()},
+        action_mask=join(first.action_mask, second.action_mask),
+        stats={**first.stats, **second.stats},
+    )

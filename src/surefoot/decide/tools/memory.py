@@ -1,0 +1,187 @@
+"""Pieces of text an agent can look things up in: BM25 and embeddings at several scales over what the user filled in."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.decide.encoders import Encoder, Scales
+from surefoot.decide.tools.cards import FUSED, PatternCard
+from surefoot.errors import ToolError
+
+_WORD = re.compile(r"[^\W_]+")
+_K1, _B = 1.5, 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryShard:
+    """One piece of text."""
+
+    id: str
+    text: str
+    episode: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    shard: MemoryShard
+    score: float
+    """0 … 1, best first."""
+
+
+class Memory:
+    """Shards and their vectors. Adding is cheap; the index is brought up to date when it is next asked."""
+
+    def __init__(self, encoder: Encoder, scales: Scales | None = None) -> None:
+        self.encoder = encoder
+        self._scales = scales
+        self._shards: dict[str, MemoryShard] = {}
+        self._index: _Index | None = None
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    @property
+    def shards(self) -> list[MemoryShard]:
+        return list(self._shards.values())
+
+    @property
+    def scales(self) -> Scales:
+        if self._scales is None:
+            self._scales = Scales.standard(self.encoder)
+        return self._scales
+
+    def add(self, text: str, id: str | None = None, **metadata: Any) -> str:
+        """Keep a piece of text; its id. The same id again replaces it."""
+        if not text.strip():
+            raise ToolError("an empty text cannot be remembered")
+        id = id or f"shard-{len(self._shards)}"
+        self._shards[id] = MemoryShard(id=id, text=text, metadata=metadata)
+        self._index = None
+        return id
+
+    def add_all(self, shards: Iterable[MemoryShard]) -> None:
+        for shard in shards:
+            self._shards[shard.id] = shard
+        self._index = None
+
+    def add_files(self, directory: str | Path, *, patterns: Sequence[str] = ("*.md", "*.txt", "*.rst")) -> int:
+        """Every text file below a directory, cut at headings and blank lines; how many pieces that made."""
+        root, before = Path(directory), len(self)
+        if not root.is_dir():
+            raise ToolError(f"{directory} is no directory of documents")
+        for path in sorted(path for pattern in patterns for path in root.rglob(pattern)):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for n, piece in enumerate(pieces(text)):
+                self.add(piece, f"{path.relative_to(root).as_posix()}#{n}")
+        return len(self) - before
+
+    def search(self, text: str, vector: np.ndarray | None = None, card: PatternCard = FUSED) -> list[Hit]:
+        """The shards that fit best, by the card: `fast` on its smallest scale, `fused` on all, BM25 mixed in."""
+        if not self._shards:
+            return []
+        if self._index is None:
+            self._index = _Index(list(self._shards.values()), self.encoder)
+        asked = self.encoder.encode([text])[0] if vector is None else vector
+        near = np.zeros(len(self._shards))
+        used = list(zip(card.scales, card.weights, strict=True))
+        for scale, weight in used[:1] if card.retrieval_mode == "fast" else used:
+            share = 1.0 if card.retrieval_mode == "fast" else weight
+            near += share * (self._index.at(scale, self.scales) @ self.scales(asked, scale))
+        score = (
+            (1.0 - card.bm25) * _unit(near) + card.bm25 * _unit(self._index.bm25(text)) if card.bm25 else _unit(near)
+        )
+        best = np.argsort(-score, kind="stable")[: card.k]
+        return [Hit(shard=self._index.shards[i], score=float(score[i])) for i in best]
+
+    def lookup(self, text: str, k: int = 5) -> list[Hit]:
+        """Words and meaning alike, for the `search` tool."""
+        if not self._shards:
+            return []
+        self._index = self._index or _Index(list(self._shards.values()), self.encoder)
+        near = self._index.vectors @ self.encoder.encode([text])[0]
+        words = self._index.bm25(text)
+        top = float(words.max(initial=0.0))
+        score = 0.5 * np.clip(near, 0.0, 1.0) + 0.5 * (words / top if top > 0 else words)
+        best = np.argsort(-score, kind="stable")[:k]
+        return [Hit(shard=self._index.shards[i], score=float(score[i])) for i in best]
+
+
+class _Index:
+    """What is worked out once for a set of shards."""
+
+    def __init__(self, shards: list[MemoryShard], encoder: Encoder) -> None:
+        self.shards = shards
+        self.vectors = encoder.encode([shard.text for shard in shards])
+        self._scaled: dict[int, np.ndarray] = {}
+        counts = [Counter(words_of(f"{shard.id} {shard.text}")) for shard in shards]
+        self._length = np.array([sum(count.values()) for count in counts], float)
+        self._mean = max(1.0, float(self._length.mean()))
+        self._found: dict[str, list[tuple[int, int]]] = {}
+        for i, count in enumerate(counts):
+            for word, times in count.items():
+                self._found.setdefault(word, []).append((i, times))
+
+    def at(self, scale: int, scales: Scales) -> np.ndarray:
+        if scale not in self._scaled:
+            self._scaled[scale] = scales(self.vectors, scale)
+        return self._scaled[scale]
+
+    def bm25(self, text: str) -> np.ndarray:
+        """Okapi BM25 of every shard."""
+        score, n = np.zeros(len(self.shards)), len(self.shards)
+        for word in set(words_of(text)):
+            found = self._found.get(word, ())
+            rarity = math.log(1.0 + (n - len(found) + 0.5) / (len(found) + 0.5))
+            for i, times in found:
+                norm = times + _K1 * (1.0 - _B + _B * self._length[i] / self._mean)
+                score[i] += rarity * times * (_K1 + 1.0) / norm
+        return score
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words with plain endings cut off."""
+    return [_stem(word.lower()) for word in _WORD.findall(text.replace("_", " "))]
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)] + ("y" if ending == "ies" else "")
+    return word
+
+
+def pieces(text: str, longest: int = 900) -> list[str]:
+    """Paragraphs with the heading they stand under, short ones joined."""
+    heading, kept, current = "", list[str](), ""
+    for block in re.split(r"\n\s*\n", text):
+        block = block.strip()
+        if not block or block.startswith("```"):
+            continue
+        if block.startswith("#"):
+            if current:
+                kept.append(f"{heading}\n{current}".strip())
+            lines = block.splitlines()
+            heading, current = lines[0].lstrip("# ").strip(), "\n".join(lines[1:])
+            continue
+        if current and len(current) + len(block) > longest:
+            kept.append(f"{heading}\n{current}".strip())
+            current = ""
+        current = f"{current}\n{block}".strip()
+    if current:
+        kept.append(f"{heading}\n{current}".strip())
+    return kept
+
+
+def _unit(score: np.ndarray) -> np.ndarray:
+    """Scores by their deviations from the mean, squeezed into 0 … 1."""
+    spread = float(score.std())
+    return 1.0 / (1.0 + np.exp(-(score - score.mean()) / spread)) if spread > 1e-12 else np.full(len(score), 0.5)

@@ -1,0 +1,149 @@
+"""Who may ask: tokens with scopes, the Host and Origin of a request, and how often."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from surefoot.errors import ConfigError
+from surefoot.server.problems import Refused
+
+Scope = Literal["decide", "read", "admin"]
+"""decide: ask and reward. read: look at policies. admin: all of it."""
+SCOPES: tuple[Scope, ...] = ("decide", "read", "admin")
+OPEN_PATHS = ("/health", "/healthz", "/readyz")
+"""Asked without a token."""
+
+
+def read_tokens(path: Path) -> dict[str, frozenset[Scope]]:
+    """Lines of `TOKEN scope,scope`; a token alone may do everything."""
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as why:
+        raise ConfigError(f"cannot read tokens from {path}: {why}") from why
+    tokens: dict[str, frozenset[Scope]] = {}
+    for number, line in enumerate(lines, 1):
+        token, _, scopes = line.partition(" ")
+        if not token or token.startswith("#"):
+            continue
+        if len(token) < 16:
+            raise ConfigError(
+                f"{path}:{number} is shorter than 16 characters; `openssl rand -hex 32` makes a good token"
+            )
+        wanted = [word.strip() for word in scopes.split(",") if word.strip()] or list(SCOPES)
+        for word in wanted:
+            if word not in SCOPES:
+                raise ConfigError(f"{path}:{number} has scope {word!r}; there are {', '.join(SCOPES)}")
+        tokens[token] = frozenset(scope for scope in SCOPES if scope in wanted)
+    if not tokens:
+        raise ConfigError(f"{path} has no token; put one on a line")
+    return tokens
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(slots=True, kw_only=True)
+class Bucket:
+    """A rate limit: so many at once, so many a second."""
+
+    left: float
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Guard:
+    """Looks at a request's head before anything of it is read."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    tokens: Mapping[str, frozenset[Scope]] = field(default_factory=dict[str, frozenset[Scope]])
+    origins: Sequence[str] = ()
+    """Sites whose pages may ask."""
+    per_second: float = 0.0
+    """Requests of one client a second; 0 sets no limit."""
+    clock: Callable[[], float] = time.monotonic
+    _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.host) and not self.tokens:
+            raise ConfigError(f"{self.host} can be reached by others: give --token-file, or stay on 127.0.0.1")
+        if "*" in self.origins:
+            raise ConfigError("--allow-origin takes sites by name, never *")
+
+    def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> None:
+        """Raise what is wrong with asking; nothing is wrong if it returns."""
+        self._check_host(headers)
+        self._check_origin(headers)
+        self._check_rate(client)
+        if path not in OPEN_PATHS:
+            self._check_token(headers, scope)
+
+    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        given = headers.get(b"host", b"").decode("latin-1")
+        name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() else given
+        if is_loopback(self.host):
+            known = is_loopback(name.strip("[]"))
+        else:
+            known = name in (self.host, "localhost") or self.host in ("0.0.0.0", "::")
+        if not known:
+            raise Refused("host", f"this is {self.host}:{self.port}, not {given[:80]!r}")
+
+    def _check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        text = origin.decode("latin-1")
+        own = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]", self.host)}
+        if text not in own and text not in self.origins:
+            raise Refused("origin", f"a page of {text[:80]!r} may not ask; --allow-origin names those that may")
+
+    def cors(self, headers: Mapping[bytes, bytes]) -> dict[str, str]:
+        """What a page of a named site needs to read an answer; nothing for anybody else."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if not origin or origin not in self.origins:
+            return {}
+        return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+
+    def _check_token(self, headers: Mapping[bytes, bytes], scope: Scope) -> None:
+        if not self.tokens:
+            return
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not given:
+            raise Refused("unauthorized", "send Authorization: Bearer TOKEN", headers={"WWW-Authenticate": "Bearer"})
+        scopes: frozenset[Scope] | None = None
+        for token, may in self.tokens.items():  # every one is compared, so that the time tells nothing
+            if hmac.compare_digest(token.encode(), given):
+                scopes = may
+        if scopes is None:
+            raise Refused("unauthorized", "that token is not known", headers={"WWW-Authenticate": "Bearer"})
+        if scope not in scopes and "admin" not in scopes:
+            raise Refused("forbidden", f"this token may {', '.join(sorted(scopes))}; the request takes {scope}")
+
+    def _check_rate(self, client: str) -> None:
+        if self.per_second <= 0:
+            return
+        now = self.clock()
+        bucket = self._buckets.setdefault(client, Bucket(left=self.per_second, at=now))
+        bucket.left = min(self.per_second, bucket.left + (now - bucket.at) * self.per_second)
+        bucket.at = now
+        if bucket.left < 1.0:
+            wait = max(1, round((1.0 - bucket.left) / self.per_second))
+            raise Refused("rate", f"at most {self.per_second:g} requests a second", headers={"Retry-After": str(wait)})
+        bucket.left -= 1.0
+        if len(self._buckets) > 10_000:
+            self._buckets.pop(next(iter(self._buckets)))

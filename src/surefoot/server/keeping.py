@@ -1,0 +1,106 @@
+"""Backup, restore and deletion of what a service keeps."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from surefoot.data.journal import Entry, Journal
+from surefoot.errors import JournalError, RunError
+from surefoot.learn.files import RunLock
+
+FILE = "decisions.sqlite"
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What went."""
+
+    decisions: int
+    rewards: int
+
+
+def backup(directory: Path, target: Path) -> int:
+    """Copy all of it, also while it is served; how many decisions are in the copy."""
+    _require(directory)
+    _require_new(target)
+    target.mkdir(parents=True)
+    with sqlite3.connect(directory / FILE) as source, sqlite3.connect(target / FILE) as copy:
+        source.backup(copy)
+    copy.close()
+    source.close()
+    if (directory / "policies").is_dir():
+        shutil.copytree(directory / "policies", target / "policies", symlinks=True)
+    return _checked(target)
+
+
+def restore(source: Path, directory: Path) -> int:
+    """Put a copy where a service will find it; how many decisions it has. The copy is looked at first."""
+    _require(source)
+    _checked(source)
+    _require_new(directory)
+    shutil.copytree(source, directory, symlinks=True, ignore=shutil.ignore_patterns(".lock"))
+    return _checked(directory)
+
+
+def purge(directory: Path, *, older_than: float | None = None, subject: str | None = None) -> Purged:
+    """Delete decisions and their rewards for good: those older than so many seconds, or all about one subject."""
+    _require(directory)
+    with RunLock(directory), Journal(directory / FILE) as journal:
+        before = None if older_than is None else time.time() - older_than
+        doomed = [e for e in journal.scan("decision") if _matches(e, before, subject)]
+        names = {entry.id for entry in doomed}
+        rewards = [e.seq for e in journal.scan("reward") if e.id.rpartition("#")[0] in names]
+        journal.delete("reward", rewards)
+        journal.delete("activated", [e.seq for e in journal.scan("activated") if e.id in names])
+        journal.delete("decision", [entry.seq for entry in doomed])
+        journal.compact()  # what was deleted must not lie around in free pages
+    return Purged(decisions=len(doomed), rewards=len(rewards))
+
+
+def seconds_of(text: str) -> float:
+    """`30d`, `12h`, `90m`, `4w` or `600s` in seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
+    if match is None:
+        raise RunError(f"{text!r} is no time; write a number and one of s, m, h, d, w, such as 30d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _matches(entry: Entry, before: float | None, subject: str | None) -> bool:
+    if subject is not None:
+        return entry.body.get("subject") == subject
+    return before is not None and entry.t < before
+
+
+def _require(directory: Path) -> None:
+    if not (directory / FILE).is_file():
+        raise RunError(f"{directory} has no {FILE}; give the folder of `surefoot serve --dir`")
+
+
+def _require_new(directory: Path) -> None:
+    if directory.exists() and (not directory.is_dir() or _any(directory.iterdir())):
+        raise RunError(f"{directory} is there already; nothing is overwritten, give a new folder")
+
+
+def _any(things: Iterable[object]) -> bool:
+    return next(iter(things), None) is not None
+
+
+def _checked(directory: Path) -> int:
+    """How many decisions a store has, after SQLite found it whole."""
+    db = sqlite3.connect(directory / FILE)
+    try:
+        (verdict,) = db.execute("PRAGMA integrity_check").fetchone()
+        if verdict != "ok":
+            raise JournalError(f"{directory / FILE} is damaged: {verdict}")
+        return int(db.execute("SELECT count(*) FROM entries WHERE kind = 'decision'").fetchone()[0])
+    except sqlite3.DatabaseError as why:
+        raise JournalError(f"{directory / FILE} is damaged: {why}") from why
+    finally:
+        db.close()

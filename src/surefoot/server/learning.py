@@ -1,0 +1,214 @@
+"""Learning in a process of its own: experiences in, a saved version out. Answering never waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from surefoot.data.rollout import Rollout
+from surefoot.decide.promotion import Versions
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.learn.report import UpdateReport
+from surefoot.server import schema
+from surefoot.telemetry.schema import Episodes
+from surefoot.telemetry.writer import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What a policy's network and learner are made from."""
+
+    name: str
+    actions: int
+    size: int
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, config: schema.NewPolicy) -> Recipe:
+        """That of a declared policy."""
+        settings = dict(config.training.settings)
+        size, actions = config.embedding_size, len(config.actions)
+        return cls(name=config.name, actions=actions, size=size, seed=config.seed, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What the learning process answers."""
+
+    version: int
+    metrics: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    error: str = ""
+    """Why there is no new version, where there is none."""
+
+
+DEFAULTS: dict[str, Any] = {"lr": 1e-3, "epochs": 4, "minibatch_size": 64, "gamma": 0.99, "lam": 0.95, "ent_coef": 0.01}
+
+
+def learner_of(recipe: Recipe, root: Path) -> Any:
+    """The learner of a policy as its newest version left it; a new one where there is none."""
+    import torch
+
+    from surefoot.data.spaces import Box, Discrete
+    from surefoot.decide.prompts.networks import MutationNetwork
+    from surefoot.learn.config import PPOConfig
+    from surefoot.learn.learner import Learner
+    from surefoot.nets.actor_critic import ActorCritic
+    from surefoot.train.config import split_settings
+    from surefoot.train.training import load_weights
+
+    ppo, net, collect = split_settings(recipe.settings)
+    if net or collect:
+        raise ConfigError(
+            f"{', '.join([*net, *collect])}: a policy's settings are those of learning; the rest is fixed"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        network = MutationNetwork({"obs": recipe.size}, recipe.actions)
+    policy = ActorCritic({"obs": Box((recipe.size,))}, Discrete(recipe.actions), network=network, seed=recipe.seed)
+    config = PPOConfig(envs=1, steps=1).replace(**{**DEFAULTS, **ppo, "seed": recipe.seed})
+    learner = Learner(policy, config)
+    versions = Versions(root)
+    if versions.numbers:
+        parts: dict[str, Any] = versions.load(versions.numbers[-1]).parts
+        load_weights(policy, parts["weights"])
+        learner.set_state(parts)
+    return learner
+
+
+def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
+    """Keep the learner as it is as a version; its number."""
+    weights = {name: x.detach().clone() for name, x in learner.policy.state_dict().items()}
+    Versions(root).save(learner.updates, {"weights": weights, **learner.state()}, {"metrics": dict(metrics)})
+    return learner.updates
+
+
+def serve(pipe: Connection, root: Path) -> None:
+    """The child: answers each (recipe, rollout or None) with what was learned. Ends when the pipe does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
+    import torch
+
+    torch.set_num_threads(1)
+    learners: dict[str, Any] = {}
+    polite = False
+    while True:
+        try:
+            recipe, rollout = pipe.recv()
+        except EOFError:
+            return
+        if rollout is not None and not polite:  # somebody waits for a first version, nobody for an update
+            with contextlib.suppress(OSError):
+                os.nice(19)
+            polite = True
+        pipe.send(answer(learners, recipe, rollout, root / recipe.name))
+
+
+def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, root: Path) -> Learned:
+    """Learn from a rollout, or see that there is a first version; mistakes are told, not raised."""
+    try:
+        if recipe.name not in learners:
+            learners[recipe.name] = learner_of(recipe, root)
+        learner = learners[recipe.name]
+        if rollout is None:
+            return Learned(version=save(learner, root, {}) if not Versions(root).numbers else learner.updates)
+        report = learner.update(rollout)
+        tell(record_of(recipe, root, learner), report, rollout)
+        metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
+        if report.rolled_back or report.skipped_reason:
+            why = report.skipped_reason or "the numbers left the finite; the update was taken back"
+            return Learned(version=learner.updates - 1, metrics=metrics, error=why)
+        return Learned(version=save(learner, root, metrics), metrics=metrics)
+    except SurefootError as why:
+        learners.pop(recipe.name, None)
+        return Learned(version=-1, error=f"{type(why).__name__}: {why}")
+
+
+def record_of(recipe: Recipe, root: Path, learner: Any) -> Recorder:
+    """The policy's record, as every run has one: watch, summary and doctor read it."""
+    recorder = Recorder(root, recipe.name, updates_per_second=1e9)
+    recorder.header(
+        env=f"decisions of {recipe.name}",
+        seed=recipe.seed,
+        config={"ppo": dataclasses.asdict(learner.config), "actions": recipe.actions, "embedding_size": recipe.size},
+    )
+    return recorder
+
+
+def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
+    """Write an update down: its numbers, what was earned, and how often each action was taken."""
+    with contextlib.closing(recorder):
+        valid = rollout.valid
+        taken = np.bincount(rollout.action[valid].astype(np.int64).ravel())
+        shares = {f"action_share_{k}": float(n) / valid.sum() for k, n in enumerate(taken[:32])}
+        earned = {
+            "reward_mean": float(rollout.reward[valid].mean()),
+            "success_rate": float((rollout.reward[valid] > 0).mean()),
+        }
+        returns = np.where(valid, rollout.reward, 0.0).sum(axis=0)
+        recorder.update(
+            env_steps=recorder.env_steps + rollout.samples,
+            updates=report.update,
+            m={**report.metrics(), **earned, **shares},
+            epochs=[epoch.as_dict() for epoch in report.epochs],
+            seconds=report.seconds,
+            episodes=Episodes.of(returns.tolist(), valid.sum(axis=0).tolist()),
+            stopped_early=report.stopped_early,
+            rolled_back=report.rolled_back,
+            skipped_reason=report.skipped_reason,
+        )
+
+
+class Pupil(Protocol):
+    """Whoever learns for the service."""
+
+    def ask(self, recipe: Recipe, rollout: Rollout | None) -> Learned: ...
+
+    def close(self) -> None: ...
+
+
+class Apprentice:
+    """The parent's end: one request at a time; a child that died is replaced and the request fails."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._context = multiprocessing.get_context("spawn")
+        self._process: Any = None
+        self._pipe: Connection | None = None
+
+    def ask(self, recipe: Recipe, rollout: Rollout | None) -> Learned:
+        """Blocks until it is learned; call it from a thread."""
+        if self._pipe is None or not self._process.is_alive():
+            self._start()
+        assert self._pipe is not None
+        try:
+            self._pipe.send((recipe, rollout))
+            return self._pipe.recv()
+        except (EOFError, OSError) as why:
+            self.close()
+            return Learned(version=-1, error=f"the learning process died ({why}); it is started again")
+
+    def close(self) -> None:
+        """End the child."""
+        if self._pipe is not None:
+            self._pipe.close()
+            self._process.join(timeout=5)
+            if self._process.is_alive():
+                self._process.kill()
+            self._pipe = None
+
+    def _start(self) -> None:
+        mine, theirs = self._context.Pipe()
+        self._process = self._context.Process(target=serve, args=(theirs, self.root), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._pipe = mine

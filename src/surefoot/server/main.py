@@ -1,0 +1,158 @@
+"""The process that serves: a socket, a log, deadlines, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from surefoot.errors import ConfigError
+from surefoot.server.app import App
+from surefoot.server.compat import Directive023
+from surefoot.server.guard import Guard, read_tokens
+from surefoot.server.http import IDLE_SECONDS, Deadlined
+from surefoot.server.service import Service
+from surefoot.server.steward import Steward
+from surefoot.server.store import Durability
+
+CONNECTIONS = 1000
+DRAIN_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to serve; each as `surefoot serve --help` says."""
+
+    directory: Path
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token_file: Path | None = None
+    origins: Sequence[str] = ()
+    rate: float = 0.0
+    durability: Durability = "disk"
+    compat: bool = False
+    input_dim: int = 1536
+    least: int = 128
+    exit_with_parent: bool = False
+    log_level: str = "info"
+
+
+def serve(settings: Settings) -> int:
+    """Answer until SIGINT or SIGTERM; the exit code."""
+    _log_as_json(settings.log_level)
+    if settings.exit_with_parent:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
+    with _bound(settings.host, settings.port) as listening:
+        port = int(listening.getsockname()[1])
+        guard = Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
+        service = Service(settings.directory, durability=settings.durability)
+        steward = Steward(service)
+        compat = (
+            Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
+            if settings.compat
+            else None
+        )
+        server = _Told(
+            uvicorn.Config(
+                App(service, guard, compat=compat, steward=steward),
+                http=Deadlined,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_keep_alive=int(IDLE_SECONDS),
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+            )
+        )
+        server.sentence = f"Server started at http://{_shown(settings.host)}:{port}"
+        server.service = service
+        server.run(sockets=[listening])
+    return 0 if server.started else 2
+
+
+class _Told(uvicorn.Server):
+    """Says when it listens; says 503 while it drains."""
+
+    sentence = ""
+    service: Service
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """SIGINT and SIGTERM end it well: exit code 0, where uvicorn's own would die of the signal afterwards."""
+        kept = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for sig, handler in kept.items():
+                signal.signal(sig, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            print(self.sentence, flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.draining = True
+        await super().shutdown(sockets=sockets)
+
+
+def _end_with_stdin() -> None:
+    """Whoever started this holds the other end of standard input; the kernel closes it however they end."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"--port is {port}; ports go from 1 to 65535, and 0 takes a free one")
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as why:
+        raise ConfigError(f"cannot listen on {host}:{port}: {why.strerror}; --port 0 takes a free one") from why
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Json(logging.Formatter):
+    """One line of JSON a message; a traceback is a field of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "t": time.time(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told)
+
+
+def _log_as_json(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json())
+    for name in ("uvicorn", "uvicorn.error", "surefoot"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level.upper())
+    logging.getLogger("uvicorn.error").handlers = []
+    logging.getLogger("uvicorn.error").propagate = True

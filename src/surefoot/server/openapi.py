@@ -1,0 +1,91 @@
+"""OpenAPI 3.1 from the table of routes and the structs of the bodies: nothing is written twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from surefoot.server import schema
+from surefoot.server.problems import PROBLEMS
+
+if TYPE_CHECKING:
+    from surefoot.server.routes import Route
+
+VERSION = "1.0.0"
+ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")
+"""Problems that every request may meet; those of a body come on top."""
+WITH_BODY = ("malformed", "timeout", "too-large", "media-type", "invalid")
+_REF = "#/components/schemas/{name}"
+
+
+def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
+    """The whole description as JSON, the same bytes every time; `secured` where a token is asked for."""
+    told = described(routes, secured=secured)
+    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=2) + b"\n"
+
+
+def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
+    """The whole description."""
+    kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
+    outs, components = msgspec.json.schema_components([*kinds, schema.Problem], ref_template=_REF)
+    by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.Problem], outs, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Surefoot decision service",
+            "version": VERSION,
+            "description": "Policies that decide, are told what came of it, and learn. Errors are RFC 9457 problems.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "security": [{"token": []}] if secured else [],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {"operationId": route.name, "summary": route.about, "responses": _responses(route, by_kind)}
+    if route.path in ("/healthz", "/readyz"):
+        told["security"] = []
+    words = re.findall(r"\{(\w+)\}", route.path)
+    if words:
+        told["parameters"] = [
+            {"name": word, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            for word in words
+        ]
+    if route.body is not None:
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": by_kind[repr(route.body)]}}}
+    return told
+
+
+def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
+    kind = route.kind.partition(";")[0]
+    found: dict[str, Any] = {
+        str(route.status): {
+            "description": route.about,
+            "content": {kind: {"schema": by_kind[repr(route.answer)]}},
+        }
+    }
+    if route.links:
+        found[str(route.status)]["links"] = {
+            name: {"operationId": name, "parameters": {word: f"$response.body#/{field}"}}
+            for name, (word, field) in route.links.items()
+        }
+    by_status: dict[int, list[str]] = {}
+    for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
+        by_status.setdefault(PROBLEMS[name][0], []).append(name)
+    for status, names in sorted(by_status.items()):
+        found[str(status)] = {
+            "description": "; ".join(PROBLEMS[name][1] for name in dict.fromkeys(names)),
+            "content": {"application/problem+json": {"schema": by_kind[repr(schema.Problem)]}},
+        }
+    return found

@@ -1,0 +1,320 @@
+"""What can be asked, and which verb answers. OpenAPI is made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from surefoot.server import schema
+from surefoot.server.guard import Guard, Scope
+from surefoot.server.metrics import exposition
+from surefoot.server.openapi import document
+from surefoot.server.problems import Refused
+from surefoot.server.service import Service
+from surefoot.server.steward import Steward
+
+BODY = 1 << 20
+BATCH_BODY = 16 << 20
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One thing that can be asked."""
+
+    method: str
+    path: str
+    """With {name} where a word stands."""
+    handle: Callable[..., Awaitable[Any]]
+    """Takes the words, then the body if there is one."""
+    answer: Any
+    body: type[Any] | None = None
+    scope: Scope = "decide"
+    status: int = 200
+    limit: int = BODY
+    kind: str = JSON
+    name: str = ""
+    """What a client calls it."""
+    about: str = ""
+    problems: tuple[str, ...] = ()
+    """Kinds of problems beside those that everything may have."""
+    links: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """{what may be asked next: (its word, the field of the answer that is it)}"""
+
+
+class Counted(Protocol):
+    """Whoever counts the requests."""
+
+    counts: dict[tuple[str, int], int]
+    seconds: float
+    routes: list[Route]
+    guard: Guard
+
+
+def described_routes() -> list[Route]:
+    """The routes, to be described and not to be asked."""
+
+    class Nobody:
+        def __getattr__(self, name: str) -> Any:
+            return None
+
+    nobody: Any = Nobody()
+    return all_routes(nobody, nobody, nobody)
+
+
+def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
+    """Everything that can be asked."""
+
+    async def health() -> schema.Health:
+        return schema.Health(status="draining" if service.draining else "ok")
+
+    async def ready() -> schema.Health:
+        if service.draining:
+            raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
+        return schema.Health(status="ok")
+
+    async def metrics() -> bytes:
+        return exposition(service, steward, counted.counts, counted.seconds)
+
+    async def openapi() -> bytes:
+        return document(counted.routes, secured=bool(counted.guard.tokens))
+
+    async def policies() -> list[schema.Policy]:
+        return [service.describe(serving) for serving in service.policies.values()]
+
+    async def policy(name: str) -> schema.Policy:
+        return service.describe(service.policy(name))
+
+    async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
+        return (await service.decide(name, [new]))[0]
+
+    async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
+        return schema.DecisionList(decisions=await service.decide(name, many.decisions))
+
+    async def update(name: str, wish: schema.NewJob) -> schema.Job:
+        return await steward.update(name, None if wish.least is msgspec.UNSET else wish.least)
+
+    async def job(id: str) -> schema.Job:
+        return steward.job(id)
+
+    async def versions(name: str) -> schema.VersionList:
+        return steward.version_list(name)
+
+    after = ("decision", "decision_id")
+    next_: dict[str, tuple[str, str]] = {"reward": after, "explain": after, "activate": after}
+    p, d = "/v1/policies/{policy}", "/v1/decisions/{decision}"
+    s = schema
+    get, post = "GET", "POST"
+    return [
+        Route(
+            method=get,
+            path="/healthz",
+            handle=health,
+            answer=s.Health,
+            scope="read",
+            name="health",
+            about="It lives. Asked without a token.",
+        ),
+        Route(
+            method=get,
+            path="/readyz",
+            handle=ready,
+            answer=s.Health,
+            scope="read",
+            name="ready",
+            about="It answers. Asked without a token.",
+            problems=("unavailable",),
+        ),
+        Route(
+            method=get,
+            path="/metrics",
+            handle=metrics,
+            answer=str,
+            scope="read",
+            name="metrics",
+            kind="text/plain; version=0.0.4; charset=utf-8",
+            about="Counters for Prometheus.",
+        ),
+        Route(
+            method=get,
+            path="/openapi.json",
+            handle=openapi,
+            answer=dict[str, Any],
+            scope="read",
+            name="openapi",
+            about="This description.",
+        ),
+        Route(
+            method=get,
+            path="/v1/policies",
+            handle=policies,
+            answer=list[s.Policy],
+            scope="read",
+            name="listPolicies",
+            about="All policies.",
+        ),
+        Route(
+            method=post,
+            path="/v1/policies",
+            handle=service.create,
+            body=s.NewPolicy,
+            answer=s.Policy,
+            scope="admin",
+            status=201,
+            name="createPolicy",
+            problems=("conflict",),
+            about="Make a policy; the same again is the same policy.",
+        ),
+        Route(
+            method=get,
+            path=p,
+            handle=policy,
+            answer=s.Policy,
+            scope="read",
+            name="getPolicy",
+            problems=("unknown",),
+            about="How a policy is doing.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/decisions",
+            handle=decide,
+            body=s.NewDecision,
+            answer=s.Decision,
+            name="decide",
+            links=next_,
+            problems=("unknown", "conflict", "full"),
+            about="Choose an action. Acknowledged means on the disk.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/decisions/batch",
+            handle=decide_many,
+            body=s.Decisions,
+            answer=s.DecisionList,
+            limit=BATCH_BODY,
+            name="decideMany",
+            problems=("unknown", "conflict", "full"),
+            about="Choose many actions, all or none.",
+        ),
+        Route(
+            method=get,
+            path=d,
+            handle=steward.explain,
+            answer=s.Explained,
+            scope="read",
+            name="explain",
+            problems=("unknown",),
+            about="Why an action was chosen, and what came of decisions like it.",
+        ),
+        Route(
+            method=post,
+            path=f"{d}/reward",
+            handle=service.reward,
+            body=s.NewReward,
+            answer=s.Reward,
+            name="reward",
+            problems=("unknown", "conflict", "expired", "full"),
+            about="What came of a decision.",
+        ),
+        Route(
+            method=post,
+            path=f"{d}/activate",
+            handle=service.activate,
+            answer=s.Decision,
+            name="activate",
+            problems=("unknown", "full"),
+            about="A deferred decision was carried out.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/updates",
+            handle=update,
+            body=s.NewJob,
+            answer=s.Job,
+            scope="admin",
+            status=202,
+            name="update",
+            links={"getJob": ("job", "job_id")},
+            problems=("unknown", "conflict"),
+            about="Learn now, as a job.",
+        ),
+        Route(
+            method=get,
+            path="/v1/jobs/{job}",
+            handle=job,
+            answer=s.Job,
+            scope="read",
+            name="getJob",
+            problems=("unknown",),
+            about="How far a job is.",
+        ),
+        Route(
+            method=get,
+            path=f"{p}/versions",
+            handle=versions,
+            answer=s.VersionList,
+            scope="read",
+            name="listVersions",
+            problems=("unknown",),
+            about="What was learned, newest first.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/promote",
+            handle=steward.promote,
+            body=s.Promotion,
+            answer=s.Policy,
+            scope="admin",
+            name="promote",
+            problems=("unknown", "conflict"),
+            about="Let a version answer all decisions, or a share of them.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/rollback",
+            handle=steward.rollback,
+            answer=s.Policy,
+            scope="admin",
+            name="rollback",
+            problems=("unknown", "conflict"),
+            about="Back to the version that answered before.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/evaluations",
+            handle=steward.evaluate,
+            body=s.NewEvaluation,
+            answer=s.OffPolicy,
+            scope="read",
+            name="evaluate",
+            problems=("unknown", "conflict"),
+            about="What another version would have earned, from the log.",
+        ),
+        Route(
+            method=post,
+            path=f"{p}/checkpoints",
+            handle=steward.checkpoint,
+            body=s.NewCheckpoint,
+            answer=s.Checkpoint,
+            scope="admin",
+            status=201,
+            name="createCheckpoint",
+            links={"activateCheckpoint": ("checkpoint", "checkpoint_id")},
+            problems=("unknown", "conflict"),
+            about="Give a version a name that stays.",
+        ),
+        Route(
+            method=post,
+            path="/v1/checkpoints/{checkpoint}/activate",
+            handle=steward.activate_checkpoint,
+            answer=s.Policy,
+            scope="admin",
+            name="activateCheckpoint",
+            problems=("unknown", "conflict"),
+            about="Let the version of a checkpoint answer.",
+        ),
+    ]

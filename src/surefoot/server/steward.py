@@ -1,0 +1,298 @@
+"""What becomes of a policy: updates as jobs, versions, promotion, rollback, checkpoints, evaluation, explanation."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from surefoot.data.journal import Entry
+from surefoot.data.rollout import Rollout
+from surefoot.decide import offpolicy
+from surefoot.decide.offpolicy import Evaluation
+from surefoot.errors import CheckpointError, DecisionError
+from surefoot.server import schema
+from surefoot.server.learning import Learned, Recipe
+from surefoot.server.network import Network, log, probabilities
+from surefoot.server.problems import Refused
+from surefoot.server.service import Service
+from surefoot.server.serving import Serving, Told, made_of
+
+JOBS = 1000
+"""Jobs that can be asked about; older ones are forgotten."""
+NEAREST = 5
+
+
+class Steward:
+    """Looks after the policies of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.store = service, service.store
+        self.jobs: dict[str, schema.Job] = {}
+        self._done: dict[str, asyncio.Event] = {}
+        self._turn = asyncio.Lock()
+        service.learned_from = lambda serving: void(self.begin_update(serving))
+
+    async def update(self, name: str, least: int | None = None) -> schema.Job:
+        """Learn from what is finished, as a job."""
+        serving = self.service.policy(name)
+        if serving.learning is not None:
+            raise Refused("conflict", f"an update of {name!r} runs already: job {serving.learning}")
+        wanted = serving.config.training.least if least is None else least
+        if len(serving.ledger) < wanted:
+            raise Refused("conflict", f"{len(serving.ledger)} finished decisions; an update takes at least {wanted}")
+        return self.begin_update(serving)
+
+    def begin_update(self, serving: Serving) -> schema.Job:
+        """Learn from all that is finished, beside the requests."""
+        job = schema.Job(
+            job_id=f"job-{uuid.uuid4().hex[:12]}", policy=serving.config.name, kind="update", state="waiting"
+        )
+        self.jobs[job.job_id], self._done[job.job_id] = job, asyncio.Event()
+        while len(self.jobs) > JOBS:
+            self._done.pop(next(iter(self.jobs)))
+            self.jobs.pop(next(iter(self.jobs)))
+        serving.learning = job.job_id
+        self.service.spawn(self._update(serving, job))
+        return job
+
+    async def finished(self, job: schema.Job) -> schema.Job:
+        """The job once it is over."""
+        await self._done[job.job_id].wait()
+        return job
+
+    async def _update(self, serving: Serving, job: schema.Job) -> None:
+        try:
+            async with self._turn:
+                job.state = "running"
+                await self._learn(serving, job)
+        except Exception as why:
+            job.state, job.message = "failed", f"{type(why).__name__}: {why}"
+            raise
+        finally:
+            serving.learning = None
+            if job.job_id in self._done:
+                self._done[job.job_id].set()
+
+    async def _learn(self, serving: Serving, job: schema.Job) -> None:
+        name = serving.config.name
+        rollout, learned_from = serving.ledger.drain(), serving.unlearned
+        serving.unlearned = []
+        if rollout is None:
+            job.state, job.message = "failed", "nothing is finished"
+            return
+        loop = asyncio.get_running_loop()
+        network = serving.network
+
+        def work() -> Learned:
+            return self.service.apprentice.ask(Recipe.of(serving.config), with_values(rollout, network))
+
+        told = await loop.run_in_executor(None, work)
+        if told.error:
+            job.state, job.message = "failed", told.error
+            return
+        body = {"version": told.version, "metrics": told.metrics, "decisions": learned_from}
+        await self.store.write(Entry(kind="version", id=f"{name}/{told.version}", tag=name, body=body))
+        job.result = {"version": told.version, "samples": len(learned_from), **told.metrics}
+        self._go_live(serving, told.version, "learned")
+        job.state = "done"
+
+    def job(self, id: str) -> schema.Job:
+        """The job of that id."""
+        if id not in self.jobs:
+            raise Refused("unknown", f"there is no job {id!r}")
+        return self.jobs[id]
+
+    def version_list(self, name: str) -> schema.VersionList:
+        """All versions, newest first."""
+        serving = self.service.policy(name)
+        known = {e.body["version"]: e for e in self.store.all("version") if e.tag == name}
+        found = [
+            schema.Version(
+                version=number,
+                created_at=known[number].t if number in known else 0.0,
+                samples=len(known[number].body["decisions"]) if number in known else 0,
+                live=number == serving.version,
+                metrics=known[number].body["metrics"] if number in known else {},
+            )
+            for number in reversed(serving.versions.numbers)
+        ]
+        return schema.VersionList(versions=found)
+
+    async def promote(self, name: str, wish: schema.Promotion) -> schema.Policy:
+        """Let a version answer, all decisions or a share of them."""
+        serving = self.service.policy(name)
+        network = self._network(serving, wish.version)
+        if wish.gate:
+            found = await self.evaluate(name, schema.NewEvaluation(version=wish.version))
+            if not found.enough or found.dr.low < found.logged.value - 0.01 * np.ptp(serving.config.reward_range):
+                why = "too little was logged" if not found.enough else "it may be worse"
+                raise Refused(
+                    "conflict", f"version {wish.version} was not promoted: {why}; dr {found.dr.low:.4f} at least"
+                )
+        if wish.share < 1.0:
+            serving.canary = (wish.version, wish.share, network)
+        else:
+            self._go_live(serving, wish.version, "promoted")
+        return self.service.describe(serving)
+
+    async def rollback(self, name: str) -> schema.Policy:
+        """Back to the version that answered before."""
+        serving = self.service.policy(name)
+        try:
+            number = serving.versions.rollback()
+        except DecisionError as why:
+            raise Refused("conflict", str(why)) from why
+        serving.network, serving.version, serving.canary = self._network(serving, number), number, None
+        return self.service.describe(serving)
+
+    async def checkpoint(self, policy: str, wish: schema.NewCheckpoint, *, name: str = "") -> schema.Checkpoint:
+        """Give a version a name that stays; it is made from the policy's and the version, if none is given."""
+        serving = self.service.policy(policy)
+        version = serving.version if wish.version is msgspec.UNSET else wish.version
+        self._network(serving, version)
+        id = name or f"{policy}-{version}"
+        made = schema.Checkpoint(checkpoint_id=id, policy=policy, version=version, created_at=self.service.clock())
+        await self.store.write(Entry(kind="checkpoint", id=id, tag=policy, body=msgspec.to_builtins(made)))
+        return made
+
+    async def activate_checkpoint(self, id: str) -> schema.Policy:
+        """Let the version of a checkpoint answer."""
+        body = self.store.read("checkpoint", id)
+        if body is None:
+            raise Refused("unknown", f"there is no checkpoint {id!r}")
+        known = msgspec.convert(body, schema.Checkpoint)
+        return await self.promote(known.policy, schema.Promotion(version=known.version))
+
+    async def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
+        """What another version would have earned on the logged decisions."""
+        serving = self.service.policy(name)
+        network = self._network(serving, wish.version)
+        found = await asyncio.get_running_loop().run_in_executor(None, self._estimate, serving, network, wish.last)
+
+        def plain(e: offpolicy.Estimate) -> schema.Estimate:
+            return schema.Estimate(value=e.value, low=e.low, high=e.high)
+
+        return schema.OffPolicy(
+            version=wish.version,
+            logged=plain(found.logged),
+            ips=plain(found.ips),
+            snips=plain(found.snips),
+            dr=plain(found.dr),
+            effective_sample_size=found.effective_sample_size,
+            decisions=found.decisions,
+            enough=found.enough,
+        )
+
+    def _estimate(self, serving: Serving, network: Network, last: int) -> Evaluation:
+        log_of = self._log(serving, last)
+        if len(log_of) < 10:
+            raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
+        made, reward = [m for m, _ in log_of], np.array([r for _, r in log_of], np.float64)
+        rows = np.stack([m.obs["obs"] for m in made])
+        logits = network.logits(rows)
+        target = np.stack([probabilities(x, m.action_mask) for x, m in zip(logits, made, strict=True)])
+        taken = np.array([m.action for m in made])
+        predicted, expected = _direct(rows, taken, reward, target)
+        logged = np.exp([m.log_prob for m in made])
+        return offpolicy.evaluate(reward, logged, target[np.arange(len(taken)), taken], predicted, expected)
+
+    def _log(self, serving: Serving, last: int) -> list[Any]:
+        """(decision, reward) of the last ones that were left to chance and have a reward."""
+        name, actions = serving.config.name, len(serving.config.actions)
+        rewards: dict[str, list[Told]] = {}
+        for entry in self.store.latest("reward", 2 * last, tag=name):
+            rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
+        found: list[Any] = []
+        for entry in self.store.latest("decision", last, tag=name):
+            told = rewards.get(entry.id)
+            if told and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
+                value = sum(r.value for r in told) if serving.config.aggregation == "sum" else told[-1].value
+                found.append((made_of(entry, actions)[0], float(np.clip(value, *serving.config.reward_range))))
+        return found
+
+    async def explain(self, id: str) -> schema.Explained:
+        """Why a decision went as it did, and what came of those that saw something alike."""
+        serving, waiting = self.service.decision(id)
+        return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
+
+    def _explain(self, serving: Serving, id: str, final: float | None) -> schema.Explained:
+        entry = self.store.entry("decision", id)
+        assert entry is not None
+        made, answer = made_of(entry, len(serving.config.actions))
+        row = made.obs["obs"]
+        first = self._network(serving, serving.versions.numbers[0])
+        then = self._network(serving, made.policy_version)
+        chances = probabilities(then.logits(row[None])[0], made.action_mask)
+        prior = float(probabilities(first.logits(row[None])[0], made.action_mask)[made.action])
+        past = [(m, r) for m, r in self._log(serving, 1000) if m.id != id]
+        near: list[schema.Past] = []
+        if past:
+            rows = np.stack([m.obs["obs"] for m, _ in past]).astype(np.float64)
+            length = np.linalg.norm(rows, axis=1) * np.linalg.norm(row)
+            likeness = rows @ row / np.where(length > 0, length, 1.0)
+            for place in np.argsort(-likeness, kind="stable")[:NEAREST]:
+                m, r = past[place]
+                near.append(schema.Past(decision_id=m.id, action=m.action, reward=r, likeness=float(likeness[place])))
+        return schema.Explained(
+            decision=answer,
+            distribution=chances.tolist(),
+            prior=prior,
+            learned=log(float(chances[made.action])) - log(prior),
+            exploration=min(1.0, max(0.0, 1.0 - float(chances.max()))),
+            reward=final,
+            nearest=near,
+        )
+
+    def _go_live(self, serving: Serving, number: int, why: str) -> None:
+        network = self._network(serving, number)
+        if serving.versions.live != number:
+            serving.versions.promote(number, why)
+        serving.network, serving.version, serving.canary = network, number, None
+
+    def _network(self, serving: Serving, number: int) -> Network:
+        try:
+            parts: dict[str, Any] = serving.versions.load(number).parts
+        except CheckpointError as why:
+            kind = "unknown" if number not in serving.versions.numbers else "conflict"
+            raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
+        return Network({name: np.asarray(x) for name, x in parts["weights"].items()}, len(serving.config.actions))
+
+
+def with_values(rollout: Rollout, network: Network) -> Rollout:
+    """The rollout with what the critic says of each step; a truncated one is worth what it was worth before."""
+    obs = rollout.obs["obs"]
+    value = network.values(obs.reshape(-1, obs.shape[-1])).reshape(rollout.reward.shape).astype(np.float64)
+    after = np.zeros_like(value)
+    after[:-1] = value[1:]
+    given = np.where(np.isnan(rollout.next_value), value, rollout.next_value)
+    return replace(rollout, value=value, next_value=np.where(rollout.truncated, given, after))
+
+
+def void(job: schema.Job) -> None:
+    """Nobody waits for it."""
+
+
+def _direct(
+    rows: np.ndarray, taken: np.ndarray, reward: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A ridge of rewards on embeddings by action, each half fitted on the other: (of the action taken, of the policy)."""
+    predicted, expected = np.zeros(len(taken)), np.zeros(len(taken))
+    fold = np.arange(len(taken)) % 2
+    for half in (0, 1):
+        fit, use = fold != half, fold == half
+        worth = np.full((int(use.sum()), target.shape[1]), float(reward[fit].mean()))
+        for action in range(target.shape[1]):
+            own = fit & (taken == action)
+            if own.sum() >= 5:
+                x = rows[own] - rows[own].mean(0)
+                gram = x @ x.T + 1.0 * np.eye(len(x))
+                dual = np.linalg.solve(gram, reward[own] - reward[own].mean())
+                worth[:, action] = reward[own].mean() + (rows[use] - rows[own].mean(0)) @ (x.T @ dual)
+        predicted[use] = worth[np.arange(len(worth)), taken[use]]
+        expected[use] = (target[use] * worth).sum(axis=1)
+    return predicted, expected

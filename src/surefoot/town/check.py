@@ -1,0 +1,117 @@
+"""Does a scenario hang together: positions on the floor, names that exist, shifts within the day. Errors name the line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from surefoot.town.scenario import AFFORDANCES, MODES, PERTURBATIONS, PROFILES, VARIANTS, Scenario
+from surefoot.town.yamlread import Lines
+
+MEASURES = (
+    "return",
+    "waiting",
+    "unserved",
+    "conflict_intensity",
+    "conflicts",
+    "punctuality",
+    "wages",
+    "rivalry_integral",
+    "need_deficit",
+    "uses",
+)
+
+
+def check_scenario(scenario: Scenario, lines: Lines) -> None:
+    """Raise for the first thing that cannot be."""
+    _words(scenario, lines)
+    _places(scenario, lines)
+    _names(scenario, lines)
+    for name, job in scenario.jobs.items():
+        if not job.start < job.end <= scenario.ticks_per_day:
+            raise lines.error(
+                f"jobs.{name}",
+                f"the shift {name} is from {job.start} to {job.end}; it must begin before it ends, within the day of "
+                f"{scenario.ticks_per_day} ticks",
+            )
+    if not scenario.agents:
+        raise lines.error("agents", "there are no agents; one is the least (--auto-seed-agents puts two in)")
+
+
+def _words(scenario: Scenario, lines: Lines) -> None:
+    _one_of(lines, "observations", scenario.observations, VARIANTS)
+    _one_of(lines, "training.source", scenario.training.source, MODES)
+    if scenario.window % 2 == 0:
+        raise lines.error("window", f"window is {scenario.window}; it must be odd, so that it has a middle")
+    for i, event in enumerate(scenario.perturbations.events):
+        _one_of(lines, f"perturbations.events.{i}.kind", event.kind, PERTURBATIONS)
+    for i, resident in enumerate(scenario.agents):
+        _one_of(lines, f"agents.{i}.profile", resident.profile, PROFILES)
+        for j, step in enumerate(resident.schedule):
+            where = f"agents.{i}.schedule.{j}"
+            if step.startswith("to:"):
+                _one_of(lines, where, step[3:], [thing.id for thing in scenario.objects])
+            else:
+                _one_of(lines, where, step, scenario.actions)
+    for i, measure in enumerate(scenario.measures):
+        _one_of(lines, f"measures.{i}", measure, MEASURES)
+
+
+def _places(scenario: Scenario, lines: Lines) -> None:
+    width, height = scenario.grid
+    if scenario.walls:
+        if len(scenario.walls) != height:
+            raise lines.error("walls", f"walls has {len(scenario.walls)} rows but the grid is {height} high")
+        for y, row in enumerate(scenario.walls):
+            if len(row) != width:
+                raise lines.error(f"walls.{y}", f"row {y} of walls has {len(row)} signs but the grid is {width} wide")
+    taken: dict[tuple[int, int], str] = {}
+    for kind in ("objects", "agents"):
+        for i, one in enumerate(getattr(scenario, kind)):
+            x, y = one.position
+            where = f"{kind}.{i}.position"
+            if not (0 <= x < width and 0 <= y < height):
+                raise lines.error(where, f"{one.id} is at [{x}, {y}], outside the grid of {width} by {height}")
+            if scenario.walls and scenario.walls[y][x] == "#":
+                raise lines.error(where, f"{one.id} is at [{x}, {y}], which is a wall")
+            if kind == "objects":
+                if (x, y) in taken:
+                    raise lines.error(where, f"{one.id} is at [{x}, {y}], where {taken[x, y]} is already")
+                taken[x, y] = one.id
+
+
+def _names(scenario: Scenario, lines: Lines) -> None:
+    for kind in ("objects", "agents"):
+        seen: set[str] = set()
+        for i, one in enumerate(getattr(scenario, kind)):
+            if one.id in seen:
+                raise lines.error(f"{kind}.{i}.id", f"the id {one.id!r} is given twice in {kind}; give it once")
+            seen.add(one.id)
+    known = {*AFFORDANCES, *scenario.affordances}
+    for i, thing in enumerate(scenario.objects):
+        _one_of(lines, f"objects.{i}.type", thing.type, sorted(known))
+    things = [thing.id for thing in scenario.objects]
+    for name, job in scenario.jobs.items():
+        _one_of(lines, f"jobs.{name}.location", job.location, things)
+    for i, resident in enumerate(scenario.agents):
+        if resident.job is not None:
+            _one_of(lines, f"agents.{i}.job", resident.job, scenario.jobs)
+    names = [resident.id for resident in scenario.agents]
+    for pair in scenario.rivalry.begin:
+        one, dash, other = pair.partition("-")
+        where = f"rivalry.begin.{pair}"
+        if not dash or one == other:
+            raise lines.error(where, f"{pair!r} is no pair of agents; write it as finn-gina")
+        _one_of(lines, where, one, names)
+        _one_of(lines, where, other, names)
+
+
+def _one_of(lines: Lines, path: str, value: str, known: Iterable[str]) -> None:
+    known = list(known)
+    if value in known:
+        return
+    close = difflib.get_close_matches(value, known, n=1)
+    advice = (
+        f"did you mean {close[0]!r}?" if close else f"it is one of {', '.join(known)}" if known else "there are none"
+    )
+    raise lines.error(path, f"{path} is {value!r}; {advice}")

@@ -1,0 +1,124 @@
+"""Shifts: who comes in time, who late, who not at all, and what that pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.town.happenings import Happenings
+from surefoot.town.layout import REACH, Layout
+from surefoot.town.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State, add_count
+from surefoot.town.ties import HELPED_WHEN_LATE, TOOK_SHIFT, both_ways
+
+
+@dataclass(slots=True)
+class Pay:
+    """What work came to in a tick, [B, A] each."""
+
+    earned: np.ndarray
+    """Paid less withheld."""
+    punctual: np.ndarray
+    """bool."""
+    must_leave: np.ndarray
+    """bool: too many shifts were missed."""
+
+
+def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
+    """One tick of everybody's shifts; None in a town without jobs. `state` changes."""
+    if not layout.somebody_works:
+        return None
+    rules, scenario = layout.scenario.employment, layout.scenario
+    clock = state.tick % scenario.ticks_per_day
+    mine = layout.has_job & state.here
+    since = clock[:, None] - layout.job_start
+    due = mine & (since >= 0) & (clock[:, None] < layout.job_end)
+    there = at_work(state, layout)
+    state.shift[mine & (since == 0)] = AWAIT
+    state.gone_for[mine & (since == 0)] = 0
+    state.gone_for[...] += due & ~there
+    state.gone_for[there] = 0
+    shift = state.shift
+    on_time = due & there & (shift == AWAIT) & (since <= rules.grace)
+    late = due & there & (shift == AWAIT) & (since > rules.grace)
+    never = due & ~there & (shift == AWAIT) & (since > rules.absent_cutoff)
+    left = due & ~there & ((shift == ON_TIME) | (shift == LATE)) & (state.gone_for > rules.absence_slack)
+    absent = never | left
+    shift[on_time], shift[late], shift[absent] = ON_TIME, LATE, ABSENT
+    over = mine & (clock[:, None] == layout.job_end - 1)
+    missed = over & (shift == ABSENT)
+    withheld = np.zeros(mine.shape)
+    if np.count_nonzero(late):
+        state.lateness[...] += late
+        state.wallet[late] = np.maximum(state.wallet - layout.late_fee, 0.0)[late]
+        withheld[late] += np.broadcast_to(layout.late_fee, late.shape)[late] * 0.5
+        _late(state, layout, late, there & due, happened)
+    if np.count_nonzero(absent):
+        withheld[absent] += rules.absence_penalty
+        _absent(state, layout, absent, there & due, left, happened)
+    state.absences[...] += missed
+    working = due & there & ((shift == ON_TIME) | (shift == LATE))
+    slow = due & ~there & (since > rules.grace)
+    withheld += rules.late_tick_penalty * slow
+    paid = layout.wage * working
+    state.wallet[...] += paid
+    state.wages[...] += paid
+    state.withheld[...] += withheld
+    punctual = working & (shift == ON_TIME)
+    state.shift_ticks[...] += due
+    state.present_ticks[...] += due & there
+    state.punctual_ticks[...] += punctual
+    state.shift[over & (shift != ABSENT)] = POST
+    counts = state.counts
+    counts[:, COUNT["wages_sum"]] += paid.sum(axis=1)
+    counts[:, COUNT["shift_ticks"]] += due.sum(axis=1)
+    counts[:, COUNT["punctual_ticks"]] += punctual.sum(axis=1)
+    state.exits[clock == 0] = 0
+    return Pay(earned=paid - withheld, punctual=punctual, must_leave=_leaving(state, layout, missed))
+
+
+def at_work(state: State, layout: Layout) -> np.ndarray:
+    """[B, A] bool: next to the place of one's job."""
+    return (layout.distance[layout.job_object, state.cell] <= REACH) & state.here
+
+
+def _late(state: State, layout: Layout, late: np.ndarray, there: np.ndarray, happened: Happenings) -> None:
+    town, agent = np.nonzero(late)
+    happened.add("shift_late_start", town, agent)
+    helper = _coworker(state, layout, town, agent, there & ~late)
+    helped = helper >= 0
+    both_ways(state, town[helped], agent[helped], helper[helped], HELPED_WHEN_LATE)
+    add_count(state, "late_help_events", town[helped])
+    happened.add("helped_when_late", town[helped], agent[helped], helper[helped])
+
+
+def _absent(
+    state: State, layout: Layout, absent: np.ndarray, there: np.ndarray, left: np.ndarray, happened: Happenings
+) -> None:
+    town, agent = np.nonzero(absent)
+    happened.add("shift_absent", town, agent)
+    happened.add("shift_departed_early", *np.nonzero(left))
+    taker = _coworker(state, layout, town, agent, there & ~absent)
+    taken = taker >= 0
+    both_ways(state, town[taken], agent[taken], taker[taken], TOOK_SHIFT)
+    add_count(state, "shift_takeover_events", town[taken])
+    happened.add("took_my_shift", town[taken], agent[taken], taker[taken])
+
+
+def _coworker(state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """[n] somebody of the same job who is at work, -1 for nobody."""
+    same = (layout.job_number[None] == layout.job_number[agent][:, None]) & there[town]
+    same[np.arange(len(agent)), agent] = False
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def _leaving(state: State, layout: Layout, missed: np.ndarray) -> np.ndarray:
+    """Who has missed too many shifts; only so many a day, in the order of their numbers."""
+    rules = layout.scenario.employment
+    wants = missed & (state.absences >= rules.max_absent_shifts)
+    if not np.count_nonzero(wants):
+        return wants
+    place = wants.cumsum(axis=1) + state.exits[:, None]
+    goes = wants & (place <= rules.daily_exits)
+    state.exits[...] += goes.sum(axis=1).astype(np.int32)
+    return goes

@@ -1,0 +1,164 @@
+"""A town that runs by itself, tick after tick, for whoever wants to watch, film or record it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.seeds import seed_for
+from surefoot.data.trajectory import Recording, Trajectory
+from surefoot.envs.api import Arrays, Step, View
+from surefoot.errors import ConfigError
+from surefoot.town.happenings import Happening
+from surefoot.town.scenario import Scenario
+from surefoot.town.script import Chance, Script
+from surefoot.town.state import State
+from surefoot.town.world import TownWorld
+
+Decide = Callable[[TownWorld, View], np.ndarray]
+"""From a world and what is seen in it to one action a stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One tick of one town, as it was when it ended."""
+
+    tick: int
+    state: State
+    action: np.ndarray
+    reward: np.ndarray
+    happened: list[Happening]
+    over: bool
+    """The episode ended with this tick."""
+
+
+def decider(world: TownWorld, name: str, seed: int) -> Decide:
+    """The behaviour called `name`: script, random, or idle."""
+    if name == "script":
+        script = Script(world.layout)
+        return lambda world, view: script(world.now, world.mask).reshape(-1)
+    if name == "random":
+        chance = Chance(np.random.default_rng(seed_for("town-policy", seed)))
+        return lambda world, view: chance(world.now, world.mask).reshape(-1)
+    if name == "idle":
+        return lambda world, view: np.zeros(world.num_envs, np.int64)
+    raise ConfigError(f"there is no behaviour {name!r}; there are script, random and idle, or a run's policy")
+
+
+class SimulationLoop:
+    """One town with somebody to decide; `step` is a tick, iterating goes on to the end of the episode."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        decide: Decide | str = "script",
+        *,
+        seed: int | None = None,
+        variant: str | None = None,
+    ) -> None:
+        self.world = TownWorld(scenario, 1, variant=variant)
+        self.seed = scenario.seed if seed is None else seed
+        self.decide = decider(self.world, decide, self.seed) if isinstance(decide, str) else decide
+        self.view = self.world.reset(self.seed)
+        self.over = False
+
+    @property
+    def tick(self) -> int:
+        """Ticks of the running episode."""
+        return int(self.world.now.tick[0])
+
+    def step(self) -> Frame:
+        """One tick."""
+        before, world = self.world.now, self.world
+        action = self.decide(world, self.view)
+        step = world.step(action)
+        self.view = step.view
+        self.over = bool(before.tick[0] + 1 >= world.scenario.ticks)
+        return Frame(
+            tick=int(before.tick[0]),
+            state=before if self.over else world.now,
+            action=np.asarray(action),
+            reward=step.reward,
+            happened=world.happened.of(0),
+            over=self.over,
+        )
+
+    def run(self, ticks: int) -> Iterator[Frame]:
+        """So many ticks, new episodes included."""
+        for _ in range(ticks):
+            yield self.step()
+
+    def __iter__(self) -> Iterator[Frame]:
+        while True:
+            frame = self.step()
+            yield frame
+            if frame.over:
+                return
+
+
+def play_towns(world: TownWorld, decide: Decide, episodes: int, *, seed: int) -> dict[str, np.ndarray]:
+    """{measure: [n]} of at least `episodes` whole episodes, from towns side by side."""
+    world.keep = max(world.keep, episodes)
+    view = world.reset(seed)
+    while len(world.finished) < episodes:
+        view = world.step(decide(world, view)).view
+    return {name: values[:episodes] for name, values in world.measured().items()}
+
+
+def record_behaviour(
+    scenario: Scenario, behaviour: str, episodes: int, *, seed: int, variant: str | None = None
+) -> Recording:
+    """Whole episodes of a behaviour, to be cloned; each agent's episode is one trajectory, `episodes` towns play."""
+    if episodes < 1:
+        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+    world = TownWorld(scenario, episodes, variant=variant)
+    decide, view = decider(world, behaviour, seed), world.reset(seed)
+    told = _Told()
+    for _ in range(scenario.ticks):
+        action = decide(world, view)
+        step = world.step(action)
+        told.seen.append(view.obs)
+        told.mask.append(view.action_mask)
+        told.action.append(action)
+        told.step.append(step)
+        view = step.view
+    lives = [life for n in range(world.num_envs) for life in told.lives(n)]
+    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=lives)
+
+
+@dataclass(slots=True)
+class _Told:
+    """Ticks of many streams, one entry a tick."""
+
+    seen: list[Arrays] = field(default_factory=list[Arrays])
+    mask: list[Any] = field(default_factory=list[Any])
+    action: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    step: list[Step] = field(default_factory=list[Step])
+
+    def lives(self, n: int) -> list[Trajectory]:
+        """Stream n, cut where somebody went."""
+        made: list[Trajectory] = []
+        begin = 0
+        for t, step in enumerate(self.step):
+            if not step.valid[n]:
+                begin = t + 1
+            elif step.terminated[n] or step.truncated[n]:
+                made.append(self._life(n, begin, t + 1))
+                begin = t + 1
+        return made
+
+    def _life(self, n: int, begin: int, end: int) -> Trajectory:
+        last = self.step[end - 1]
+        assert last.final_obs is not None
+        rows = range(begin, end)
+        return Trajectory(
+            obs={name: np.stack([*(self.seen[t][name][n] for t in rows), x[n]]) for name, x in last.final_obs.items()},
+            action=np.array([self.action[t][n] for t in rows]),
+            reward=np.array([self.step[t].reward[n] for t in rows]),
+            terminated=bool(last.terminated[n]),
+            truncated=bool(last.truncated[n]),
+            action_mask=np.stack([self.mask[t][n] for t in rows]),
+        )

@@ -1,0 +1,73 @@
+"""What a tick is worth to each agent, part by part, so that nobody need guess why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.town.jobs import Pay
+from surefoot.town.layout import REACH, Layout
+from surefoot.town.state import State
+
+PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal")
+SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL = range(len(PARTS))
+_ONES = np.ones(len(PARTS))
+
+
+@dataclass(slots=True, kw_only=True)
+class Facts:
+    """What a tick's reward depends on besides the state, [B, A] each."""
+
+    acted: np.ndarray
+    pay: Pay | None
+    social: np.ndarray
+    """What chats and quarrels were worth."""
+    waiting: np.ndarray
+    """bool: in a queue."""
+    avoid: np.ndarray
+    """Rivals to be avoided."""
+    near: np.ndarray
+    """Those of them that are near."""
+    rivalry: np.ndarray
+    """The strongest."""
+    fainted: np.ndarray
+    evicted: np.ndarray
+
+
+def way_left(state: State, layout: Layout) -> np.ndarray:
+    """[B, A] the way to work, in shares of the town's size, while one should be there or be on the way; else 0."""
+    rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
+    clock = (state.tick % day)[:, None]
+    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.here
+    steps = np.maximum(layout.distance[layout.job_object, state.cell] - REACH, 0)
+    return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
+
+
+def reward(state: State, layout: Layout, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
+    """[B, A] rewards, and the parts [B, A, PARTS] they are made of. Agents that are not there get 0."""
+    rules = layout.scenario.rewards
+    parts = np.zeros((*facts.acted.shape, len(PARTS)))
+    parts[:, :, SURVIVAL] = rules.survival * layout.factor[:, 0]
+    lacking = 1.0 - state.needs
+    parts[:, :, NEED] = -((lacking * lacking) @ layout.need_cost)
+    if facts.pay is not None:
+        parts[:, :, WAGE] = rules.wage * facts.pay.earned * layout.factor[:, 1]
+        parts[:, :, PUNCTUALITY] = rules.punctuality * facts.pay.punctual
+        if rules.commute:
+            parts[:, :, PUNCTUALITY] -= rules.commute * way_left(state, layout)
+    if rules.social:
+        parts[:, :, SOCIAL] = facts.social * layout.factor[:, 2] - rules.waiting * facts.waiting
+    if rules.avoidance and np.count_nonzero(facts.avoid):
+        away = (facts.avoid > 0) & (facts.near == 0)
+        parts[:, :, AVOIDANCE] = rules.avoidance * away - 4.0 * rules.avoidance * facts.near
+    if rules.rivalry:
+        parts[:, :, AVOIDANCE] -= rules.rivalry * facts.rivalry
+    ended = facts.fainted | facts.evicted
+    if np.count_nonzero(ended):
+        # Who goes gets nothing good in that tick.
+        np.minimum(parts, 0.0, out=parts, where=ended[:, :, None])
+        parts[:, :, TERMINAL] = -rules.faint * facts.fainted - rules.eviction * facts.evicted
+    parts *= facts.acted[:, :, None]
+    total = parts @ _ONES
+    return np.minimum(np.maximum(total, -rules.clip), rules.clip), parts

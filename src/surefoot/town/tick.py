@@ -1,0 +1,257 @@
+"""One tick of many towns: a function of state, actions and randomness that leaves the old state as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from surefoot.town.happenings import Happenings
+from surefoot.town.jobs import work
+from surefoot.town.layout import CHAT, NORTH, WEST, Layout
+from surefoot.town.queues import (
+    BLACKOUT,
+    OUTAGE,
+    Utilities,
+    finish_uses,
+    promote,
+    release,
+    request,
+    walk_away,
+)
+from surefoot.town.rewards import Facts, reward
+from surefoot.town.scenario import PERTURBATIONS
+from surefoot.town.state import COUNT, Randomness, State, plan_events, settle
+from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What one tick came to."""
+
+    acted: np.ndarray
+    """[B, A] bool: the agent was there, so its action counted."""
+    reward: np.ndarray
+    """[B, A] float64."""
+    parts: np.ndarray
+    """[B, A, PARTS]: what the reward is made of, before it is clipped."""
+    terminated: np.ndarray
+    """[B, A] bool: fainted, or had to leave."""
+    rivalry: np.ndarray
+    """[B, A]: the strongest rivalry of each; `avoid` is how many rivals are to be avoided."""
+    avoid: np.ndarray
+    happened: Happenings = field(default_factory=Happenings)
+
+
+def utilities_of(state: State, layout: Layout) -> Utilities:
+    """Prices, power and water as they are now."""
+    towns = state.towns
+    price = np.ones(towns)
+    usable = np.ones((towns, layout.types), np.bool_)
+    events = layout.scenario.perturbations.events
+    if events and np.count_nonzero(state.event >= 0):
+        kinds = np.array([PERTURBATIONS.index(e.kind) for e in events])
+        kind = np.where(state.event >= 0, kinds[state.event], -1)
+        factor = np.array([e.factor for e in events])
+        price = np.where(kind == 0, factor[state.event], 1.0)
+        usable &= ~((kind == BLACKOUT)[:, None] & layout.power)
+        usable &= ~((kind == OUTAGE)[:, None] & layout.water)
+    return Utilities(price, usable)
+
+
+def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> tuple[State, Outcome]:
+    """The towns one tick later, and what that was worth; `action` is [B, A] of the scenario's actions."""
+    s, happened = state.copy(), Happenings()
+    acted = s.here.copy()
+    action = np.where(acted, action, 0)
+    _perturb(s, layout, rng, happened)
+    utilities = utilities_of(s, layout)
+    conflicts = s.counts[:, COUNT["queue_conflict_events"]].copy()
+    finish_uses(s, layout, utilities, happened)
+    moves = (action >= NORTH) & (action <= WEST) & (s.using < 0)
+    s.cell[:] = layout.step.take(s.cell * 5 + action * moves)
+    walk_away(s, layout, action)
+    _, denied = request(s, layout, action, utilities, happened)
+    promote(s, layout, utilities, happened)
+    social = _chat(s, layout, action, rng, happened)
+    s.needs[...] -= layout.decay * acted[:, :, None]
+    np.maximum(s.needs, 0.0, out=s.needs)
+    pay = work(s, layout, happened)
+    fade(s, layout)
+    fainted = acted & (s.needs[:, :, 0] <= layout.scenario.lifecycle.faint_at)
+    evicted = pay.must_leave & ~fainted if pay is not None else np.zeros_like(fainted)
+    waiting = s.queued >= 0
+    avoid, near = _rivals(s, layout)
+    rivalry = strongest(s.rivalry)
+    quarrels = conflicts != s.counts[:, COUNT["queue_conflict_events"]]
+    facts = Facts(
+        acted=acted,
+        pay=pay,
+        social=_quarrel_costs(s, layout, happened, social) if np.count_nonzero(quarrels) else social,
+        waiting=waiting,
+        avoid=avoid,
+        near=near,
+        rivalry=rivalry,
+        fainted=fainted,
+        evicted=evicted,
+    )
+    total, parts = reward(s, layout, facts)
+    s.last_action[:], s.last_ok[:] = action, ~denied
+    _count(s, layout, facts, rivalry, total, happened)
+    _leave_town(s, layout, fainted | evicted)
+    s.age[...] += acted
+    s.tick[:] += 1
+    gone = fainted | evicted
+    return s, Outcome(
+        acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
+    )
+
+
+def welcome(layout: Layout, state: State, rng: Randomness) -> State:
+    """`state` with somebody new in each place that is due; the same object if there is none."""
+    due = ~state.here & (state.back_at <= state.tick[:, None])
+    if not np.count_nonzero(due):
+        return state
+    state = state.copy()
+    settle(state, layout, due, rng)
+    return state
+
+
+def _perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) -> None:
+    """Begin and end what happens to a town; a service that fails ends what depends on it."""
+    rules = layout.scenario.perturbations
+    if not rules.events:
+        return
+    s.event_left[...] -= s.event >= 0
+    over = (s.event >= 0) & (s.event_left <= 0)
+    s.event[over] = -1
+    for number, event in enumerate(rules.events):
+        if event.tick is not None:
+            begins = s.tick == event.tick
+        else:
+            begins = (s.event < 0) & (s.event_next == s.tick) & (s.event_kind == number)
+        if not np.count_nonzero(begins):
+            continue
+        s.event[begins], s.event_left[begins] = number, event.duration
+        happened.add(event.kind, np.flatnonzero(begins))
+        if event.kind != "price_spike":
+            s.counts[begins, COUNT["utility_outage_events"]] += 1.0
+            needy = layout.power if event.kind == "blackout" else layout.water
+            stopped = begins[:, None] & (s.using >= 0) & needy[layout.kind[np.maximum(s.using, 0)]]
+            release(s, *np.nonzero(stopped))
+        if event.tick is None:
+            plan_events(s, layout, np.flatnonzero(begins), rng)
+
+
+def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happened: Happenings) -> np.ndarray:
+    """[B, A] what chats are worth; good ones bring two together."""
+    worth = np.zeros(action.shape)
+    town, agent = np.nonzero((action == CHAT) & (s.chat_at <= s.tick[:, None]) & (s.using < 0) & s.here)
+    if not len(town):
+        return worth
+    other, apart = nearest_of(s, layout, town, agent)
+    near = apart <= 1
+    town, agent, other = town[near], agent[near], other[near]
+    if not len(town):
+        return worth
+    rules, pays = layout.scenario.rivalry, layout.scenario.rewards
+    one, two = town * action.shape[1] + agent, town * action.shape[1] + other
+    places = s.tie_with.shape[2]
+    known = s.tie_with.reshape(-1, places).take(one, axis=0) == other[:, None]
+    trust, familiarity, rivalry = np.einsum("nek,ne->kn", s.ties.reshape(-1, places, 3).take(one, axis=0), known)
+    needs = s.needs.reshape(-1, 3)
+    mood = needs.take(one, axis=0).min(axis=1) * needs.take(two, axis=0).min(axis=1)
+    likes = 0.5 + 0.3 * trust + 0.2 * layout.character[agent, 0] - 0.6 * rivalry + 0.4 * mood
+    good = rng.world.random(len(town)) < np.minimum(np.maximum(likes, 0.05), 0.95)
+    quality = np.minimum(0.4 + 0.6 * mood, 1.0)
+    gain = np.where(good, pays.chat * (1.0 + 3.0 * trust + 2.0 * familiarity) * quality, -0.5 * pays.chat)
+    who, what = np.concatenate([one, two]), np.concatenate([gain, 0.5 * gain])
+    worth = np.bincount(who, what, minlength=action.size).reshape(action.shape)
+    deltas = (0.05 * quality * good, np.where(good, 0.10 * quality, FAILED_CHAT[1]), FAILED_CHAT[2] * ~good)
+    both_ways(s, town, agent, other, deltas)
+    s.chat_at[town, agent] = s.tick[town] + rules.chat_cooldown
+    for count, amount in zip(_CHATS, (good, ~good, quality * good), strict=True):
+        s.counts[:, count] += np.bincount(town, amount, minlength=s.towns)
+    happened.add("chat_success", town[good], agent[good], other[good], -1, quality[good])
+    happened.add("chat_failure", town[~good], agent[~good], other[~good])
+    return worth
+
+
+_CHATS = tuple(COUNT[name] for name in ("chat_success_events", "chat_failure_events", "chat_quality_sum"))
+
+
+def nearest_of(s: State, layout: Layout, town: np.ndarray, agent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[n] who is nearest to each (-1 for nobody), and how many tiles away (without walls)."""
+    cell = s.cell[town]
+    x, y = layout.column.take(cell), layout.row.take(cell)
+    mine = np.arange(len(town))
+    apart = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None])
+    apart = np.where(s.here[town], apart, 30_000)
+    apart[mine, agent] = 30_000
+    other = apart.argmin(axis=1)
+    far = apart[mine, other]
+    return np.where(far < 30_000, other, -1), far
+
+
+def _rivals(s: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """[B, A] how many rivals to be avoided each has, and how many of them are within two tiles."""
+    avoid = (s.rivalry >= layout.scenario.rivalry.avoid_threshold) & (s.tie_with >= 0)
+    if not np.count_nonzero(avoid):
+        nobody = np.zeros(s.here.shape, np.int64)
+        return nobody, nobody
+    return avoid.sum(axis=2), (avoid & (tie_distance(s, layout) <= 2)).sum(axis=2)
+
+
+def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.ndarray) -> np.ndarray:
+    cost = layout.scenario.rewards.conflict
+    for kind, town, actor, other, _, intensity in happened.parts:
+        if kind == "queue_conflict":
+            for who, share in ((actor, 1.0), (other, 0.5)):
+                at: Any = (town, who)
+                np.add.at(social, at, -share * cost * intensity)
+    return social
+
+
+def _count(
+    s: State, layout: Layout, facts: Facts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
+) -> None:
+    counts, acted = s.counts, facts.acted
+    table = np.empty((len(_COUNTED), *acted.shape))
+    low = s.needs < layout.wanting
+    wanting = (low[:, :, 0] | low[:, :, 1] | low[:, :, 2]) & (s.using < 0) & acted
+    table[0], table[1], table[2] = facts.waiting, facts.waiting | wanting, acted
+    np.multiply(1.0 - s.needs @ _THIRDS, acted, out=table[3])
+    np.multiply(rivalry, acted, out=table[4])
+    table[5], table[6] = facts.avoid, total
+    counts[:, _COUNTED] += table.sum(axis=2).T
+    for kind, who in (("faint", facts.fainted), ("eviction", facts.evicted)):
+        if np.count_nonzero(who):
+            counts[:, COUNT[f"{kind}_events"]] += who.sum(axis=1)
+            happened.add(kind, *np.nonzero(who))
+
+
+_COUNTED = [
+    COUNT[name]
+    for name in (
+        "waiting_ticks",
+        "unserved_ticks",
+        "agent_ticks",
+        "need_deficit_sum",
+        "rivalry_max_sum",
+        "rivalry_avoid_sum",
+        "return_sum",
+    )
+]
+_THIRDS = np.full(3, 1.0 / 3.0)
+
+
+def _leave_town(s: State, layout: Layout, gone: np.ndarray) -> None:
+    if not np.count_nonzero(gone):
+        return
+    release(s, *np.nonzero(gone))
+    s.here[gone] = False
+    s.back_at[gone] = (s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay).repeat(gone.shape[1], axis=1)[
+        gone
+    ]
+    forget(s, gone)

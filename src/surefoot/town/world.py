@@ -1,0 +1,220 @@
+"""Many towns as one world: towns × agents are streams of one policy; who is not in town has rows that do not count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
+from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError
+from surefoot.town.happenings import Happenings
+from surefoot.town.layout import make_layout
+from surefoot.town.maps import MapMaker
+from surefoot.town.masks import action_mask
+from surefoot.town.measure import measures
+from surefoot.town.observe import feature_names, features, neighbours
+from surefoot.town.scenario import VARIANTS, Scenario
+from surefoot.town.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
+from surefoot.town.tick import Outcome, tick, utilities_of, welcome
+
+FEATURES, MAP, STATE = "features", "map", "state"
+"""Parts of an observation; "state", what everybody sees side by side, is for a central critic."""
+KEPT_EPISODES = 1_000
+"""Ended episodes whose counts are kept, unless `keep` says more."""
+
+
+class TownWorld:
+    """`towns` copies of a scenario, stepped together. A town whose time is up begins anew in the same step."""
+
+    inexact: str | None = None
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        towns: int,
+        *,
+        variant: str | None = None,
+        central: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if towns < 1:
+            raise ConfigError(f"towns is {towns}; there must be at least 1")
+        variant = variant or scenario.observations
+        if variant not in VARIANTS:
+            raise ConfigError(f"observations is {variant!r}; it is one of {', '.join(VARIANTS)}")
+        self.scenario, self.towns, self.variant, self.central = scenario, towns, variant, central
+        self.layout = make_layout(scenario)
+        self.agents = self.layout.agents
+        self.name, self.num_envs = name or f"town/{scenario.name}", towns * self.agents
+        self.action: ActionSpace = Discrete(self.layout.actions)
+        self.feature_names = feature_names(self.layout)
+        self.maps = None if variant == "features" else MapMaker(self.layout, variant)
+        self.observation: ObservationSpace = {FEATURES: Box((len(self.feature_names),))}
+        if self.maps is not None:
+            self.observation[MAP] = Box((len(self.maps.channels), self.maps.window, self.maps.window))
+        if central:
+            self.observation[STATE] = Box((self.agents * len(self.feature_names),))
+        self.happened = Happenings()
+        """What happened in the last step."""
+        self.outcome: Outcome | None = None
+        self.keep = KEPT_EPISODES
+        self.finished: list[np.ndarray] = []
+        """Counts of the episodes that ended, newest last; whoever reads them clears them."""
+        self.episodes = 0
+        self._counted, self._peaks, self._steps = np.zeros(len(COUNTS)), np.zeros(2), 0
+        self.reset(scenario.seed)
+
+    def reset(self, seed: int) -> View:
+        self.random: Randomness = make_randomness(seed)
+        self.now: State = begin(self.layout, self.towns, self.random)
+        self.finished.clear()
+        self._before = self.now.counts
+        return self._see()
+
+    def step(self, action: np.ndarray) -> Step:
+        choice = self._checked(action)
+        before = self.now
+        state, outcome = tick(self.layout, before, choice, self.random)
+        self._tally(state, outcome)
+        over = state.tick >= self.scenario.ticks
+        truncated = outcome.acted & over[:, None] & ~outcome.terminated
+        ended = outcome.terminated | truncated
+        final_obs: Arrays | None = None
+        if np.count_nonzero(ended):
+            final_obs = self._final(state, ended)
+        state = welcome(self.layout, state, self.random)
+        if np.count_nonzero(over):
+            self._remember(state.counts[over])
+            state = replace_towns(state, self.layout, over, self.random)
+        self._before = state.counts
+        self.now, self.happened, self.outcome = state, outcome.happened, outcome
+        return Step(
+            view=self._see(),
+            reward=outcome.reward.reshape(-1),
+            terminated=outcome.terminated.reshape(-1),
+            truncated=truncated.reshape(-1),
+            valid=outcome.acted.reshape(-1),
+            final_obs=final_obs,
+        )
+
+    def reset_streams(self, streams: np.ndarray) -> View | None:
+        """Whole towns begin anew in which any of `streams` is."""
+        over = np.asarray(streams.reshape(self.towns, self.agents).any(axis=1), np.bool_)
+        if np.count_nonzero(over):
+            self.now = replace_towns(self.now, self.layout, over, self.random)
+            self._before = self.now.counts
+        return self._see()
+
+    def take_counts(self) -> dict[str, float]:
+        """What happened since last asked, by the names of telemetry 1.1, over all towns."""
+        counts, self._counted = self._counted, np.zeros(len(COUNTS))
+        peaks, self._peaks = self._peaks, np.zeros(2)
+        steps, self._steps = self._steps, 0
+        get = {name: float(counts[i]) for name, i in COUNT.items()}
+        ticks, chats = max(get["agent_ticks"], 1.0), get["chat_success_events"]
+        told = {name: get[name] for name in COUNTS[: COUNT["cooldown_events"]] if name != "chat_quality_sum"}
+        told |= {
+            "chat_quality_mean": get["chat_quality_sum"] / chats if chats else 0.0,
+            "rollout_ticks": float(steps),
+            "conflict.rivalry_max_mean_avg": get["rivalry_max_sum"] / ticks,
+            "conflict.rivalry_max_max_avg": float(peaks[0]),
+            "conflict.rivalry_avoid_count_mean_avg": get["rivalry_avoid_sum"] / ticks,
+            "conflict.rivalry_avoid_count_max_avg": float(peaks[1]),
+            "need_deficit": get["need_deficit_sum"] / ticks,
+            "unserved_share": get["unserved_ticks"] / ticks,
+            "waiting_share": get["waiting_ticks"] / ticks,
+        }
+        if self.layout.somebody_works:
+            told["punctuality"] = get["punctual_ticks"] / max(get["shift_ticks"], 1.0)
+        return told
+
+    def measured(self) -> dict[str, np.ndarray]:
+        """Measures of the episodes that ended since `finished` was last cleared; [n] each."""
+        counts = np.stack(self.finished) if self.finished else np.zeros((0, len(COUNTS)))
+        return measures(counts, self.agents)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "arrays": self.now.to_arrays(),
+            "world": rng_to_json(self.random.world),
+            "events": rng_to_json(self.random.events),
+            "counted": self._counted.copy(),
+            "peaks": self._peaks.copy(),
+            "steps": self._steps,
+            "episodes": self.episodes,
+            "scenario": self.scenario.name,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> View:
+        arrays = state["arrays"]
+        if state["scenario"] != self.scenario.name or np.shape(arrays["here"]) != (self.towns, self.agents):
+            raise CheckpointIncompatible(
+                f"the state is of {state['scenario']} with {list(np.shape(arrays['here']))} towns and agents; this is "
+                f"{self.scenario.name} with {[self.towns, self.agents]}"
+            )
+        self.now = State.from_arrays(arrays)
+        self.random = Randomness(rng_from_json(state["world"]), rng_from_json(state["events"]))
+        self._before, self._counted = self.now.counts, np.array(state["counted"])
+        self._peaks, self._steps, self.episodes = np.array(state["peaks"]), int(state["steps"]), int(state["episodes"])
+        return self._see()
+
+    def render(self) -> np.ndarray | None:
+        from surefoot.town.picture import picture
+
+        return picture(self.layout, self.now, 0, self.happened)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    @property
+    def mask(self) -> np.ndarray:
+        """[towns, agents, actions] bool: what is possible now."""
+        return self._mask
+
+    def _checked(self, action: np.ndarray) -> np.ndarray:
+        action = np.asarray(action)
+        if action.shape != (self.num_envs,):
+            raise EnvError(f"{self.name} takes [{self.num_envs}] actions, one a stream; got {list(action.shape)}")
+        if action.size and (action.min() < 0 or action.max() >= self.layout.actions):
+            raise EnvError(
+                f"{self.name} has actions 0 to {self.layout.actions - 1}; got {action.min()} to {action.max()}"
+            )
+        return action.reshape(self.towns, self.agents)
+
+    def _see(self) -> View:
+        utilities, near = utilities_of(self.now, self.layout), neighbours(self.now, self.layout)
+        self._mask = action_mask(self.now, self.layout, utilities, near[0], near[1])
+        obs = self._look(self.now, utilities, near)
+        return View(obs=obs, action_mask=self._mask.reshape(self.num_envs, -1))
+
+    def _look(self, state: State, utilities: Any, near: Any) -> Arrays:
+        seen = features(state, self.layout, utilities, near)
+        n = self.num_envs
+        obs: Arrays = {FEATURES: seen.reshape(n, -1)}
+        if self.maps is not None:
+            obs[MAP] = self.maps.maps(state).reshape(n, *self.observation[MAP].shape)
+        if self.central:
+            obs[STATE] = np.repeat(seen.reshape(self.towns, -1), self.agents, axis=0)
+        return obs
+
+    def _final(self, state: State, ended: np.ndarray) -> Arrays:
+        """What is seen at the end, by those too who are already gone: where they were, for the last time."""
+        if np.count_nonzero(ended & ~state.here):
+            state = state.copy()
+            state.here[ended] = True
+        return self._look(state, utilities_of(state, self.layout), neighbours(state, self.layout))
+
+    def _tally(self, state: State, outcome: Outcome) -> None:
+        """Add up what was counted in this step."""
+        self._counted += (state.counts - self._before).sum(axis=0)
+        self._steps += 1
+        self._peaks = np.maximum(self._peaks, [outcome.rivalry.max(), outcome.avoid.max()])
+
+    def _remember(self, counts: np.ndarray) -> None:
+        self.episodes += len(counts)
+        self.finished += list(counts)
+        if len(self.finished) > self.keep:
+            del self.finished[: -self.keep]

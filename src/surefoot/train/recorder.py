@@ -1,0 +1,100 @@
+"""How much of a run is written down, and the recorder that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from surefoot.errors import ConfigError
+from surefoot.learn.report import UpdateReport
+from surefoot.learn.tally import COLUMNS
+from surefoot.telemetry.schema import Episodes
+from surefoot.telemetry.writer import Mirror, Recorder
+from surefoot.train.episodes import Episode
+from surefoot.train.rundir import RunDir
+from surefoot.train.vitals import resident
+
+EARLY = 64
+"""Updates at the start of a session that get a line each, however fast they come: a run of a second can be examined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """What of a run is kept."""
+
+    record: bool | None = None
+    """False writes no record; mirrors still get every line. None is as run.json says, and True in a new run."""
+    minibatch_rate: float = 0.0
+    """Share of gradient steps that get a line of their own."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.minibatch_rate <= 1.0:
+            raise ConfigError(f"minibatch_rate is {self.minibatch_rate:g}; it is a share, 0 (none) to 1 (all)")
+
+    def said_by(self, header: dict[str, object]) -> bool:
+        """Whether to write a record, where run.json has this to say."""
+        return bool(header.get("record", True)) if self.record is None else self.record
+
+
+def open_recorder(directory: RunDir, keep: Keep, *, record: bool, mirrors: Sequence[Mirror]) -> Recorder:
+    """The run's recorder; without `record` it writes no file."""
+    path = directory.telemetry if record else None
+    return Recorder(path, directory.name, mirrors=mirrors, minibatch_rate=keep.minibatch_rate, early=EARLY)
+
+
+def tell(
+    recorder: Recorder,
+    env_steps: int,
+    report: UpdateReport,
+    fresh: Sequence[Episode],
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    """Tell an update: the episodes that ended on the way to it, a share of its gradient steps, itself."""
+    room = max(0, recorder.room_for_episodes()) if fresh else 0
+    recorder.drop_episodes(max(0, len(fresh) - room))
+    for episode in fresh[:room]:
+        recorder.episode(
+            return_=episode.return_,
+            length=episode.length,
+            env=episode.stream,
+            env_steps=env_steps,
+            terminated=not episode.truncated,
+            success=None if episode.success is None else bool(episode.success),
+        )
+    if recorder.minibatch_rate:
+        _tell_minibatches(recorder, report)
+    recorder.update(
+        env_steps=env_steps,
+        updates=report.update,
+        m=lambda: _row(report),
+        epochs=lambda: [epoch.as_dict() for epoch in report.epochs],
+        seconds=report.seconds,
+        episodes=_summary(fresh) if fresh else None,
+        stopped_early=report.stopped_early,
+        rolled_back=report.rolled_back,
+        skipped_reason=report.skipped_reason,
+        labels=labels,
+    )
+
+
+def _tell_minibatches(recorder: Recorder, report: UpdateReport) -> None:
+    steps = report.gradient_steps
+    if steps is None:
+        return
+    for number, epoch in enumerate(steps.epoch.tolist()):
+        recorder.minibatch(epoch=epoch, minibatch=number, m=lambda k=number: (COLUMNS, steps.rows[k].tolist()))
+
+
+def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    names, values = report.row()
+    # Only the record is told of memory: a report holds nothing that a second run of the same would not repeat.
+    stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
+    return (*names, *stats), (*values, *stats.values())
+
+
+def _summary(fresh: Sequence[Episode]) -> Episodes | None:
+    success = [bool(e.success) for e in fresh if e.success is not None]
+    return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
+
+
+NO_RECORD = "no record is written: --record off; curves, report, doctor and watch have nothing to read"

@@ -1,0 +1,136 @@
+"""The town's commands: what makes no sense together is refused with a reason; promotion remembers."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from surefoot.cli.main import main
+from surefoot.cli.town import TownTrainArgs
+from surefoot.cli.town_policy import town_spec
+from surefoot.cli.town_teach import stages_of
+from surefoot.cli.usage import Usage
+from surefoot.errors import CheckpointError
+from surefoot.town.promotion import Promotion, gates
+from surefoot.town.scenario import load_scenario
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"replay_manifest": Path("m"), "capture_dir": Path("d")}, "one place"),
+        ({"mode": "rollout", "replay_manifest": Path("m")}, "live towns only"),
+        ({"mode": "replay"}, "needs samples"),
+        ({"mode": "replay", "replay_manifest": Path("m"), "rollout_ticks": 3}, "--rollout-ticks means nothing"),
+        ({"mode": "replay", "replay_manifest": Path("m"), "steps": 3}, "no live steps"),
+        ({"mode": "rollout", "rollout_ticks": 0}, "--rollout-ticks is 0; it must be at least 1"),
+        ({"mode": "rollout", "towns": 0}, "--towns is 0"),
+        ({"mode": "rollout", "steps": 0}, "--steps is 0"),
+        ({"mode": "mixed", "epochs": 0}, "--epochs is 0"),
+        ({"mode": "rollout", "steps": 3, "epochs": 3}, "one of them"),
+        ({"mode": "mixed", "replay_share": 1.0}, "between 0 and 1"),
+        ({"mode": "mixed", "replay_manifest": Path("m"), "central": True}, "leave one away"),
+        ({"mode": "bc", "train_ppo": True}, "belongs to replay"),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_with_a_reason(given: dict, says: str) -> None:
+    args = TownTrainArgs(scenario="queue_conflict", **given)
+    with pytest.raises(Usage, match=says):
+        args.refuse(args.chosen_mode(load_scenario("queue_conflict")))
+
+
+def test_the_mode_follows_from_what_is_given() -> None:
+    scenario = load_scenario("queue_conflict")
+    assert TownTrainArgs(scenario="x").chosen_mode(scenario) == "rollout"
+    assert TownTrainArgs(scenario="x", capture_dir=Path("d")).chosen_mode(scenario) == "replay"
+    assert TownTrainArgs(scenario="x", rollout_ticks=5).chosen_mode(scenario) == "rollout"
+    assert TownTrainArgs(scenario="x", mode="anneal").chosen_mode(scenario) == "anneal"
+
+
+def test_flags_of_the_predecessors_are_settings() -> None:
+    args = TownTrainArgs(
+        scenario="x", clip_param=0.3, max_grad_norm=1.0, no_normalize_advantages=True, set=("lr=1e-4",)
+    )
+    assert args.settings() == {"clip": 0.3, "max_grad_norm": 1.0, "normalize_advantage": "off", "lr": "1e-4"}
+
+
+def test_a_schedule_is_read_and_a_wrong_one_named() -> None:
+    assert [(s.mode, s.epochs) for s in stages_of("bc:3, ppo:5", epochs=2)] == [("bc", 3), ("ppo", 2)]
+    for wrong in ("bc", "rl:3", "ppo:0"):
+        with pytest.raises(Usage):
+            stages_of(wrong)
+
+
+def test_a_bad_scenario_a_bad_sample_and_an_unknown_agent_are_one_sentence(tmp_path: Path, capsys) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("name: bad\nticks: 3\nagnts: []\n")
+    assert main(["town", "scenarios", str(bad)]) == 2
+    assert "bad.yaml:3: unknown key 'agnts'; did you mean 'agents'?" in capsys.readouterr().err
+    assert main(["town", "replay", str(tmp_path / "none.npz"), "--validate"]) == 2
+    assert main(["town", "samples", "-o", str(tmp_path / "s")]) == 0
+    assert main(["town", "replay", str(tmp_path / "s/replay_manifest.json"), "--validate"]) == 0
+    assert main(["town", "replay", str(tmp_path / "s/replay_manifest.json"), "--agent", "zoe"]) == 2
+    assert "no sample of zoe" in capsys.readouterr().err
+    assert main(["town", "capture", "queue_conflict", "-o", str(tmp_path), "--agent-id", "zoe", "--ticks", "2"]) == 2
+    assert "no agent zoe" in capsys.readouterr().err
+
+
+def test_a_film_is_a_page_a_gif_or_refused(tmp_path: Path) -> None:
+    page = tmp_path / "town.html"
+    assert main(["town", "film", "queue_conflict", "-o", str(page), "--ticks", "30"]) == 0
+    text = page.read_text()
+    assert '"scene":' in text
+    assert "pushes" in text
+    assert "{{FILM}}" not in text
+    assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.txt")]) == 64
+    gif = tmp_path / "town.gif"
+    assert main(["town", "film", "queue_conflict", "-o", str(gif), "--ticks", "3"]) == 0
+    assert gif.read_bytes()[:6] == b"GIF89a"
+
+
+@pytest.mark.parametrize("verb", [["capture", "-o", "c"], ["watch", "--plain"], ["film", "-o", "f.html"]])
+def test_no_ticks_at_all_are_refused(verb: list[str], capsys) -> None:
+    assert main(["town", verb[0], "queue_conflict", *verb[1:], "--ticks", "0"]) == 64
+    assert "--ticks is 0" in capsys.readouterr().err
+
+
+def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.mp4"), "--ticks", "3"]) == 2
+    assert "imageio-ffmpeg" in capsys.readouterr().err
+
+
+def test_a_candidate_passes_several_times_before_it_takes_over(tmp_path: Path) -> None:
+    promotion = Promotion(required_passes=2)
+    assert promotion.evaluated("a", [], failed=False) == "HOLD"
+    assert promotion.evaluated("b", [], failed=False) == "HOLD"  # another one begins from nothing
+    assert promotion.evaluated("b", [], failed=False) == "PROMOTE"
+    promotion.promoted({"run": "b"})
+    assert promotion.evaluated("c", ["worse"], failed=False) == "HOLD"
+    assert promotion.evaluated("c", ["worse"], failed=True) == "FAIL"
+    promotion.promoted({"run": "c"})
+    promotion.save(tmp_path / "p.json")
+    again = Promotion.load(tmp_path / "p.json")
+    assert again.current_release == {"run": "c"}
+    assert again.rolled_back() == {"run": "b"}
+    assert again.rolled_back() is None
+    with pytest.raises(CheckpointError, match="nothing was promoted"):
+        again.rolled_back()
+
+
+def test_gates_know_which_way_is_worse_and_what_chance_explains() -> None:
+    rng = np.random.default_rng(0)
+    good = {"waiting": rng.normal(5, 1, 64), "wages": rng.normal(2, 0.1, 64)}
+    bad = {"waiting": rng.normal(9, 1, 64), "wages": rng.normal(1, 0.1, 64)}
+    assert gates(good, bad, ["waiting", "wages"]) == []
+    assert len(gates(bad, good, ["waiting", "wages"])) == 2
+    same = {name: values + rng.normal(0, 0.01, 64) for name, values in good.items()}
+    assert gates(same, good, ["waiting", "wages"]) == []
+
+
+def test_fewer_towns_live_longer_between_updates_but_no_longer_than_an_episode() -> None:
+    scenario = load_scenario("queue_conflict")
+    assert (scenario.training.towns, scenario.training.rollout_ticks, scenario.ticks) == (256, 20, 80)
+    assert [town_spec(scenario, towns=towns).ppo.steps for towns in (None, 128, 8, 512)] == [20, 40, 80, 20]
+    assert town_spec(scenario, towns=8, rollout_ticks=5).ppo.steps == 5

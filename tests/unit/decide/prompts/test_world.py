@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.prompts.mutations import ACTIONS
+from surefoot.decide.prompts.scorers import FeatureScorer
+from surefoot.decide.prompts.text import tokens
+from surefoot.decide.prompts.world import FACTS, PromptConfig, PromptWorld
+from surefoot.errors import ConfigError, IllegalAction
+
+PROMPTS = [
+    "Write a Python function that sorts a list.",
+    "Tell me about bees and then about wasps in the garden.",
+    "Why?",
+]
+STOP = ACTIONS.index("stop")
+
+
+def a_world(n: int = 2, **config: float) -> PromptWorld:
+    return PromptWorld(PROMPTS, FeatureScorer(), HashingEncoder(16), n, PromptConfig(**config), in_order=True)
+
+
+def test_the_reward_is_the_gain_less_what_its_tokens_cost():
+    world = a_world(1, token_cost=0.01)
+    world.reset(0)
+    before, text = world.scores[0], world.texts[0]
+    step = world.step(np.array([0]))
+    cost = 0.01 * (tokens(world.texts[0]) - tokens(text))
+    assert step.reward[0] == pytest.approx(world.scores[0] - before - cost)
+    assert not step.terminated[0]
+
+
+def test_stop_ends_an_episode_for_nothing_and_the_next_prompt_follows():
+    world = a_world(1)
+    world.reset(0)
+    step = world.step(np.array([STOP]))
+    assert (step.reward[0], step.terminated[0], step.truncated[0]) == (0.0, True, False)
+    assert world.texts == [PROMPTS[1]]
+
+
+def test_the_step_limit_cuts_an_episode_short_and_shows_where_it_was():
+    world = a_world(1, max_steps=2)
+    world.reset(0)
+    world.step(np.array([0]))
+    step = world.step(np.array([2]))
+    assert (step.terminated[0], step.truncated[0]) == (False, True)
+    assert step.final_obs is not None
+    assert step.final_obs["facts"][0, FACTS.index("time")] == 1.0
+    assert step.view.obs["facts"][0, FACTS.index("time")] == 0.0
+
+
+def test_a_mutation_that_makes_no_sense_is_refused():
+    world = a_world(1)
+    world.reset(0)
+    with pytest.raises(IllegalAction, match="task-decomposition in stream 0"):
+        world.step(np.array([4]))
+
+
+def test_a_world_goes_on_from_its_state():
+    world, other = a_world(2), a_world(2)
+    world.reset(3)
+    rng = np.random.default_rng(0)
+    view = world.step(np.array([0, 2])).view
+    state = world.state()
+    seen = other.set_state(state)
+    for _ in range(8):
+        assert all(np.array_equal(seen.obs[name], view.obs[name]) for name in view.obs)
+        assert view.action_mask is not None
+        action = np.array([rng.choice(np.flatnonzero(row)) for row in view.action_mask])
+        one, two = world.step(action), other.step(action)
+        assert np.array_equal(one.reward, two.reward)
+        view, seen = one.view, two.view
+    assert world.scorer_calls == other.scorer_calls
+
+
+def test_no_prompt_is_no_world():
+    with pytest.raises(ConfigError, match="no prompt"):
+        PromptWorld([" "], FeatureScorer(), HashingEncoder(16))

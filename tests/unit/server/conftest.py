@@ -1,0 +1,112 @@
+"""A service that learns in this process, and a way to ask its app without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+import pytest
+
+from surefoot.server.app import App
+from surefoot.server.compat import Directive023
+from surefoot.server.guard import Guard
+from surefoot.server.learning import answer
+from surefoot.server.service import Service
+from surefoot.server.steward import Steward
+
+HEAD = {"host": "127.0.0.1:8765", "content-type": "application/json"}
+POLICY = {"name": "greet", "actions": ["hello", "bye", "wave"], "embedding_size": 4}
+ROW = [1.0, 0.0, 0.5, -1.0]
+
+
+class Inline:
+    """Learns in this process: the same code, without the time it takes to start another one."""
+
+    def __init__(self, root):
+        self.root, self.learners = root, {}
+
+    def ask(self, recipe, rollout):
+        return answer(self.learners, recipe, rollout, self.root / recipe.name)
+
+    def close(self):
+        self.learners.clear()
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Asking:
+    """Asks an app; `json` bodies are encoded, bytes are sent as they are."""
+
+    def __init__(self, app: App) -> None:
+        self.app, self.service = app, app.service
+
+    async def __call__(self, method: str, path: str, body: Any = None, **changes: Any) -> Answer:
+        headers = {**HEAD, **{name.replace("_", "-"): value for name, value in changes.items()}}
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent: list[dict[str, Any]] = []
+        chunks = [raw[i : i + 65536] for i in range(0, len(raw), 65536)] or [b""]
+
+        async def receive() -> dict[str, Any]:
+            chunk = chunks.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": [(n.lower().encode(), v.encode()) for n, v in headers.items() if v is not None],
+            "client": ("127.0.0.1", 5),
+        }
+        await self.app(scope, receive, send)
+        told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], told, sent[1]["body"])
+
+    async def learned(self, path: str) -> dict[str, Any]:
+        """Ask for an update and wait for the job."""
+        told = await self("POST", f"{path}/updates", {})
+        assert told.status == 202, told.content
+        while (job := (await self("GET", f"/v1/jobs/{told.json['job_id']}")).json)["state"] in ("waiting", "running"):
+            await asyncio.sleep(0.02)
+        return job
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Runs a story told to an app with one policy."""
+
+    def run(story, *, compat=False, policy=POLICY, **guard):
+        async def whole():
+            service = Service(tmp_path / "d", seed=0, pupil=Inline(tmp_path / "d/policies"))
+            steward = Steward(service)
+            theirs = Directive023(service, steward, input_dim=4, least=8) if compat else None
+            app = App(service, Guard(**guard), compat=theirs, steward=steward)
+            await service.start()
+            if theirs:
+                await theirs.prepare()
+            ask = Asking(app)
+            try:
+                if policy and policy["name"] not in service.policies:
+                    from msgspec import convert
+
+                    from surefoot.server.schema import NewPolicy
+
+                    await service.create(convert({**policy, "training": {"automatic": False, "least": 4}}, NewPolicy))
+                return await story(ask)
+            finally:
+                await service.close()
+
+        return asyncio.run(whole())
+
+    return run

@@ -1,0 +1,39 @@
+"""The town as PettingZoo's tools see it."""
+
+import numpy as np
+import pytest
+
+from surefoot.town.env import TownEnv, parallel_env
+from surefoot.town.rewards import PARTS
+
+pettingzoo = pytest.importorskip("pettingzoo")
+
+
+@pytest.mark.parametrize("observations", ["features", "hybrid"])
+@pytest.mark.filterwarnings("ignore")
+def test_it_passes_pettingzoos_own_tests(observations: str, capsys) -> None:
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+    parallel_api_test(parallel_env("queue_conflict", observations=observations), num_cycles=30)
+    parallel_seed_test(lambda: parallel_env("kitchen_breakfast", observations=observations), num_cycles=10)
+    assert "Passed" in capsys.readouterr().out
+
+
+def test_masks_and_parts_of_rewards_are_in_the_infos() -> None:
+    env = TownEnv("queue_conflict")
+    _, infos = env.reset(seed=1)
+    assert infos["anna"]["action_mask"].shape == (8,)
+    _, reward, _, _, infos = env.step(dict.fromkeys(env.agents, 0))
+    assert set(infos["ben"]["reward_parts"]) == set(PARTS)
+    assert sum(infos["ben"]["reward_parts"].values()) == pytest.approx(reward["ben"])
+
+
+def test_its_state_goes_on_exactly() -> None:
+    env, other = TownEnv("queue_conflict"), TownEnv("queue_conflict")
+    env.reset(seed=4)
+    for _ in range(5):
+        env.step(dict.fromkeys(env.agents, 7))
+    other.set_state(env.get_state())
+    one, two = env.step(dict.fromkeys(env.agents, 6)), other.step(dict.fromkeys(other.agents, 6))
+    assert all(np.array_equal(one[0][agent], two[0][agent]) for agent in env.agents)
+    assert env.render().shape == (7 * 24, 7 * 24, 3)
