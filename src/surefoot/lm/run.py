@@ -22,8 +22,10 @@ from surefoot.telemetry.findings import sentence
 from surefoot.telemetry.rules import read_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after
+from surefoot.train.recorder import Keep, open_recorder
 from surefoot.train.run import git_commit, versions
 from surefoot.train.rundir import RunDir
+from surefoot.train.vitals import resident
 
 RULES = Path(__file__).with_name("rules.yaml")
 """What the doctor looks for in a language run besides the rules for all."""
@@ -70,9 +72,10 @@ class LMRun:
     def save(self, *, best: bool = False) -> int:
         """Write a checkpoint of this moment."""
         root, step = self.directory.checkpoints, self.training.steps
-        self.recorder.sync()
+        self.recorder.begin_sync()
         meta = {"exact": True, "why": "", "threads": torch.get_num_threads()}
-        save_checkpoint(root, step, self.training.state(), meta=meta)
+        # The record is on the disk before the checkpoint counts.
+        save_checkpoint(root, step, self.training.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
         prune(root, self.training.config.keep_checkpoints)
@@ -81,7 +84,7 @@ class LMRun:
 
     def _record(self, step: Step) -> None:
         report = step.report
-        metrics = {**report.metrics(), **step.stats}
+        metrics = {**report.metrics(), **step.stats, **resident()}
         if self.training.policy.backbone.dtype == torch.bfloat16:
             # Sampling and learning round differently; that is no sign of a policy that changed in between.
             metrics["sampler_mismatch"] = metrics.pop("first_ratio_error")
@@ -200,7 +203,7 @@ def _open(
     directory: RunDir, training: LMTraining, lock: RunLock, about: dict[str, Any], command: Sequence[str]
 ) -> LMRun:
     doctor = Attending(read_rules(RULES))
-    recorder = Recorder(directory.telemetry, directory.name, mirrors=[doctor])
+    recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor])
     recorder.header(
         env=f"language: {about.get('model', '')}",
         seed=training.config.seed,
