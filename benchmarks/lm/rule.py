@@ -24,11 +24,13 @@ PROMPTS = [[{"role": "user", "content": f"Tell me something about {thing}."}] fo
 
 
 def rule(prompt: str, response: str) -> float:
-    """1 for four to twelve words that end with the only full stop; part of it for parts of it, nothing for nothing."""
+    """1 for four to twelve words that end with the only full stop, 0.4 for the length alone, less than 0 for next to nothing."""
     text = response.strip()
     size = len(text.split())
-    fits = 1.0 if 4 <= size <= 12 else size / 8 if size < 4 else max(0.0, 1.0 - (size - 12) / 12)
-    return 0.4 * fits + 0.6 * float(text.endswith(".") and text.count(".") == 1) * fits
+    if size < 4:
+        return -0.5
+    fits = 1.0 if size <= 12 else max(0.0, 1.0 - (size - 12) / 12)
+    return fits * (0.4 + 0.6 * float(text.endswith(".") and text.count(".") == 1))
 
 
 def kept_to(response: str) -> bool:

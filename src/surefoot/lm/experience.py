@@ -75,6 +75,7 @@ def lay_out(responses: Sequence[Response]) -> Laid:
         if support is not None:
             support[:t, i] = np.stack(r.support)
     return Laid(
+        trunk=_trunk(responses),
         action=action,
         log_prob=log_prob,
         value=value,
@@ -85,6 +86,14 @@ def lay_out(responses: Sequence[Response]) -> Laid:
         support=support,
         ref_log_prob=np.zeros(shape, np.float32),
     )
+
+
+def _trunk(responses: Sequence[Response]) -> np.ndarray | None:
+    """[N, L, width], padded on the right, if the responses carry it."""
+    each = [r.trunk for r in responses if r.trunk is not None]
+    if len(each) < len(responses):
+        return None
+    return _numpy(torch.nn.utils.rnn.pad_sequence(each, batch_first=True))
 
 
 @torch.no_grad()
@@ -104,16 +113,17 @@ def consult(
     place = (step.cpu().numpy(), row.cpu().numpy())
     said: dict[str, Any] = {"temperature": policy.temperature, "support": support}
     with policy.reference() as reference:
-        ref_states, trunk = response_states(reference, rows, packed=policy.packed)
+        shared = reference is policy.backbone
+        own = torch.from_numpy(laid.trunk).to(device, policy.backbone.dtype) if laid.trunk is not None else None
+        ref_states, below = response_states(reference, rows, trunk=own if shared else None, packed=policy.packed)
         laid.ref_log_prob[place] = _numpy(score(ref_states, reference.head, token, **said).log_prob)
-    if trunk is not None and reference is policy.backbone:
-        laid.trunk = _numpy(trunk)
+    if below is not None and shared:
+        laid.trunk, own = _numpy(below), below
     if exact_in_loss:
         laid.reference = np.zeros((*laid.action.T.shape, ref_states.shape[-1]), np.float32)
         laid.reference[place[::-1]] = _numpy(ref_states)
     if not (exact_in_reward or rescore or values):
         return
-    own = None if laid.trunk is None else trunk
     states, _ = response_states(policy.backbone, rows, trunk=own, packed=policy.packed)
     now = score(
         states,

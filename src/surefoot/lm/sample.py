@@ -57,6 +57,8 @@ class Response:
     """Bits of the tokens that could have been sampled; empty where all could."""
     ended: bool = False
     """With an end-of-text token, not because it had to stop."""
+    trunk: Tensor | None = None
+    """[read, width]: what entered the first layer that learns, token by token; None unless it was asked for."""
 
 
 @torch.no_grad()
@@ -68,11 +70,13 @@ def generate(
     eos: Sequence[int],
     generator: torch.Generator,
     on_token: Callable[[int, int], None] | None = None,
+    keep_trunk: bool = False,
 ) -> list[Response]:
     """One response a prompt, in their order.
 
     The random numbers of a response belong to it, not to the row it happens to be written in: what is said does not
-    depend on how many rows there are. `on_token(response, token)` hears of each token as it comes.
+    depend on how many rows there are. `on_token(response, token)` hears of each token as it comes. With `keep_trunk`
+    each response carries what its layers that do not learn made of it, so that nobody runs them again.
     """
     backbone = policy.backbone
     limit = backbone.context_length
@@ -85,7 +89,12 @@ def generate(
                 f"than the {limit} this model knows positions for"
             )
     uniform = torch.rand(len(prompts), sampling.max_new_tokens, generator=generator)
-    return _Writer(policy, prompts, sampling, eos, uniform, on_token).write()
+    writer = _Writer(policy, prompts, sampling, eos, uniform, on_token)
+    if keep_trunk and backbone.caches_trunk and prompts:
+        writer.trunk = torch.zeros(
+            len(prompts), writer.longest, backbone.width, dtype=backbone.dtype, device=backbone.device
+        )
+    return writer.write()
 
 
 class _Writer:
@@ -109,8 +118,10 @@ class _Writer:
         )
         self.responses = [Response(prompt=np.asarray(prompt, dtype=np.int64)) for prompt in prompts]
         rows = min(sampling.rows, len(prompts))
-        longest = max((len(p) for p in prompts), default=0)
-        self.slots = Slots(rows, longest + sampling.max_new_tokens)
+        self.longest = max((len(p) for p in prompts), default=0) + sampling.max_new_tokens
+        self.slots = Slots(rows, self.longest)
+        self.trunk: Tensor | None = None
+        """[responses, longest, width], where it is kept."""
         self.whose = [-1] * rows
         """Which response each row is writing; -1: none."""
         self.next = 0
@@ -125,10 +136,16 @@ class _Writer:
                 self._begin(free[:waiting])
                 continue
             if len(free) == self.slots.rows:
-                return self.responses
+                return self._done()
             if free and not waiting and len(free) * 2 >= self.slots.rows:
                 self._compact()
             self._step()
+
+    def _done(self) -> list[Response]:
+        if self.trunk is not None:
+            for i, response in enumerate(self.responses):
+                response.trunk = self.trunk[i, : len(response.prompt) + len(response.tokens) - 1]
+        return self.responses
 
     def _begin(self, rows: list[int]) -> None:
         """Read the next prompts into `rows` and choose their first tokens."""
@@ -142,7 +159,10 @@ class _Writer:
         cache = Prefill()
         size = ids.shape[1]
         causal = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()[None, None]
-        states = self.policy.backbone.hidden(ids.to(self.device), mask=causal, cache=cache)
+        with self.policy.backbone.catching_trunk() as caught:
+            states = self.policy.backbone.hidden(ids.to(self.device), mask=causal, cache=cache)
+        if self.trunk is not None:
+            self.trunk[who, :size] = caught[0]
         self.slots.fill(torch.tensor(rows, device=self.device), cache, length)
         for row, i in zip(rows, who, strict=True):
             self.whose[row] = i
@@ -153,8 +173,12 @@ class _Writer:
         last = [self.responses[who].tokens[-1] if who >= 0 else 0 for who in self.whose]
         position, mask = self.slots.begin()
         ids = torch.tensor(last, device=self.device).unsqueeze(1)
-        states = self.policy.backbone.hidden(ids, position=position, mask=mask, cache=self.slots)[:, 0]
+        with self.policy.backbone.catching_trunk() as caught:
+            states = self.policy.backbone.hidden(ids, position=position, mask=mask, cache=self.slots)[:, 0]
         writing = [row for row, who in enumerate(self.whose) if who >= 0]
+        if self.trunk is not None:
+            who = [self.whose[row] for row in writing]
+            self.trunk[who, position[writing, 0]] = caught[0][writing, 0]
         self.slots.at[writing] += 1
         self._choose(writing, states[writing] if len(writing) < len(last) else states)
 

@@ -222,7 +222,14 @@ class LMTraining:
 
     def respond(self, prompts: Sequence[np.ndarray]) -> list[Response]:
         """Sample a response to each prompt with the policy of now."""
-        return generate(self.policy, prompts, self.config.sampling, eos=self.speech.eos, generator=self.generator)
+        return generate(
+            self.policy,
+            prompts,
+            self.config.sampling,
+            eos=self.speech.eos,
+            generator=self.generator,
+            keep_trunk=not self.config.packed,
+        )
 
     def said(self, chosen: Sequence[int], responses: Sequence[Response]) -> Said:
         """Prompts and responses as a reward sees them."""

@@ -36,7 +36,7 @@ def test_scoring_again_gives_ratio_1_in_eval_and_in_train_mode(family, how):
         policy.backbone.model.train(mode)
         seen = policy.evaluate(batch)
         error = ((seen.log_prob - batch.log_prob)[batch.valid]).expm1().abs().max()
-        assert float(error) < 1e-5
+        assert error.item() < 1e-5
         assert torch.allclose(seen.value[batch.valid], batch.value[batch.valid], atol=1e-5)
 
 
@@ -48,6 +48,21 @@ def test_what_is_said_does_not_depend_on_the_rows_or_the_neighbours():
         again = drawn(policy, prompts, rows=rows)
         assert [r.tokens for r in again] == [r.tokens for r in whole]
         assert np.allclose(sum((r.log_prob for r in again), []), sum((r.log_prob for r in whole), []), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_what_the_lower_layers_made_of_a_response_is_kept_as_it_would_be_made_again(family):
+    policy = LMPolicy(Backbone(tiny(family, layers=3), top=1))
+    sampling = Sampling(max_new_tokens=10, rows=3)  # fewer rows than prompts: rows are filled again, then dropped
+    generator = torch.Generator().manual_seed(3)
+    responses = generate(policy, prompts_of(11), sampling, eos=[EOS], generator=generator, keep_trunk=True)
+    for r in responses:
+        row = torch.tensor([[*r.prompt.tolist(), *r.tokens[:-1]]])
+        with torch.no_grad(), policy.backbone.catching_trunk() as again:
+            policy.backbone.hidden(row)
+        assert r.trunk.shape == again[0][0].shape
+        assert torch.allclose(r.trunk, again[0][0], atol=1e-5)
+    assert all(r.trunk is None for r in drawn(policy, prompts_of(2)))
 
 
 def test_a_response_ends_with_the_end_token_and_holds_nothing_after_it():
