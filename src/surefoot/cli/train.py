@@ -289,7 +289,7 @@ def open_training(
     from surefoot.train.rundir import RunDir
     from surefoot.train.spec import RunSpec
 
-    spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
+    spec = RunSpec.from_json(RunDir(path).read_spec())
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
     if workers is not None:
