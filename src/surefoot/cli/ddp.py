@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.cli.train import TrainArgs
+    from surefoot.cli.train import ResumeArgs, TrainArgs
     from surefoot.train.rundir import RunDir
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import WorldMaker
@@ -29,12 +29,12 @@ def train_together(args: TrainArgs, spec: RunSpec, make: WorldMaker) -> int:
     return _go(args, directory, spec, make, going_on=anew and (directory.checkpoints / "latest").exists())
 
 
-def resume_together(args: TrainArgs, directory: RunDir, spec: RunSpec, make: WorldMaker) -> int:
+def resume_together(args: ResumeArgs, directory: RunDir, spec: RunSpec, make: WorldMaker) -> int:
     """Go on with a run that several processes learned."""
     return _go(args, directory, spec, make, going_on=True)
 
 
-def _go(args: TrainArgs, directory: RunDir, spec: RunSpec, make: WorldMaker, *, going_on: bool) -> int:
+def _go(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, make: WorldMaker, *, going_on: bool) -> int:
     from surefoot.cli.train import attending, drive
     from surefoot.learn.checkpoint import load_checkpoint
     from surefoot.scale.crowd import TogetherTraining

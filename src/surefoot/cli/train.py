@@ -251,7 +251,12 @@ class ResumeArgs:
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
         keep = _keep(self.record, self.minibatches)
-        training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
+        spec, make = opened(directory.path, self.env, total_steps=self.steps, workers=self.workers)
+        if spec.learners > 1:
+            from surefoot.cli.ddp import resume_together
+
+            return resume_together(self, directory, spec, make)
+        training = training_of(spec, make)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
@@ -280,10 +285,16 @@ def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | N
     return None if off else Attending(at_length=at_length)
 
 
-def open_training(
-    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
-) -> Training:
+def open_training(path: Path, env: str | None) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
+    spec, make = opened(path, env)
+    return training_of(replace(spec, rollouts="here", overlap=False, learners=1), make)
+
+
+def opened(
+    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
+) -> tuple[RunSpec, WorldMaker]:
+    """What a run directory describes, and what makes its worlds."""
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.train.rundir import RunDir
@@ -296,7 +307,7 @@ def open_training(
         spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if is_code(spec.env) and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
-    return training_of(spec, maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
+    return spec, maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
 
 
 def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> Training:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -38,9 +39,7 @@ class TogetherTraining(Training):
 
     def make_learner(self) -> Learner:
         spec = self.whole
-        learner = SharedLearner(
-            self.policy, spec.ppo, self.group, total_updates=spec.total_updates, device=self.device
-        )
+        learner = SharedLearner(self.policy, spec.ppo, self.group, total_updates=spec.total_updates, device=self.device)
         learner.refuse_to_part()
         return learner
 
@@ -108,7 +107,8 @@ class TogetherTraining(Training):
         super().close()
 
     def close(self) -> None:
-        self._lead(STOP)
+        with suppress(RuntimeError):  # where the others are gone, there is nobody to tell
+            self._lead(STOP)
         super().close()
 
     def _lead(self, word: int) -> None:

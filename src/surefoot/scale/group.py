@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from surefoot.errors import ConfigError
 
@@ -61,5 +63,8 @@ def join_group() -> Group:
             "learning together is started by torchrun: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp --name NAME"
         )
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=PATIENCE)
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    # torchrun keeps its store when it starts everybody anew, with the addresses of those who are gone in it.
+    store = PrefixStore(f"surefoot {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return Group()

@@ -33,7 +33,10 @@ START = 120.0
 """Seconds that a new process has to import what it needs and build its world."""
 TRIES = 5
 """Losses of one worker in a row, without a piece in between, after which it is not replaced again."""
-_PROGRAM = "import sys; pipe, memory, *sys.path = sys.argv[1:]; from surefoot.scale.local import main; main(int(pipe), int(memory))"
+_PROGRAM = (
+    "import sys; pipe, memory, *sys.path = sys.argv[1:]; "
+    "from surefoot.scale.local import main; main(int(pipe), int(memory))"
+)
 
 
 class LocalBackend:
@@ -245,5 +248,5 @@ def _without_arrays(rollout: Rollout) -> Rollout:
     """Only the stats: the rest is in the memory."""
     nothing = np.zeros((0, 0))
     flags = np.zeros((0, 0), dtype=bool)
-    given = {name: flags if getattr(rollout, name).dtype.kind == "b" else nothing for name in STEPWISE}
+    given: dict[str, Any] = {n: flags if getattr(rollout, n).dtype.kind == "b" else nothing for n in STEPWISE}
     return Rollout(obs={}, stats=rollout.stats, **given)
