@@ -20,7 +20,7 @@ from surefoot.lm.training import LMTraining
 THINGS = (
     "rain bread trains winter school music friends cats mountains tea books sleep cities gardens money work".split()
 )
-PROMPTS = [[{"role": "user", "content": f"Tell me something about {thing}."}] for thing in THINGS]
+PROMPTS = [f"Question: Tell me something about {thing}.\nAnswer:" for thing in THINGS]
 
 
 def rule(prompt: str, response: str) -> float:
@@ -42,15 +42,15 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     how: dict[str, Any] = {
-        "ppo": {"prompts": 32},
-        "rloo": {"prompts": 8, "group": 4},
-        "grpo": {"prompts": 8, "group": 4, "kl_in": "loss", "kl": "k3"},
+        "ppo": {"prompts": 24},
+        "rloo": {"prompts": 6, "group": 4},
+        "grpo": {"prompts": 6, "group": 4, "kl_in": "loss", "kl": "k3"},
     }[algorithm]
     config = LMConfig(
         algorithm=algorithm,
         steps=steps,
-        max_new_tokens=32,
-        top=8,
+        max_new_tokens=18,
+        top=6,
         beta=0.02,
         missing_eos_penalty=0.5,
         seed=seed,
@@ -58,12 +58,11 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     )
     backbone, tokenizer = load_backbone("smollm2", config)
     training = LMTraining(
-        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4)
+        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=2)
     )
-    curve, share = [], []
+    curve = []
     while not training.finished:
         step = training.step()
-        share.append(float(np.mean([kept_to(s.response) for s in step.samples])))
         curve.append([step.stats["score"], step.stats["kl"], step.stats["tokens"]])
         print(f"{algorithm} seed {seed} step {step.number}: score {curve[-1][0]:.3f} kl {curve[-1][1]:.1f}", flush=True)
     ids = [training.speech.prompt(talk) for talk in PROMPTS] * 4
@@ -81,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=8e-4)
+    parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
