@@ -58,7 +58,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     )
     backbone, tokenizer = load_backbone("smollm2", config)
     training = LMTraining(
-        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=2)
+        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=2, minibatches=2)
     )
     curve = []
     while not training.finished:
@@ -80,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
