@@ -57,17 +57,25 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         **how,
     )
     backbone, tokenizer = load_backbone("smollm2", config)
+    kept: list[bool] = []
+
+    def reward(prompt: str, response: str) -> float:
+        kept.append(kept_to(response))
+        return rule(prompt, response)
+
     training = LMTraining(
-        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=2, minibatches=2)
+        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=2, minibatches=2)
     )
     curve = []
     while not training.finished:
+        kept.clear()
         step = training.step()
-        curve.append([step.stats["score"], step.stats["kl"], step.stats["tokens"]])
-        print(f"{algorithm} seed {seed} step {step.number}: score {curve[-1][0]:.3f} kl {curve[-1][1]:.1f}", flush=True)
+        curve.append([float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]])
+        print(f"{algorithm} seed {seed} step {step.number}: kept {curve[-1][0]:.2f} kl {curve[-1][1]:.1f}", flush=True)
     ids = [training.speech.prompt(talk) for talk in PROMPTS] * 4
     texts = [training.speech.text(r.tokens) for r in training.respond(ids)]
     return {
+        "before": curve[0][0],
         "satisfied": float(np.mean([kept_to(t) for t in texts])),
         "tokens": training.tokens,
         "curve": curve,
