@@ -24,13 +24,14 @@ PROMPTS = [f"Question: Tell me something about {thing}.\nAnswer:" for thing in T
 
 
 def rule(prompt: str, response: str) -> float:
-    """1 for four to twelve words that end with the only full stop, 0.4 for the length alone, less than 0 for next to nothing."""
-    text = response.strip()
-    size = len(text.split())
+    """1 where the rule is kept; else the more, the fewer words come after the first full stop; less than 0 without one."""
+    first, stop, rest = response.strip().partition(".")
+    size, more = len(first.split()), len(rest.split())
     if size < 4:
         return -0.5
-    fits = 1.0 if size <= 12 else max(0.0, 1.0 - (size - 12) / 12)
-    return fits * (0.4 + 0.6 * float(text.endswith(".") and text.count(".") == 1))
+    if not stop:
+        return -0.2
+    return 0.5 * float(size <= 12) + 0.5 * max(0.0, 1.0 - more / 8)
 
 
 def kept_to(response: str) -> bool:
@@ -52,7 +53,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         max_new_tokens=18,
         top=6,
         beta=0.02,
-        missing_eos_penalty=0.5,
+        missing_eos_penalty=0.3,
         seed=seed,
         **how,
     )
@@ -64,7 +65,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         return rule(prompt, response)
 
     training = LMTraining(
-        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=2, minibatches=2)
+        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=3, minibatches=2)
     )
     curve = []
     while not training.finished:
@@ -88,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=4e-3)
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()

@@ -29,9 +29,13 @@ def test_no_opening_is_both_learned_from_and_held_out():
 
 
 def test_the_rule_pays_most_for_what_keeps_to_it():
-    good, long, cut, nothing = "Rain is water that falls.", " ".join(["word"] * 30) + ".", "Rain is water that", ""
-    assert [rule.kept_to(x) for x in (good, long, cut, nothing)] == [True, False, False, False]
-    assert rule.rule("", good) == 1.0 > rule.rule("", cut) > rule.rule("", long) > rule.rule("", nothing)
+    good = "Rain is water that falls."
+    worse = [good + " It is wet", good + " It is very wet and cold indeed", "Rain is water that", ""]
+    assert rule.kept_to(good)
+    assert not any(rule.kept_to(text) for text in worse)
+    paid = [rule.rule("", text) for text in (good, *worse)]
+    assert paid[0] == 1.0
+    assert paid == sorted(set(paid), reverse=True)
 
 
 def test_the_held_out_rules_find_breaches_and_leave_the_rest_alone():
