@@ -1,7 +1,7 @@
 """Who judges runs on real weights. Fixed before the first of them was made; nothing here is ever learned from by PPO.
 
 Sentiment: the VADER lexicon, and a logistic classifier on MiniLM sentence vectors, fitted to the half of the sentences
-(benchmarks/lm/sentences.py, half B) that shares neither its words nor its frames with the half the reward model sees.
+(benchmarks/lm/sentences.py, half B) that shares no word and no frame with the half the reward model sees.
 Constitution: rules of its own that share no expression with the shipped principles, which selection and reward use.
 Helpfulness: how near a response's meaning is to its prompt's, by MiniLM; refusals count 0.
 """

@@ -20,17 +20,18 @@ from surefoot.lm.training import LMTraining
 THINGS = (
     "rain bread trains winter school music friends cats mountains tea books sleep cities gardens money work".split()
 )
-PROMPTS = [[{"role": "user", "content": f"Tell me something about {thing}."}] for thing in THINGS]
+PROMPTS = [f"Question: Tell me something about {thing}.\nAnswer:" for thing in THINGS]
 
 
 def rule(prompt: str, response: str) -> float:
-    """1 for four to twelve words that end with the only full stop, 0.4 for the length alone, less than 0 for next to nothing."""
-    text = response.strip()
-    size = len(text.split())
+    """1 where the rule is kept; else the more, the fewer words come after the first full stop; less than 0 without one."""
+    first, stop, rest = response.strip().partition(".")
+    size, more = len(first.split()), len(rest.split())
     if size < 4:
         return -0.5
-    fits = 1.0 if size <= 12 else max(0.0, 1.0 - (size - 12) / 12)
-    return fits * (0.4 + 0.6 * float(text.endswith(".") and text.count(".") == 1))
+    if not stop:
+        return -0.2
+    return 0.5 * float(size <= 12) + 0.5 * max(0.0, 1.0 - more / 8)
 
 
 def kept_to(response: str) -> bool:
@@ -42,33 +43,40 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     how: dict[str, Any] = {
-        "ppo": {"prompts": 32},
-        "rloo": {"prompts": 8, "group": 4},
-        "grpo": {"prompts": 8, "group": 4, "kl_in": "loss", "kl": "k3"},
+        "ppo": {"prompts": 24},
+        "rloo": {"prompts": 6, "group": 4},
+        "grpo": {"prompts": 6, "group": 4, "kl_in": "loss", "kl": "k3"},
     }[algorithm]
     config = LMConfig(
         algorithm=algorithm,
         steps=steps,
-        max_new_tokens=32,
-        top=8,
+        max_new_tokens=18,
+        top=6,
         beta=0.02,
-        missing_eos_penalty=0.5,
+        missing_eos_penalty=0.3,
         seed=seed,
         **how,
     )
     backbone, tokenizer = load_backbone("smollm2", config)
+    kept: list[bool] = []
+
+    def reward(prompt: str, response: str) -> float:
+        kept.append(kept_to(response))
+        return rule(prompt, response)
+
     training = LMTraining(
-        backbone, tokenizer, PROMPTS, rule, config, ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4)
+        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=3, minibatches=2)
     )
-    curve, share = [], []
+    curve = []
     while not training.finished:
+        kept.clear()
         step = training.step()
-        share.append(float(np.mean([kept_to(s.response) for s in step.samples])))
-        curve.append([step.stats["score"], step.stats["kl"], step.stats["tokens"]])
-        print(f"{algorithm} seed {seed} step {step.number}: score {curve[-1][0]:.3f} kl {curve[-1][1]:.1f}", flush=True)
+        curve.append([float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]])
+        print(f"{algorithm} seed {seed} step {step.number}: kept {curve[-1][0]:.2f} kl {curve[-1][1]:.1f}", flush=True)
     ids = [training.speech.prompt(talk) for talk in PROMPTS] * 4
     texts = [training.speech.text(r.tokens) for r in training.respond(ids)]
     return {
+        "before": curve[0][0],
         "satisfied": float(np.mean([kept_to(t) for t in texts])),
         "tokens": training.tokens,
         "curve": curve,
@@ -81,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=8e-4)
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Film-review sentences made of parts, in two halves that share neither words nor frames; and openings to go on from."""
+"""Film-review sentences made of parts, in two halves that share no word and no frame; and openings to go on from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAD = {
 }
 THINGS = {
     "A": ["the story", "the acting", "this film", "the script", "the ending"],
-    "B": ["the plot", "the cast", "this movie", "the dialogue", "the direction"],
+    "B": ["its plot", "its cast", "that movie", "its dialogue", "its direction"],
 }
 FRAMES = {
     "A": [
@@ -27,7 +27,7 @@ FRAMES = {
     "B": [
         "everyone agreed that {t} was {w}",
         "{t} turned out {w}",
-        "for two hours {t} is simply {w}",
+        "for two hours {t} seemed simply {w}",
         "as for {t} , it could not be more {w}",
     ],
 }

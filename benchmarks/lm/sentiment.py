@@ -1,6 +1,6 @@
 """Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 40] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -92,8 +92,8 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--lr", type=float, default=8e-4)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []

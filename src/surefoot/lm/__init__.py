@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from surefoot.lm.reward_model import train_reward_model as train_reward_model
     from surefoot.lm.sample import Sampling as Sampling
     from surefoot.lm.sample import generate as generate
+    from surefoot.lm.scoring import scorer as scorer
     from surefoot.lm.trainer import PPOTrainer as PPOTrainer
     from surefoot.lm.training import LMTraining as LMTraining
 
@@ -31,6 +32,7 @@ _HOME = {
     "ValueModel": "reward_model",
     "generate": "sample",
     "load_backbone": "models",
+    "scorer": "scoring",
     "train_reward_model": "reward_model",
 }
 
@@ -46,6 +48,7 @@ __all__ = [
     "ValueModel",
     "generate",
     "load_backbone",
+    "scorer",
     "train_reward_model",
 ]
 

@@ -13,7 +13,7 @@ from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
-from surefoot.lm.models import Speech, load_backbone, load_model
+from surefoot.lm.models import Speech, best_dtype, load_backbone, load_model
 from surefoot.lm.policy import LMPolicy, NoCritic
 from surefoot.lm.reward_model import BackboneReward, RewardFit, RewardModel
 from surefoot.train.rundir import RunDir
@@ -50,6 +50,12 @@ def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base
     return folder
 
 
+def reward_base(folder: Path | str) -> str | None:
+    """The model a reward model was fitted on; None if there is no reward model in this folder."""
+    told = Path(folder) / "reward.json"
+    return str(json.loads(told.read_text(encoding="utf-8"))["base"]) if told.is_file() else None
+
+
 def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_name: str = "") -> Any:
     """A reward module. One whose trunk never learned sits on the policy's own model where that is the same."""
     folder = Path(folder)
@@ -62,8 +68,9 @@ def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_na
         model: Any = BackboneReward(beside)
         model.load_state_dict(state)
         return model
-    dtype = torch.float32 if not told["frozen"] else torch.bfloat16
-    model = RewardModel(load_model(told["base"], dtype=dtype, device=torch.device("cpu")), frozen=told["frozen"])
+    cpu = torch.device("cpu")
+    dtype = best_dtype("auto", cpu) if told["frozen"] else torch.float32
+    model = RewardModel(load_model(told["base"], dtype=dtype, device=cpu), frozen=told["frozen"])
     missing, unexpected = model.load_state_dict(state, strict=False)
     if unexpected or (missing and not told["frozen"]):
         raise CheckpointIncompatible(f"{folder} was made for another model than {told['base']}")

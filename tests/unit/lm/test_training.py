@@ -18,12 +18,12 @@ def letters(prompt, response):
     return sum(c in "abcdefghijklm" for c in response) / max(1, len(response))
 
 
-def training(reward=letters, prompts=PROMPTS, *, lr=3e-3, chat=False, judge=None, ppo=None, **how):
+def training(reward=letters, prompts=PROMPTS, *, lr=3e-3, chat=False, pad=False, judge=None, ppo=None, **how):
     config = LMConfig(**{"max_new_tokens": 6, "prompts": 4, "steps": 4, **how})
     backbone = Backbone(tiny(vocabulary=VOCABULARY), train=config.train, top=config.top)
     return LMTraining(
         backbone,
-        char_tokenizer(chat=chat),
+        char_tokenizer(chat=chat, pad=pad),
         prompts,
         reward,
         config,
@@ -131,6 +131,18 @@ def test_conversations_need_a_chat_template():
     assert training(prompts=talk, chat=True).step().samples[0].prompt == "hi"
     with pytest.raises(DataError, match="no chat template"):
         training(prompts=talk)
+
+
+def test_a_tokenizer_without_a_pad_token_is_as_good_as_one_with():
+    class Counting(torch.nn.Module):
+        def forward(self, input_ids, attention_mask):
+            return attention_mask.sum(1).float()
+
+    without, having = (training(Counting(), pad=pad) for pad in (False, True))
+    assert without.speech.tokenizer.pad_token_id is None
+    assert having.speech.tokenizer.pad_token_id is not None
+    for _ in range(2):
+        assert without.step().stats == having.step().stats
 
 
 def test_every_prompt_comes_once_a_pass():
