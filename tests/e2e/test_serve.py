@@ -135,6 +135,14 @@ ABUSES = {
     "a future http": (b"GET /healthz HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n", 400),
     "a header without a name": (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n: x\r\n\r\n", 400),
     "a header with a line break": (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b\rc\r\n\r\n", 400),
+    "a body where none is wanted": (
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999\r\n\r\n" + b"x" * 99_999,
+        413,
+    ),
+    "an http without a version": (b"GET /healthz\r\nHost: 127.0.0.1\r\n\r\n", 400),
+    "an old http": (b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", 200),
+    "a path that is a url": (b"GET http://evil.example/healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 404),
+    "bytes that are no letters in a path": (b"GET /\xff\xfe HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
     "an upgrade": (
         b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         200,
@@ -241,14 +249,13 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path):
 MUTANT = """
 import surefoot.server.store as s
 
-async def too_early(self, *entries):
-    done = self._loop.create_future()
-    done.add_done_callback(lambda done: done.exception())
-    with self._news:
-        self._waiting.append((entries, done))
-        self._news.notify()
+def too_early(self, rows, then):
+    then(None)
+    self._waiting.append((rows, lambda error: None))
+    if len(self._waiting) == 1:
+        self._loop.call_later(0.05, lambda: self._waiting and self._commit(aside=False))
 
-s.Store.write = too_early
+s.Store.submit = too_early
 """
 
 

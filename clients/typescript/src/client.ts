@@ -4,6 +4,7 @@ import { base64OfFloats } from "./base64.js";
 import { SurefootError } from "./errors.js";
 import { newId } from "./ids.js";
 import type {
+  Candidate,
   Checkpoint,
   Decision,
   DecisionList,
@@ -22,7 +23,13 @@ import type {
 import { Transport, sleep, type CallOptions, type Options } from "./transport.js";
 
 /** What is seen: `text`, or an `embedding`. A Float32Array goes over the wire as base64, plain numbers as JSON. */
-export type DecisionInput = Omit<NewDecision, "embedding" | "embedding_b64"> & {
+export type DecisionInput = Omit<NewDecision, "embedding" | "embedding_b64" | "candidates"> & {
+  embedding?: Float32Array | readonly number[];
+  candidates?: readonly CandidateInput[];
+};
+
+/** One thing to choose, with its `description` or an `embedding`. */
+export type CandidateInput = Omit<Candidate, "embedding" | "embedding_b64"> & {
   embedding?: Float32Array | readonly number[];
 };
 
@@ -171,11 +178,17 @@ function at(policy: string): string {
 
 /** A decision as it goes over the wire, with its id. */
 function wire(input: DecisionInput): NewDecision {
-  const { embedding, ...rest } = input;
-  const named = { ...rest, decision_id: rest.decision_id ?? newId() };
-  if (embedding === undefined) return named;
-  if (embedding instanceof Float32Array) return { ...named, embedding_b64: base64OfFloats(embedding) };
-  return { ...named, embedding: [...embedding] };
+  const { embedding, candidates, ...rest } = input;
+  const given = candidates && {
+    candidates: candidates.map(({ embedding, ...each }): Candidate => ({ ...each, ...packed(embedding) })),
+  };
+  return { ...rest, decision_id: rest.decision_id ?? newId(), ...given, ...packed(embedding) };
+}
+
+/** Numbers as they go over the wire. */
+function packed(numbers?: Float32Array | readonly number[]): { embedding?: number[]; embedding_b64?: string } {
+  if (numbers === undefined) return {};
+  return numbers instanceof Float32Array ? { embedding_b64: base64OfFloats(numbers) } : { embedding: [...numbers] };
 }
 
 /** Without what was left out. */

@@ -126,12 +126,15 @@ class Surefoot:
         """How a policy is doing."""
         return self._get(_at(name), Policy)
 
-    def create_policy(self, name: str, actions: Sequence[str], **settings: Any) -> Policy:
-        """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`."""
+    def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
+        """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`.
+
+        One without actions has `choose="candidates"`: its decisions bring what there is to choose from.
+        """
         return self._post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
 
     def decide(self, policy: str, **seen: Any) -> Decision:
-        """Choose an action for `text` or an `embedding`; fields are those of `schema.NewDecision`.
+        """Choose an action for `text` or an `embedding`, or one of `candidates`; fields are those of `schema.NewDecision`.
 
         The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
         numpy array or another buffer of floats is sent as base64, a list as JSON.

@@ -23,15 +23,27 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
 
 def wire(seen: Mapping[str, Any]) -> dict[str, Any]:
     """A decision as it goes over the wire, with its id."""
-    body = dict(seen)
+    body = _packed(seen)
     if body.get("decision_id") is None:
         body["decision_id"] = f"d-{uuid.uuid4().hex}"
-    embedding = body.get("embedding")
+    if body.get("candidates") is not None:
+        body["candidates"] = [_packed(each) for each in body["candidates"]]
+    return body
+
+
+def _packed(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, its embedding as base64 if it is a buffer."""
+    body, embedding = dict(seen), seen.get("embedding")
     if embedding is not None and not isinstance(embedding, (list, tuple)):
-        numbers: Sequence[float] = memoryview(embedding).tolist()
-        body["embedding_b64"] = base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+        body["embedding_b64"] = packed(embedding)
         del body["embedding"]
     return body
+
+
+def packed(numbers: Any) -> str:
+    """Any buffer of floats as little-endian float32, base64."""
+    flat: Sequence[float] = memoryview(numbers).tolist()
+    return base64.b64encode(struct.pack(f"<{len(flat)}f", *flat)).decode()
 
 
 def error_of(status: int, headers: Message, answer: bytes) -> StatusError:

@@ -31,6 +31,10 @@ class Route:
     handle: Callable[..., Awaitable[Any]]
     """Takes the words, then the body if there is one."""
     answer: Any
+    begin: Callable[..., None] | None = None
+    """The same without a coroutine: takes a callback, too, which gets the answer or an error."""
+    wants_client: bool = False
+    """True: `handle` is told whose request it is."""
     body: type[Any] | None = None
     scope: Scope = "decide"
     status: int = 200
@@ -93,6 +97,9 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
 
     async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
         return schema.DecisionList(decisions=await service.decide(name, many.decisions))
+
+    def begin(name: str, new: schema.NewDecision, then: Callable[[Any], None]) -> None:
+        service.begin(name, [new], lambda found: then(found if isinstance(found, Exception) else found[0]))
 
     async def update(name: str, wish: schema.NewJob) -> schema.Job:
         return await steward.update(name, None if wish.least is msgspec.UNSET else wish.least)
@@ -182,6 +189,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             method=post,
             path=f"{p}/decisions",
             handle=decide,
+            begin=begin,
             body=s.NewDecision,
             answer=s.Decision,
             name="decide",

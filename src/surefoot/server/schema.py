@@ -14,6 +14,7 @@ Text = Annotated[str, Meta(max_length=100_000)]
 Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
+Numbers = Annotated[bytes, Meta(max_length=4 * 65_536)]
 Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
@@ -45,8 +46,12 @@ class NewPolicy(_Body):
     """A policy to be made: what it sees and what it may choose."""
 
     name: Name
-    actions: Annotated[list[Word], Meta(min_length=2, max_length=MOST_ACTIONS)]
-    """What it chooses from, in the order of their numbers."""
+    choose: Literal["actions", "candidates"] = "actions"
+    """actions: from the same ones each time. candidates: from those that a decision brings, by their descriptions."""
+    actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
+    """What it chooses from, in the order of their numbers: two at least. None where decisions bring candidates."""
+    prior: Annotated[float, Meta(ge=0.0, le=100.0)] = 5.0
+    """candidates: what the cosine of a description and what is seen counts before anything was learned; 0 = nothing."""
     embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)] = 384
     """Numbers it sees."""
     encoder: Literal["none", "hashing"] = "none"
@@ -78,16 +83,29 @@ class Policy(NewPolicy):
     """Of the last thousand."""
 
 
+class Candidate(_Body):
+    """One thing to choose; give one of `description`, `embedding` and `embedding_b64`."""
+
+    id: Word
+    """What it is called in the answer."""
+    description: Annotated[str, Meta(min_length=1, max_length=10_000)] | UnsetType = UNSET
+    """For a policy with an encoder."""
+    embedding: list[Finite] | UnsetType = UNSET
+    embedding_b64: Numbers | UnsetType = UNSET
+
+
 class NewDecision(_Body):
     """What is seen; give one of `embedding`, `embedding_b64` and `text`."""
 
     decision_id: Id | UnsetType = UNSET
     """Yours, so that a retry is the same decision; made here if left out."""
     embedding: list[Finite] | UnsetType = UNSET
-    embedding_b64: Annotated[str, Meta(max_length=4 * LARGEST * 2)] | UnsetType = UNSET
+    embedding_b64: Numbers | UnsetType = UNSET
     """The same as little-endian float32, base64: an eighth of the work."""
     text: Text | UnsetType = UNSET
     """For a policy with an encoder."""
+    candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_ACTIONS)] | UnsetType = UNSET
+    """What there is to choose from this time; for a policy that chooses candidates."""
     mask: list[bool] | UnsetType = UNSET
     """True = allowed; all are, if left out."""
     episode: Id | UnsetType = UNSET
@@ -112,7 +130,9 @@ class Decision(_Body):
     decision_id: Id
     policy: Name
     action: Count
+    """Its number: of the policy's actions, or of the candidates as they were sent."""
     name: Word
+    """The action's name, or the candidate's id."""
     probability: Share
     policy_version: Count
     expires_at: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 
 import numpy as np
 import pytest
@@ -138,9 +137,7 @@ def test_base64_is_the_same_as_numbers(tmp_path):
 
     async def story(service):
         (one,) = await service.decide("greet", [asked("a", embedding=row.tolist(), distribution=True)])
-        sent = schema.NewDecision(
-            decision_id="b", embedding_b64=base64.b64encode(row.tobytes()).decode(), distribution=True
-        )
+        sent = schema.NewDecision(decision_id="b", embedding_b64=row.tobytes(), distribution=True)
         (two,) = await service.decide("greet", [sent])
         return one.distribution, two.distribution
 
@@ -168,7 +165,7 @@ def test_a_mask_is_kept_to(tmp_path):
         ({"mask": [False] * 3}, "/mask"),
         ({"mode": "apprentice"}, "/action"),
         ({"mode": "apprentice", "action": 7}, "/action"),
-        ({"embedding_b64": "AAAA"}, "/"),
+        ({"embedding_b64": b"abc"}, "/"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(tmp_path, changes, pointer):
@@ -335,14 +332,16 @@ def test_a_policy_is_made_once(tmp_path):
 def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
     async def story(service):
         order = []
-        write = service.store.write
+        submit = service.store.submit
 
-        async def slow(*entries):
-            await asyncio.sleep(0.05)
-            await write(*entries)
-            order.append("committed")
+        def slow(rows, then):
+            def told(error):
+                order.append("committed")
+                then(error)
 
-        service.store.write = slow
+            asyncio.get_running_loop().call_later(0.05, submit, rows, told)
+
+        service.store.submit = slow
 
         async def one():
             (made,) = await service.decide("greet", [asked("x")])
@@ -357,21 +356,21 @@ def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
 
 def test_what_the_disk_refuses_was_never_decided(tmp_path):
     async def story(service):
-        write = service.store.write
+        submit = service.store.submit
 
-        async def broken(*entries):
-            raise Refused("full", "the disk is full")
+        def broken(rows, then):
+            then(Refused("full", "the disk is full"))
 
-        service.store.write = broken
+        service.store.submit = broken
         with refused("full"):
             await service.decide("greet", [asked("x")])
         assert service.find("x") is None
-        service.store.write = write
+        service.store.submit = submit
         await service.decide("greet", [asked("x")])
-        service.store.write = broken
+        service.store.submit = broken
         with refused("full"):
             await service.reward("x", schema.NewReward(value=1.0))
-        service.store.write = write
+        service.store.submit = submit
         return (await service.reward("x", schema.NewReward(value=0.5))).status
 
     assert run(tmp_path, story) == "stored"
