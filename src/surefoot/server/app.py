@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import re
@@ -16,9 +17,9 @@ import msgspec
 from surefoot.errors import SurefootError
 from surefoot.server import schema
 from surefoot.server.compat import Directive023, error_body
-from surefoot.server.guard import Guard
+from surefoot.server.guard import ALL, Guard, Scope, require
 from surefoot.server.problems import PROBLEMS, Refused
-from surefoot.server.routes import Route, all_routes
+from surefoot.server.routes import Route, Serves, all_routes
 from surefoot.server.service import Service
 from surefoot.server.steward import Steward
 
@@ -27,6 +28,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 DEPTH = 32
+KEPT_ANSWERS = 1000
 _encode = msgspec.json.Encoder().encode
 JSON_KINDS = (b"*/*", b"application/*", b"application/json", b"application/problem+json", b"text/")
 
@@ -63,7 +65,15 @@ class Asking:
     begin: float
     route: Route | None = None
     words: Sequence[str] = ()
+    scopes: frozenset[Scope] = ALL
     cors: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class _Known(Exception):
+    """A request that was answered before."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
 
 
 class App:
@@ -71,24 +81,27 @@ class App:
 
     def __init__(
         self,
-        service: Service,
+        service: Serves,
         guard: Guard | None = None,
         *,
         compat: Directive023 | None = None,
         steward: Steward | None = None,
+        routes: Callable[[App], list[Route]] | None = None,
     ) -> None:
         self.service, self.guard, self.compat = service, guard or Guard(), compat
         self.counts: dict[tuple[str, int], int] = {}
         """{(path, status): requests}, for /metrics."""
         self.seconds = 0.0
         """Spent answering, all requests together."""
-        self.routes: list[Route] = all_routes(service, steward or Steward(service), self)
+        self.routes: list[Route] = (routes or _deciding(service, steward))(self)
         self.routes += compat.routes() if compat else []
         self._theirs = {route.path for route in compat.routes()} if compat else set[str]()
         self._exact = {(r.method, r.path): r for r in self.routes if "{" not in r.path}
         self._patterns = [(r.path.split("/"), r) for r in self.routes if "{" in r.path]
         self._found: dict[tuple[str, str], tuple[Route, Sequence[str]]] = {}
         self._decoders = {r.body: msgspec.json.Decoder(r.body) for r in self.routes if r.body is not None}
+        self._kept: dict[tuple[str, str], tuple[bytes, Answer | None]] = {}
+        """{(whose, key): (a hash of the request, its answer)}, for requests with an Idempotency-Key."""
         self._number, self._salt = 0, os.urandom(8).hex()
 
     def asking(self, head: Head) -> Asking:
@@ -105,7 +118,7 @@ class App:
             return asking, self._preflight(asking)
         try:
             asking.route, asking.words = self._find(head.method, head.path)
-            self.guard.check(head.path, head.headers, head.client, asking.route.scope)
+            asking.scopes = self.guard.check(head.path, head.headers, head.client, asking.route.scope)
             if self.service.draining:
                 raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
             _check_accept(head.headers)
@@ -120,7 +133,14 @@ class App:
         route = asking.route
         assert route is not None
         try:
-            given = () if route.body is None else (self._decoded(route, raw),)
+            given: list[Any] = [] if route.body is None else [self._decoded(route, raw)]
+            key = asking.head.headers.get(b"idempotency-key")
+            if key is not None and route.key:
+                _name(given[0], route.key, key)
+            elif key is not None and route.method == "POST":
+                respond = self._once(asking, _text(key), raw, respond)
+            if route.also is not None and (more := route.also(given[0])) is not None:
+                require(more, asking.scopes)
             if route.begin is not None:
 
                 def then(found: Any) -> None:
@@ -128,10 +148,36 @@ class App:
 
                 route.begin(*asking.words, *given, then)
                 return None
+        except _Known as known:
+            respond(self._counted(asking, known.answer))
+            return None
         except Exception as why:
             respond(self._failed(asking, why))
             return None
         return asyncio.get_running_loop().create_task(self._run(asking, given, respond))
+
+    def _once(self, asking: Asking, key: str, raw: bytes, respond: Respond) -> Respond:
+        """Keeps the answer under a key; raises it where it is known."""
+        body = hashlib.blake2b(raw + asking.head.path.encode(), digest_size=16).digest()
+        whose = self.guard.who(asking.head.headers, asking.head.client)
+        if (known := self._kept.get((whose, key))) is not None:
+            if known[0] != body:
+                raise Refused("conflict", f"Idempotency-Key {key!r} was sent with another request")
+            if known[1] is None:
+                raise Refused("conflict", f"the request with Idempotency-Key {key!r} is under way")
+            raise _Known(known[1])
+        self._kept[(whose, key)] = body, None
+        while len(self._kept) > KEPT_ANSWERS:
+            self._kept.pop(next(iter(self._kept)))
+
+        def keep(answer: Answer) -> None:
+            if answer.status < 500:
+                self._kept[(whose, key)] = body, answer
+            else:
+                self._kept.pop((whose, key), None)
+            respond(answer)
+
+        return keep
 
     async def _run(self, asking: Asking, given: Sequence[Any], respond: Respond) -> None:
         route = asking.route
@@ -167,7 +213,23 @@ class App:
         key = (asking.route.path if asking.route else "unknown", answer.status)
         self.counts[key] = self.counts.get(key, 0) + 1
         self.seconds += time.perf_counter() - asking.begin
+        if answer.status in (401, 403) or (asking.route is not None and asking.route.scope == "admin"):
+            self._audit(asking, answer.status)
         return answer
+
+    def _audit(self, asking: Asking, status: int) -> None:
+        """Who changed what, or was not let: a line of the log, without what was seen and without a token."""
+        head = asking.head
+        who = self.guard.who(head.headers, head.client)
+        log.info(
+            "audit: %s %s by %s from %s: %d, request %s",
+            head.method,
+            head.path[:200],
+            who,
+            head.client,
+            status,
+            asking.id,
+        )
 
     def _preflight(self, asking: Asking) -> Answer:
         """What a browser asks before a page of a named site may ask."""
@@ -179,7 +241,7 @@ class App:
         told = {
             **asking.cors,
             "Access-Control-Allow-Methods": "GET, POST",
-            "Access-Control-Allow-Headers": "authorization, content-type",
+            "Access-Control-Allow-Headers": "authorization, content-type, idempotency-key",
             "Access-Control-Max-Age": "600",
         }
         return Answer(status, b"", "text/plain", told)
@@ -255,6 +317,12 @@ class App:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.content})
 
 
+def _deciding(service: Serves, steward: Steward | None) -> Callable[[App], list[Route]]:
+    """All that a service asks and answers that decides and learns."""
+    assert isinstance(service, Service)
+    return lambda app: all_routes(service, steward or Steward(service), app)
+
+
 def head_of(answer: Answer, request: str) -> list[tuple[str, str]]:
     """The headers of an answer, names in small letters."""
     told = [("content-type", answer.kind), ("content-length", str(len(answer.content)))]
@@ -274,6 +342,22 @@ async def _body(route: Route, receive: Receive) -> bytes:
             raise Refused("too-large", f"more than {route.limit:,} bytes")
         more = message.get("more_body", False)
     return b"".join(chunks)
+
+
+def _text(key: bytes) -> str:
+    """An Idempotency-Key as it may be: the form of an id, with or without quotes."""
+    try:
+        return msgspec.convert(key.decode("latin-1").strip('"'), schema.Id)
+    except msgspec.ValidationError as why:
+        raise Refused("invalid", f"Idempotency-Key: {why}", pointer="/") from None
+
+
+def _name(body: Any, field: str, key: bytes) -> None:
+    """Give a body the id that its header has."""
+    id, given = _text(key), getattr(body, field)
+    if given is not msgspec.UNSET and given != id:
+        raise Refused("invalid", f"Idempotency-Key is {id!r} and {field} is {given!r}; give one", pointer=f"/{field}")
+    setattr(body, field, id)
 
 
 def _check_body(route: Route, headers: Mapping[bytes, bytes]) -> None:

@@ -131,7 +131,15 @@ class Directive023:
             ("POST", "/load", self.load, Where),
         ]
         return [
-            Route(method=method, path=path, handle=handle, body=body, answer=dict[str, Any], name=path[1:])
+            Route(
+                method=method,
+                path=path,
+                handle=handle,
+                body=body,
+                answer=dict[str, Any],
+                name=path[1:],
+                scope="distribution" if handle == self.distribution else "decide",
+            )
             for method, path, handle, body in table
         ]
 

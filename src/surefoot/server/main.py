@@ -22,6 +22,8 @@ from surefoot.server.app import App
 from surefoot.server.compat import Directive023
 from surefoot.server.guard import Guard, read_tokens
 from surefoot.server.http import Connections
+from surefoot.server.reading import reading_app
+from surefoot.server.runs import Runs
 from surefoot.server.service import Service
 from surefoot.server.steward import Steward
 from surefoot.server.store import Durability
@@ -35,6 +37,8 @@ class Settings:
     """How to serve; each as `surefoot serve --help` says."""
 
     directory: Path
+    runs: Sequence[Path] = ()
+    """Trained policies to be served as they are, and nothing else."""
     host: str = "127.0.0.1"
     port: int = 8765
     token_file: Path | None = None
@@ -57,17 +61,21 @@ def serve(settings: Settings) -> int:
     with _bound(settings.host, settings.port) as listening:
         port = int(listening.getsockname()[1])
         guard = Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
-        service = Service(settings.directory, durability=settings.durability)
-        steward = Steward(service)
-        compat = (
-            Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
-            if settings.compat
-            else None
-        )
-        app = App(service, guard, compat=compat, steward=steward)
+        app = _app(settings, guard)
         sentence = f"Server started at http://{_shown(settings.host)}:{port}"
         with asyncio.Runner(loop_factory=_loop) as runner:
             return runner.run(_serve(app, listening, sentence))
+
+
+def _app(settings: Settings, guard: Guard) -> App:
+    if settings.runs:
+        return reading_app(Runs(settings.runs), guard)
+    service = Service(settings.directory, durability=settings.durability)
+    steward = Steward(service)
+    compat = None
+    if settings.compat:
+        compat = Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
+    return App(service, guard, compat=compat, steward=steward)
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str) -> int:

@@ -15,6 +15,7 @@ Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 Numbers = Annotated[bytes, Meta(max_length=4 * 65_536)]
+Pixels = Annotated[bytes, Meta(max_length=4 << 20)]
 Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
@@ -290,6 +291,77 @@ class OffPolicy(_Body):
     decisions: Count
     enough: bool
     """Below an effective sample size of 500 there is no verdict."""
+
+
+class Part(_Body):
+    """One part of an observation."""
+
+    shape: list[int]
+    dtype: str
+
+
+class Run(_Body):
+    """A trained policy that is served as it is."""
+
+    name: str
+    env: str
+    steps: Count
+    """Env steps it was trained for."""
+    observation: dict[str, Part]
+    """What it sees; one part called obs where the env's observation has no names."""
+    action: dict[str, Any]
+    """What it answers with: a kind and its size, such as {"kind": "discrete", "n": 2, "start": 0}."""
+    memory: bool
+    """True: it remembers within an episode, so that every step says which `episode` it is in."""
+
+
+class NewAct(_Body):
+    """What is seen, laid flat: `observation` or `observation_b64`, or its named `parts` and `parts_b64`."""
+
+    observation: list[Finite] | UnsetType = UNSET
+    observation_b64: Pixels | UnsetType = UNSET
+    """The same as little-endian float32, base64."""
+    parts: dict[str, list[Finite]] | UnsetType = UNSET
+    parts_b64: dict[str, Pixels] | UnsetType = UNSET
+    mask: list[bool] | UnsetType = UNSET
+    """True = allowed; for choices only."""
+    deterministic: bool = True
+    """False: sampled, as in training."""
+    episode: Id | UnsetType = UNSET
+    """Whose memory it goes on with; for a policy that has one."""
+    start: bool = False
+    """True: an episode begins here, whatever is remembered under its id."""
+
+
+class Act(_Body):
+    """What to do."""
+
+    action: int | float | list[Any] | dict[str, Any]
+    """As the env takes it."""
+    began: bool
+    """Nothing was remembered: it was taken for the first step of an episode."""
+
+
+class Acts(_Body):
+    """Many at a time."""
+
+    acts: Annotated[list[NewAct], Meta(min_length=1, max_length=BATCH)]
+
+
+class ActList(_Body):
+    """In the order they were asked for."""
+
+    acts: list[Act]
+
+
+class Chances(_Body):
+    """What would be chosen how often; nothing was decided."""
+
+    policy: Name
+    policy_version: Count
+    distribution: list[Share]
+    names: list[str]
+    """Of the actions or candidates, in the same order."""
 
 
 class Health(_Body):

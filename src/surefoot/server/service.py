@@ -19,9 +19,9 @@ from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.files import RunLock
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
-from surefoot.server.network import net_of, probabilities
+from surefoot.server.network import net_of
 from surefoot.server.problems import Refused
-from surefoot.server.serving import Asked, Serving, Told, Waiting, ask, encoder_of, made_of, value_of
+from surefoot.server.serving import Asked, Serving, Told, Waiting, ask, chances_of, encoder_of, made_of, value_of
 from surefoot.server.store import Durability, Store
 from surefoot.server.turns import Turns
 
@@ -200,9 +200,11 @@ class Service:
 
     def chances(self, name: str, new: schema.NewDecision) -> list[float]:
         """Every action's probability, now; nothing is decided or kept."""
-        serving = self.policy(name)
-        asked = ask(new, serving.config, serving.encoder, "")
-        return probabilities(serving.network.answer([asked.seen])[0], asked.mask).tolist()
+        return chances_of(self.policy(name), new).distribution
+
+    def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
+        """The same, with names."""
+        return chances_of(self.policy(name), new)
 
     def count_in(self, serving: Serving, waiting: Waiting) -> None:
         """A decision was made and is on the disk."""
@@ -253,14 +255,14 @@ class Service:
                 self._open_for_reward(serving, waiting)
         return waiting.answer
 
-    async def reward(self, id: str, told: schema.NewReward) -> schema.Reward:
+    async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.Reward:
         """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
         serving, waiting = self.decision(id)
         assert waiting.answer is not None
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
         named = "" if told.reward_id is UNSET else told.reward_id
-        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named)
+        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named, client)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
@@ -284,10 +286,10 @@ class Service:
     def _was_told(self, waiting: Waiting, new: Told, *, adds: bool) -> bool:
         """Whether it is the same reward once more; where rewards add up, only an id can tell."""
         if new.id and (known := next((r for r in waiting.rewards if r.id == new.id), None)) is not None:
-            if known != new:
+            if not known.same(new):
                 raise Refused("conflict", f"reward {new.id!r} was told before, and was another")
             return True
-        return bool(waiting.rewards) and waiting.rewards[-1] == new and (not adds or waiting.final is not None)
+        return bool(waiting.rewards) and waiting.rewards[-1].same(new) and (not adds or waiting.final is not None)
 
     async def _store_reward(self, serving: Serving, waiting: Waiting, new: Told, number: int) -> None:
         assert waiting.answer is not None

@@ -22,7 +22,7 @@ from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
 from surefoot.server import schema
-from surefoot.server.network import Net
+from surefoot.server.network import Net, probabilities
 from surefoot.server.problems import Refused
 
 RECENT = 1000
@@ -40,6 +40,11 @@ class Told(NamedTuple):
     truncated: bool
     id: str = ""
     client: str = ""
+    """Whose it is, in a few letters."""
+
+    def same(self, other: Told) -> bool:
+        """Told again, by whomever."""
+        return self[:5] == other[:5]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -246,6 +251,18 @@ def value_of(told: schema.NewReward, bounds: tuple[float, float]) -> float:
     if not bounds[0] <= number <= bounds[1]:
         raise Refused("invalid", f"{number:g} lies outside of {bounds[0]:g} … {bounds[1]:g}", pointer="/value")
     return number
+
+
+def chances_of(serving: Serving, new: schema.NewDecision) -> schema.Chances:
+    """What would be chosen how often."""
+    asked = ask(new, serving.config, serving.encoder, "")
+    chances = probabilities(serving.network.answer([asked.seen])[0], asked.mask)
+    return schema.Chances(
+        policy=serving.config.name,
+        policy_version=serving.version,
+        distribution=chances.tolist(),
+        names=list(asked.names),
+    )
 
 
 class Kept(msgspec.Struct, kw_only=True):
