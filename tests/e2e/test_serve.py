@@ -24,7 +24,7 @@ import pytest
 POLICY = {"name": "p", "actions": ["a", "b", "c"], "embedding_size": 8, "training": {"automatic": False}}
 HEAD = b"POST /v1/policies/p/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 BODY = json.dumps({"embedding": [0.5] * 8}).encode()
-QUICK = "import surefoot.server.http as h; h.HEAD_SECONDS, h.BODY_SECONDS = 0.5, 0.7;"
+QUICK = "import surefoot.server.http as h; h.HEAD_SECONDS, h.BODY_SECONDS = 0.5, 0.7; import surefoot.server.main as m; m.CONNECTIONS = 30"
 MAIN = "from surefoot.cli.main import main; import sys; sys.exit(main())"
 
 
@@ -163,6 +163,22 @@ def test_a_head_that_trickles_in_is_cut_off(served: Process):
     got = served.raw(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: " + b"a" * 60, slowly=0.05)
     assert time.monotonic() - begin < 5.0
     assert got == b"" or got.startswith(b"HTTP/1.1 408")
+
+
+def test_beyond_so_many_connections_it_says_not_now(served: Process):
+    with contextlib.ExitStack() as stack:
+        links = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=5)) for _ in range(35)
+        ]
+        answers = b"".join(link.recv(100) for link in links[-3:])
+    assert answers.count(b"HTTP/1.1 503") == 3
+
+
+def test_half_a_connection_is_answered(served: Process):
+    with socket.create_connection(("127.0.0.1", served.port), timeout=5) as link:
+        link.sendall(HEAD + length(BODY))
+        link.shutdown(socket.SHUT_WR)
+        assert link.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_pipelined_requests_are_answered_in_order(served: Process):
@@ -315,7 +331,11 @@ def test_the_loop_of_the_page_works_with_curl(served: Process):
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [(["--port", "99999"], "ports go from 1 to 65535"), (["--port", "0", "--dir", __file__], "give another --dir")],
+    [
+        (["--host", "0.0.0.0", "--port", "0"], "--token-file"),
+        (["--port", "99999"], "ports go from 1 to 65535"),
+        (["--port", "0", "--dir", __file__], "give another --dir"),
+    ],
 )
 def test_a_service_that_cannot_be_says_why(tmp_path: Path, options: list[str], why: str):
     told = subprocess.run(

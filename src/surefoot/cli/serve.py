@@ -51,6 +51,8 @@ class ServeArgs:
     """Requests of one client a second; 0 sets no limit."""
     durability: Literal["disk", "process"] = "disk"
     """disk: what was acknowledged survives a power cut. process: it survives kill -9 only, and is faster."""
+    digits: int | None = None
+    """Round every choice's probability to so many digits where it is told; what is logged and learned from is exact."""
     compat: Literal["none", "directive-023"] = "none"
     """Answer an earlier system's endpoints as well."""
     input_dim: int = 1536
@@ -82,6 +84,7 @@ class ServeArgs:
                 origins=self.allow_origin,
                 rate=self.rate,
                 durability=self.durability,
+                digits=self.digits,
                 compat=self.compat == "directive-023",
                 input_dim=self.input_dim,
                 least=self.min_buffer_size,

@@ -260,7 +260,8 @@ class Journal:
                     self._db.executemany(_PUT, rows)
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
                 raise
 
     def _rows(self, where: str, values: tuple[Any, ...], order: str) -> Iterator[Entry]:

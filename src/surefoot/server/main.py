@@ -45,6 +45,7 @@ class Settings:
     origins: Sequence[str] = ()
     rate: float = 0.0
     durability: Durability = "disk"
+    digits: int | None = None
     compat: bool = False
     input_dim: int = 1536
     least: int = 128
@@ -70,7 +71,7 @@ def serve(settings: Settings) -> int:
 def _app(settings: Settings, guard: Guard) -> App:
     if settings.runs:
         return reading_app(Runs(settings.runs), guard)
-    service = Service(settings.directory, durability=settings.durability)
+    service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
     steward = Steward(service)
     compat = None
     if settings.compat:

@@ -443,7 +443,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             answer=s.Policy,
             scope="admin",
             name="activateCheckpoint",
-            problems=("unknown", "conflict"),
+            problems=("unknown", "conflict", "invalid"),
             about="Let the version of a checkpoint answer.",
         ),
     ]

@@ -39,6 +39,8 @@ class Training(_Body):
     """Finished decisions that make an update due."""
     least: Annotated[int, Meta(ge=1)] = 64
     """Finished decisions without which there is no update."""
+    client_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.2
+    """The most of an update that the rewards of one client make up, where there are several: of fewer than five an even share."""
     settings: dict[str, Any] = {}
     """Settings of PPO, as `surefoot knobs` lists them."""
 

@@ -40,8 +40,9 @@ class Service:
         seed: int | None = None,
         pupil: Pupil | None = None,
         durability: Durability = "disk",
+        digits: int | None = None,
     ) -> None:
-        self.directory, self.clock = directory, clock
+        self.directory, self.clock, self.digits = directory, clock, digits
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as why:
@@ -204,7 +205,7 @@ class Service:
 
     def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
         """The same, with names."""
-        return chances_of(self.policy(name), new)
+        return chances_of(self.policy(name), new, self.digits)
 
     def count_in(self, serving: Serving, waiting: Waiting) -> None:
         """A decision was made and is on the disk."""
@@ -335,6 +336,8 @@ class Service:
         except DecisionError:  # dropped by the ledger because too many were open
             return
         serving.unlearned.append(id)
+        if told:
+            serving.tellers[id] = told[-1].client
         training = config.training
         if (
             training.automatic

@@ -102,6 +102,8 @@ class Serving:
     learning: str | None = None
     """The job that runs."""
     unlearned: list[str] = field(default_factory=list[str])
+    tellers: dict[str, str] = field(default_factory=dict[str, str])
+    """{decision: whose reward closed it}, until it is learned from."""
     encoder: Encoder | None = None
     everything: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
     """The mask that allows all actions."""
@@ -253,14 +255,19 @@ def value_of(told: schema.NewReward, bounds: tuple[float, float]) -> float:
     return number
 
 
-def chances_of(serving: Serving, new: schema.NewDecision) -> schema.Chances:
+def told_chances(chances: np.ndarray, digits: int | None) -> list[float]:
+    """As they are told; rounded, so that asking often says less of the policy, where the service was started so."""
+    return chances.tolist() if digits is None else np.round(chances, digits).tolist()
+
+
+def chances_of(serving: Serving, new: schema.NewDecision, digits: int | None = None) -> schema.Chances:
     """What would be chosen how often."""
     asked = ask(new, serving.config, serving.encoder, "")
     chances = probabilities(serving.network.answer([asked.seen])[0], asked.mask)
     return schema.Chances(
         policy=serving.config.name,
         policy_version=serving.version,
-        distribution=chances.tolist(),
+        distribution=told_chances(chances, digits),
         names=list(asked.names),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -80,8 +81,10 @@ class Steward:
 
     async def _learn(self, serving: Serving, job: schema.Job) -> None:
         name = serving.config.name
+        too_much = excess(serving)
+        serving.ledger.discard(too_much)
         rollout, learned_from = serving.ledger.drain(), serving.unlearned
-        serving.unlearned = []
+        serving.unlearned, serving.tellers = [], {}
         if rollout is None:
             job.state, job.message = "failed", "nothing is finished"
             return
@@ -97,7 +100,7 @@ class Steward:
             return
         body = {"version": told.version, "metrics": told.metrics, "decisions": learned_from}
         await self.store.write(Entry(kind="version", id=f"{name}/{told.version}", tag=name, body=body))
-        job.result = {"version": told.version, "samples": len(learned_from), **told.metrics}
+        job.result = {"version": told.version, "samples": len(learned_from), "left_out": len(too_much), **told.metrics}
         self._go_live(serving, told.version, "learned")
         job.state = "done"
 
@@ -162,6 +165,10 @@ class Steward:
 
     async def activate_checkpoint(self, id: str) -> schema.Policy:
         """Let the version of a checkpoint answer."""
+        try:
+            msgspec.convert(id, schema.Id)
+        except msgspec.ValidationError as why:
+            raise Refused("invalid", f"{id[:80]!r} is no checkpoint's id: {why}", pointer="/") from None
         body = self.store.read("checkpoint", id)
         if body is None:
             raise Refused("unknown", f"there is no checkpoint {id!r}")
@@ -262,6 +269,23 @@ class Steward:
             raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
         weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
         return net_of(weights, actions=len(serving.config.actions))
+
+
+def excess(serving: Serving) -> set[int]:
+    """Places of finished episodes that are too many of one client's: its newest count, up to its share."""
+    ready = serving.ledger.ready
+    whose = [serving.tellers.get(episode[-1][0].id, "") for episode in ready]
+    clients = {name for name in whose if name}
+    if not clients:
+        return set()
+    most = max(1, math.floor(max(serving.config.training.client_share, 1.0 / len(clients)) * len(ready)))
+    counted: dict[str, int] = {}
+    found: set[int] = set()
+    for place in reversed(range(len(ready))):
+        counted[whose[place]] = counted.get(whose[place], 0) + 1
+        if whose[place] and counted[whose[place]] > most:
+            found.add(place)
+    return found
 
 
 def with_values(rollout: Rollout, network: Net) -> Rollout:

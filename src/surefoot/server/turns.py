@@ -15,7 +15,7 @@ from surefoot.data.experience import Decision as Made
 from surefoot.data.journal import Row
 from surefoot.server import schema
 from surefoot.server.network import Net, draw, log
-from surefoot.server.serving import Asked, Kept, Serving, Waiting, taken_of
+from surefoot.server.serving import Asked, Kept, Serving, Waiting, taken_of, told_chances
 
 if TYPE_CHECKING:
     from surefoot.server.service import Service
@@ -71,7 +71,7 @@ class Turns:
         now, t = self._service.clock(), time.time()
         for net, version, mine in by_net.values():
             for slot, chances, action in self._drawn(net, mine):
-                rows.append(_decide(slot, chances, action, version, now, t))
+                rows.append(_decide(slot, chances, action, version, now, t, self._service.digits))
         return rows
 
     def _whose(self, serving: Serving) -> tuple[int, Net]:
@@ -105,7 +105,9 @@ class Turns:
                 waiter(error)
 
 
-def _decide(slot: Slot, chances: np.ndarray, action: int, version: int, now: float, t: float) -> Row:
+def _decide(
+    slot: Slot, chances: np.ndarray, action: int, version: int, now: float, t: float, digits: int | None
+) -> Row:
     """One question answered: what is told, what is learned from, and what the store keeps."""
     serving, asked, waiting = slot
     config, new = serving.config, asked.new
@@ -123,7 +125,7 @@ def _decide(slot: Slot, chances: np.ndarray, action: int, version: int, now: flo
         policy_version=version,
         expires_at=now + config.wait_seconds,
         mode=new.mode,
-        distribution=chances.tolist() if new.distribution else UNSET,
+        distribution=told_chances(chances, digits) if new.distribution else UNSET,
     )
     brought = new.candidates is not UNSET
     everything = np.ones(len(asked.names), bool) if brought else serving.everything
