@@ -63,6 +63,52 @@ def test_a_policy_learns_through_the_python_client(service: Surefoot) -> None:
     assert service.activate(deferred.decision_id).expires_at >= deferred.expires_at
 
 
+def test_the_python_client_brings_candidates_and_looks_without_deciding(service: Surefoot) -> None:
+    service.create_policy("pick", choose="candidates", encoder="hashing", embedding_size=64)
+    candidates = [
+        {"id": "cup", "description": "send a new cup"},
+        {"id": "other", "embedding": np.full(64, 0.1, np.float32)},
+    ]
+    made = service.decide("pick", text="a new cup", candidates=candidates)
+    assert made.name == candidates[made.action]["id"]
+    assert service.reward(made.decision_id, 1.0).status == "stored"
+    told = service.distribution("pick", text="a new cup", candidates=candidates)
+    assert told.names == ["cup", "other"]
+    assert told.distribution[0] > 0.5
+    assert service.policy("pick").decisions == 1
+    assert service.runs() == []
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a run called cart is."""
+    where = tmp_path_factory.mktemp("runs")
+    train = [sys.executable, "-m", "surefoot", "train", "CartPole-v1", "--steps", "64", "--name", "cart"]
+    subprocess.run([*train, "--runs", str(where)], check=True, capture_output=True)
+    return where
+
+
+def test_a_run_is_served_as_it_is(runs: Path, tmp_path: Path) -> None:
+    before = sorted(runs.rglob("*"))
+    serve = [sys.executable, "-m", "surefoot", "serve", "cart", "--runs", str(runs), "--port", "0"]
+    child = subprocess.Popen(
+        [*serve, "--exit-with-parent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with Surefoot(child.stdout.readline().split()[-1]) as client:
+        row = np.array([0.1, -0.5, 0.05, 0.3], np.float32)
+        assert client.run("cart").action == {"kind": "discrete", "n": 2, "start": 0}
+        first = client.act("cart", row).action
+        assert first == client.act("cart", row.tolist()).action
+        assert [act.action for act in client.act_many("cart", [row, row], mask=[False, True])] == [1, 1]
+        with pytest.raises(NotFound):
+            client.decide("cart", text="hello")
+    child.stdin.close()
+    assert child.wait(timeout=30) == 0
+    assert (sorted(runs.rglob("*")), list(tmp_path.iterdir())) == (before, [])
+
+
 def test_the_earlier_systems_command_line_serves(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "ppo_trainer.py"), "--server", "0"]
     child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -75,11 +121,11 @@ def test_the_earlier_systems_command_line_serves(tmp_path: Path) -> None:
         child.wait(timeout=30)
 
 
-def test_the_typescript_package_is_built_checked_and_works(tmp_path: Path) -> None:
+def test_the_typescript_package_is_built_checked_and_works(runs: Path, tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no Node here; the TypeScript client is tested where there is one")
     assert (PACKAGE / "node_modules").is_dir(), "`make client` installs what the TypeScript client is tested with"
-    env = {**os.environ, "SUREFOOT_PYTHON": sys.executable, "TMPDIR": str(tmp_path)}
+    env = {**os.environ, "SUREFOOT_PYTHON": sys.executable, "TMPDIR": str(tmp_path), "SUREFOOT_RUNS": str(runs)}
     done = subprocess.run([node, "scripts/test.mjs"], cwd=PACKAGE, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -65,7 +65,7 @@ function typeOf(kind) {
   if (kind.prefixItems) return `[${kind.prefixItems.map(typeOf).join(", ")}]`;
   switch (kind.type) {
     case "array": {
-      const inner = typeOf(kind.items);
+      const inner = kind.items ? typeOf(kind.items) : "unknown";
       return inner.includes("|") ? `(${inner})[]` : `${inner}[]`;
     }
     case "object":

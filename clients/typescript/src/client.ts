@@ -4,25 +4,43 @@ import { base64OfFloats } from "./base64.js";
 import { SurefootError } from "./errors.js";
 import { newId } from "./ids.js";
 import type {
+  Act,
+  ActList,
+  Candidate,
+  Chances,
   Checkpoint,
   Decision,
   DecisionList,
   Explained,
   Health,
   Job,
+  NewAct,
   NewDecision,
   NewPolicy,
   NewReward,
   OffPolicy,
   Policy,
   Reward,
+  Run,
   Version,
   VersionList,
 } from "./schema.js";
 import { Transport, sleep, type CallOptions, type Options } from "./transport.js";
 
 /** What is seen: `text`, or an `embedding`. A Float32Array goes over the wire as base64, plain numbers as JSON. */
-export type DecisionInput = Omit<NewDecision, "embedding" | "embedding_b64"> & {
+export type DecisionInput = Omit<NewDecision, "embedding" | "embedding_b64" | "candidates"> & {
+  embedding?: Float32Array | readonly number[];
+  candidates?: readonly CandidateInput[];
+};
+
+/** An observation laid flat, or its named `parts`. Float32Arrays go over the wire as base64. */
+export type ActInput = Omit<NewAct, "observation" | "observation_b64" | "parts" | "parts_b64"> & {
+  observation?: Float32Array | readonly number[];
+  parts?: Readonly<Record<string, Float32Array | readonly number[]>>;
+};
+
+/** One thing to choose, with its `description` or an `embedding`. */
+export type CandidateInput = Omit<Candidate, "embedding" | "embedding_b64"> & {
   embedding?: Float32Array | readonly number[];
 };
 
@@ -71,6 +89,30 @@ export class Surefoot {
   async decideMany(policy: string, inputs: readonly DecisionInput[], options?: CallOptions): Promise<Decision[]> {
     const body = { decisions: inputs.map(wire) };
     return (await this.post<DecisionList>(`${at(policy)}/decisions/batch`, body, options)).decisions;
+  }
+
+  /** What would be chosen how often; nothing is decided or kept. */
+  distribution(policy: string, input: DecisionInput, options?: CallOptions): Promise<Chances> {
+    return this.post(`${at(policy)}/distribution`, wire(input), options);
+  }
+
+  /** The trained policies that `surefoot serve RUN` serves. */
+  runs(options?: CallOptions): Promise<Run[]> {
+    return this.get("/v1/runs", options);
+  }
+
+  run(name: string, options?: CallOptions): Promise<Run> {
+    return this.get(`/v1/runs/${encodeURIComponent(name)}`, options);
+  }
+
+  /** What a trained policy does when it sees this. */
+  act(run: string, input: ActInput, options?: CallOptions): Promise<Act> {
+    return this.post(`/v1/runs/${encodeURIComponent(run)}/actions`, observed(input), options);
+  }
+
+  async actMany(run: string, inputs: readonly ActInput[], options?: CallOptions): Promise<Act[]> {
+    const body = { acts: inputs.map(observed) };
+    return (await this.post<ActList>(`/v1/runs/${encodeURIComponent(run)}/actions/batch`, body, options)).acts;
   }
 
   /**
@@ -171,11 +213,30 @@ function at(policy: string): string {
 
 /** A decision as it goes over the wire, with its id. */
 function wire(input: DecisionInput): NewDecision {
-  const { embedding, ...rest } = input;
-  const named = { ...rest, decision_id: rest.decision_id ?? newId() };
-  if (embedding === undefined) return named;
-  if (embedding instanceof Float32Array) return { ...named, embedding_b64: base64OfFloats(embedding) };
-  return { ...named, embedding: [...embedding] };
+  const { embedding, candidates, ...rest } = input;
+  const given = candidates && {
+    candidates: candidates.map(({ embedding, ...each }): Candidate => ({ ...each, ...packed(embedding) })),
+  };
+  return { ...rest, decision_id: rest.decision_id ?? newId(), ...given, ...packed(embedding) };
+}
+
+/** Numbers as they go over the wire. */
+function packed(numbers?: Float32Array | readonly number[]): { embedding?: number[]; embedding_b64?: string } {
+  if (numbers === undefined) return {};
+  return numbers instanceof Float32Array ? { embedding_b64: base64OfFloats(numbers) } : { embedding: [...numbers] };
+}
+
+/** An observation as it goes over the wire. */
+function observed(input: ActInput): NewAct {
+  const { observation, parts, ...rest } = input;
+  const body: NewAct = { ...rest };
+  if (observation instanceof Float32Array) body.observation_b64 = base64OfFloats(observation);
+  else if (observation !== undefined) body.observation = [...observation];
+  for (const [name, numbers] of Object.entries(parts ?? {})) {
+    if (numbers instanceof Float32Array) (body.parts_b64 ??= {})[name] = base64OfFloats(numbers);
+    else (body.parts ??= {})[name] = [...numbers];
+  }
+  return body;
 }
 
 /** Without what was left out. */

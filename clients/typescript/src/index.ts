@@ -1,4 +1,4 @@
-export { Surefoot, type DecisionInput, type PromoteOptions } from "./client.js";
+export { Surefoot, type ActInput, type CandidateInput, type DecisionInput, type PromoteOptions } from "./client.js";
 export * from "./errors.js";
 export { HashingEncoder } from "./encoder.js";
 export { ExportedPolicy, exportPolicy, type Choice } from "./policy.js";

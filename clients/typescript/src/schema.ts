@@ -1,5 +1,38 @@
 // Made from the service's OpenAPI document by `npm run types`; a test fails when it is not current.
 
+/** What to do. */
+export interface Act {
+  action: number | number | unknown[] | Record<string, unknown>;
+  began: boolean;
+}
+
+/** In the order they were asked for. */
+export interface ActList {
+  acts: Act[];
+}
+
+/** Many at a time. */
+export interface Acts {
+  acts: NewAct[];
+}
+
+/** One thing to choose; give one of `description`, `embedding` and `embedding_b64`. */
+export interface Candidate {
+  description?: string;
+  embedding?: number[];
+  embedding_b64?: string;
+  id: string;
+}
+
+/** What would be chosen how often; nothing was decided. */
+export interface Chances {
+  distribution: number[];
+  names: string[];
+  /** Small letters, digits, - and _. */
+  policy: string;
+  policy_version: number;
+}
+
 /** A version under a name that stays. */
 export interface Checkpoint {
   checkpoint_id: string;
@@ -72,6 +105,20 @@ export interface Job {
   state: "done" | "failed" | "running" | "waiting";
 }
 
+/** What is seen, laid flat: `observation` or `observation_b64`, or its named `parts` and `parts_b64`. */
+export interface NewAct {
+  /** Default: true */
+  deterministic?: boolean;
+  episode?: string;
+  mask?: boolean[];
+  observation?: number[];
+  observation_b64?: string;
+  parts?: Record<string, number[]>;
+  parts_b64?: Record<string, string>;
+  /** Default: false */
+  start?: boolean;
+}
+
 /** Which version to name; the one that answers, if left out. */
 export interface NewCheckpoint {
   version?: number;
@@ -80,6 +127,7 @@ export interface NewCheckpoint {
 /** What is seen; give one of `embedding`, `embedding_b64` and `text`. */
 export interface NewDecision {
   action?: number;
+  candidates?: Candidate[];
   decision_id?: string;
   /** Default: false */
   defer?: boolean;
@@ -111,9 +159,12 @@ export interface NewJob {
 
 /** A policy to be made: what it sees and what it may choose. */
 export interface NewPolicy {
-  actions: string[];
+  /** Default: [] */
+  actions?: string[];
   /** Default: "first" */
   aggregation?: "first" | "last" | "sum";
+  /** Default: "actions" */
+  choose?: "actions" | "candidates";
   /** Default: 0 */
   default_reward?: number;
   /** Default: 384 */
@@ -122,6 +173,8 @@ export interface NewPolicy {
   encoder?: "hashing" | "none";
   /** Small letters, digits, - and _. */
   name: string;
+  /** Default: 5 */
+  prior?: number;
   /** Default: [-1,1] */
   reward_range?: [number, number];
   /** Default: 0 */
@@ -154,6 +207,12 @@ export interface OffPolicy {
   version: number;
 }
 
+/** One part of an observation. */
+export interface Part {
+  dtype: string;
+  shape: number[];
+}
+
 /** A decision that saw something alike, and what came of it. */
 export interface Past {
   action: number;
@@ -164,11 +223,14 @@ export interface Past {
 
 /** A policy and how it is doing. */
 export interface Policy {
+  /** Default: [] */
   actions: string[];
   /** Default: "first" */
   aggregation: "first" | "last" | "sum";
   /** Default: null */
   canary: [number, number] | null;
+  /** Default: "actions" */
+  choose: "actions" | "candidates";
   /** Default: 0 */
   decisions: number;
   /** Default: 0 */
@@ -183,6 +245,8 @@ export interface Policy {
   name: string;
   /** Default: 0 */
   newest: number;
+  /** Default: 5 */
+  prior: number;
   /** Default: [-1,1] */
   reward_range: [number, number];
   /** Default: 0 */
@@ -220,6 +284,16 @@ export interface Reward {
   decision_id: string;
   status: "added" | "ignored" | "replayed" | "stored";
   value: number;
+}
+
+/** A trained policy that is served as it is. */
+export interface Run {
+  action: Record<string, unknown>;
+  env: string;
+  memory: boolean;
+  name: string;
+  observation: Record<string, Part>;
+  steps: number;
 }
 
 /** When a policy learns by itself. */
@@ -283,6 +357,8 @@ export interface Operations {
   decide: ["POST", "/v1/policies/{policy}/decisions"];
   /** Choose many actions, all or none. */
   decideMany: ["POST", "/v1/policies/{policy}/decisions/batch"];
+  /** What would be chosen how often. Nothing is decided or kept; a scope of its own, as it tells the whole policy. */
+  distribution: ["POST", "/v1/policies/{policy}/distribution"];
   /** What another version would have earned, from the log. */
   evaluate: ["POST", "/v1/policies/{policy}/evaluations"];
   /** Let a version answer all decisions, or a share of them. */
@@ -293,4 +369,12 @@ export interface Operations {
   update: ["POST", "/v1/policies/{policy}/updates"];
   /** What was learned, newest first. */
   listVersions: ["GET", "/v1/policies/{policy}/versions"];
+  /** The trained policies that `surefoot serve RUN` serves. */
+  listRuns: ["GET", "/v1/runs"];
+  /** What a trained policy sees and does. */
+  getRun: ["GET", "/v1/runs/{run}"];
+  /** An action for an observation; nothing is kept. */
+  act: ["POST", "/v1/runs/{run}/actions"];
+  /** Actions for many observations. */
+  actMany: ["POST", "/v1/runs/{run}/actions/batch"];
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
@@ -19,7 +21,7 @@ import {
   Unavailable,
   exportPolicy,
 } from "@surefoot/client";
-import { GREET, ROOT, answering, client, dropping, folder, rl, serve } from "./shared.js";
+import { GREET, PYTHON, ROOT, answering, client, dropping, folder, rl, serve } from "./shared.js";
 
 const seen = (seed: number) => Float32Array.from({ length: 8 }, (_, i) => Math.sin(seed * 7 + i));
 
@@ -53,6 +55,41 @@ test("a policy decides, is rewarded, learns, is promoted, evaluated and rolled b
   assert.equal((await surefoot.policy("greet")).decisions, 31);
   assert.deepEqual([await surefoot.health(), await surefoot.ready()], [{ status: "ok" }, { status: "ok" }]);
   assert.match(await surefoot.metrics(), /surefoot/);
+});
+
+test("a decision may bring its candidates, with descriptions or embeddings", async () => {
+  const surefoot = await client();
+  await surefoot.createPolicy({ name: "pick", choose: "candidates", encoder: "hashing", embedding_size: 64 });
+  const candidates = [
+    { id: "refund", description: "give the money back" },
+    { id: "cup", description: "send a new cup" },
+    { id: "other", embedding: new Float32Array(64).fill(0.1) },
+  ];
+  const made = await surefoot.decide("pick", { text: "send me a new cup", candidates, mask: [true, true, false] });
+  assert.equal(made.name, candidates[made.action]!.id);
+  assert.equal((await surefoot.reward(made.decision_id, 1)).status, "stored");
+  const { distribution, names } = await surefoot.distribution("pick", { text: "send me a new cup", candidates });
+  assert.deepEqual(names, ["refund", "cup", "other"]);
+  assert.equal(distribution.indexOf(Math.max(...distribution)), 1);
+});
+
+test("a trained policy is served as it is", async () => {
+  const runs = process.env["SUREFOOT_RUNS"] ?? folder;
+  const train = ["-m", "surefoot", "train", "CartPole-v1", "--steps", "64", "--runs", runs, "--name", "cart"];
+  if (!existsSync(join(runs, "cart"))) execFileSync(PYTHON, train, { stdio: "ignore" });
+  const { child, url } = await serve("cart", "--runs", runs);
+  const surefoot = new Surefoot({ baseURL: url });
+  assert.deepEqual((await surefoot.runs()).map((run) => run.name), ["cart"]);
+  assert.deepEqual((await surefoot.run("cart")).observation, { obs: { shape: [4], dtype: "float32" } });
+  const row = [0.1, -0.5, 0.05, 0.3];
+  const { action } = await surefoot.act("cart", { observation: row });
+  assert.ok(action === 0 || action === 1);
+  const many = await surefoot.actMany("cart", [{ observation: Float32Array.from(row) }, { observation: row, mask: [false, true] }]);
+  assert.deepEqual(many.map((each) => each.action), [action, 1]);
+  await assert.rejects(surefoot.act("cart", { observation: [1] }), Invalid);
+  await assert.rejects(surefoot.decide("greet", { embedding: seen(0) }), NotFound);
+  child.stdin?.end();
+  await once(child, "exit");
 });
 
 test("a deferred decision counts once it is activated", async () => {

@@ -29,7 +29,7 @@ export async function client(): Promise<Surefoot> {
   return new Surefoot({ baseURL: rl.baseURL });
 }
 
-export const GREET: NewPolicy = {
+export const GREET: NewPolicy & { actions: string[] } = {
   name: "greet",
   actions: ["hello", "bye", "wave"],
   embedding_size: 8,

@@ -19,6 +19,7 @@ class ServeArgs:
     surefoot serve                                  on 127.0.0.1:8765, everything kept in ./decisions
     surefoot serve --compat directive-023           the eight endpoints of the earlier prompt server, too
     surefoot serve --host 0.0.0.0 --token-file F    for others: then a token is asked for
+    surefoot serve RUN                              a policy of `surefoot train`: observation in, action out
     surefoot serve --openapi > openapi.json         what can be asked, without starting anything
 
     Then, in a second terminal:
@@ -32,6 +33,10 @@ class ServeArgs:
     Ctrl-C or SIGTERM ends it: requests under way are answered, what was acknowledged is on the disk.
     """
 
+    run_names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
+    """Trained policies to serve as they are, by directory or name: an observation in, an action out, nothing kept."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
     dir: Path = Path("decisions")
     """Where policies, decisions and rewards are kept."""
     host: str = "127.0.0.1"
@@ -46,6 +51,8 @@ class ServeArgs:
     """Requests of one client a second; 0 sets no limit."""
     durability: Literal["disk", "process"] = "disk"
     """disk: what was acknowledged survives a power cut. process: it survives kill -9 only, and is faster."""
+    digits: int | None = None
+    """Round every choice's probability to so many digits where it is told; what is logged and learned from is exact."""
     compat: Literal["none", "directive-023"] = "none"
     """Answer an earlier system's endpoints as well."""
     input_dim: int = 1536
@@ -70,12 +77,14 @@ class ServeArgs:
         return serve(
             Settings(
                 directory=self.dir,
+                runs=self._found(),
                 host=self.host,
                 port=self.port,
                 token_file=self.token_file,
                 origins=self.allow_origin,
                 rate=self.rate,
                 durability=self.durability,
+                digits=self.digits,
                 compat=self.compat == "directive-023",
                 input_dim=self.input_dim,
                 least=self.min_buffer_size,
@@ -83,6 +92,17 @@ class ServeArgs:
                 log_level=self.log_level,
             )
         )
+
+    def _found(self) -> tuple[Path, ...]:
+        if not self.run_names:
+            return ()
+        from surefoot.train.rundir import find_run, runs_root
+
+        def found(name: str) -> Path:
+            saved = any(Path(name).glob("*/weights.safetensors"))  # by `PPO.save`
+            return Path(name) if saved else find_run(name, runs_root(self.runs)).path
+
+        return tuple(found(name) for name in self.run_names)
 
 
 def _print_openapi() -> int:

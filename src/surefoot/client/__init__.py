@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from surefoot.client.bodies import backoff, error_of, read, wire
+from surefoot.client.bodies import backoff, error_of, observed, read, wire, without_id
 from surefoot.client.errors import (
     Conflict,
     ConnectionFailed,
@@ -33,6 +33,8 @@ from surefoot.client.errors import (
 from surefoot.errors import SurefootError
 from surefoot.server import schema
 from surefoot.server.schema import (
+    Act,
+    Chances,
     Checkpoint,
     Decision,
     Explained,
@@ -41,6 +43,7 @@ from surefoot.server.schema import (
     OffPolicy,
     Policy,
     Reward,
+    Run,
     Version,
 )
 
@@ -126,12 +129,15 @@ class Surefoot:
         """How a policy is doing."""
         return self._get(_at(name), Policy)
 
-    def create_policy(self, name: str, actions: Sequence[str], **settings: Any) -> Policy:
-        """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`."""
+    def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
+        """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`.
+
+        One without actions has `choose="candidates"`: its decisions bring what there is to choose from.
+        """
         return self._post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
 
     def decide(self, policy: str, **seen: Any) -> Decision:
-        """Choose an action for `text` or an `embedding`; fields are those of `schema.NewDecision`.
+        """Choose an action for `text` or an `embedding`, or one of `candidates`; fields are those of `schema.NewDecision`.
 
         The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
         numpy array or another buffer of floats is sent as base64, a list as JSON.
@@ -142,6 +148,30 @@ class Surefoot:
         """Choose many actions, all or none."""
         body = {"decisions": [wire(seen) for seen in many]}
         return self._post(f"{_at(policy)}/decisions/batch", body, schema.DecisionList).decisions
+
+    def distribution(self, policy: str, **seen: Any) -> Chances:
+        """What would be chosen how often; nothing is decided or kept. Fields as for `decide`."""
+        return self._post(f"{_at(policy)}/distribution", without_id(seen), Chances)
+
+    def runs(self) -> list[Run]:
+        """The trained policies that `surefoot serve RUN` serves."""
+        return self._get("/v1/runs", list[Run])
+
+    def run(self, name: str) -> Run:
+        """What a trained policy sees and does."""
+        return self._get(f"/v1/runs/{_quoted(name)}", Run)
+
+    def act(self, run: str, observation: Any, **how: Any) -> Act:
+        """What a trained policy does: `deterministic`, `mask`, `episode` and `start` as in `schema.NewAct`.
+
+        An observation is a list of numbers laid flat, an array, or a dict of them; arrays go as base64.
+        """
+        return self._post(f"/v1/runs/{_quoted(run)}/actions", observed(observation, how), Act)
+
+    def act_many(self, run: str, observations: Iterable[Any], **how: Any) -> list[Act]:
+        """The same for many observations, all asked for alike."""
+        body = {"acts": [observed(each, how) for each in observations]}
+        return self._post(f"/v1/runs/{_quoted(run)}/actions/batch", body, schema.ActList).acts
 
     def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`.

@@ -8,7 +8,7 @@ import random
 import struct
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from email.message import Message
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -23,15 +23,57 @@ FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
 
 def wire(seen: Mapping[str, Any]) -> dict[str, Any]:
     """A decision as it goes over the wire, with its id."""
-    body = dict(seen)
-    if body.get("decision_id") is None:
-        body["decision_id"] = f"d-{uuid.uuid4().hex}"
-    embedding = body.get("embedding")
-    if embedding is not None and not isinstance(embedding, (list, tuple)):
-        numbers: Sequence[float] = memoryview(embedding).tolist()
-        body["embedding_b64"] = base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+    return {**without_id(seen), "decision_id": seen.get("decision_id") or f"d-{uuid.uuid4().hex}"}
+
+
+def observed(observation: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trained policy sees, as it goes over the wire."""
+    if not isinstance(observation, Mapping):
+        told = {"observation": observation} if _is_list(observation) else {"observation_b64": packed(observation)}
+        return {**told, **how}
+    parts: dict[str, Any] = {}
+    coded: dict[str, Any] = {}
+    for name, part in observation.items():  # pyright: ignore[reportUnknownVariableType]
+        if _is_list(part):
+            parts[name] = part
+        else:
+            coded[name] = packed(part)
+    return {**({"parts": parts} if parts else {}), **({"parts_b64": coded} if coded else {}), **how}
+
+
+def without_id(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """A question as it goes over the wire."""
+    body = _packed(seen)
+    if body.get("candidates") is not None:
+        body["candidates"] = [_packed(each) for each in body["candidates"]]
+    return body
+
+
+def _packed(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, its embedding as base64 if it is a buffer."""
+    body, embedding = dict(seen), seen.get("embedding")
+    if embedding is not None and not _is_list(embedding):
+        body["embedding_b64"] = packed(embedding)
         del body["embedding"]
     return body
+
+
+def packed(numbers: Any) -> str:
+    """Any buffer of floats as little-endian float32, base64."""
+    flat: Sequence[float] = list(_flat(memoryview(numbers).tolist()))
+    return base64.b64encode(struct.pack(f"<{len(flat)}f", *flat)).decode()
+
+
+def _flat(numbers: Any) -> Iterator[float]:
+    if not _is_list(numbers):
+        yield numbers
+        return
+    for each in numbers:
+        yield from _flat(each)
+
+
+def _is_list(thing: Any) -> bool:
+    return isinstance(thing, (list, tuple))
 
 
 def error_of(status: int, headers: Message, answer: bytes) -> StatusError:

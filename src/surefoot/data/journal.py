@@ -64,10 +64,22 @@ class Entry:
     t: float = 0.0
 
 
+Row = tuple[str, str, str, float | None, float, bytes, bytes | None]
+"""An entry as it is written: kind, id, tag, number, t, body as JSON, raw."""
+
+
+def row_of(entry: Entry) -> Row:
+    """Ready to be written."""
+    e = entry
+    return e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw
+
+
 class Journal:
     """An open file. Safe for many threads and for several processes; closing twice does nothing."""
 
-    def __init__(self, path: str | Path, *, timeout: float = 30.0, durability: Durability = "disk") -> None:
+    def __init__(
+        self, path: str | Path, *, timeout: float = 30.0, durability: Durability = "disk", page_size: int = 4096
+    ) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._turn = threading.Condition()
@@ -77,6 +89,7 @@ class Journal:
         self._lock = threading.RLock()
         try:
             self._db = sqlite3.connect(self.path, timeout=timeout, isolation_level=None, check_same_thread=False)
+            self._db.execute(f"PRAGMA page_size={page_size}")  # of a new file; an old one keeps its own
             self._db.execute("PRAGMA journal_mode=WAL")
             # FULL: with WAL, NORMAL would lose the last commits to a power cut.
             self._db.execute(f"PRAGMA synchronous={'FULL' if durability == 'disk' else 'NORMAL'}")
@@ -88,9 +101,7 @@ class Journal:
 
     def put(self, *entries: Entry) -> None:
         """Write entries; they are on the disk when this returns. Entries of one call are written together or not at all."""
-        rows = [
-            (e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw) for e in entries
-        ]
+        rows = [row_of(entry) for entry in entries]
         with self._turn:
             self._require_open()
             self._waiting.append(tuple(rows))
@@ -114,6 +125,23 @@ class Journal:
             self._turn.notify_all()
         if error is not None:
             raise JournalError(f"nothing was written to {self.path}: {error}") from error
+
+    def put_rows(self, rows: Sequence[Row]) -> None:
+        """Commit rows now, all or none, beside nobody: for the only writer of a file."""
+        self._require_open()
+        self._commit([tuple(rows)])
+
+    def fold_by_hand(self) -> None:
+        """From now on no commit folds the write-ahead log into the file: `fold` does."""
+        with self._lock:
+            self._db.execute("PRAGMA wal_autocheckpoint=0")
+
+    def fold(self) -> tuple[int, int]:
+        """Write the write-ahead log into the file as far as nobody is disturbed: (its pages, those written)."""
+        with self._lock:
+            self._require_open()
+            _, pages, done = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            return int(pages), int(done)
 
     def get(self, kind: str, id: str) -> Entry | None:
         """The entry of that id, or None."""
@@ -232,7 +260,8 @@ class Journal:
                     self._db.executemany(_PUT, rows)
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
                 raise
 
     def _rows(self, where: str, values: tuple[Any, ...], order: str) -> Iterator[Entry]:

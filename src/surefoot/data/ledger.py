@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -77,6 +77,15 @@ class Ledger:
             taken += 1
         episodes, self._ready = self._ready[:taken], self._ready[taken:]
         return rollout_of(episodes) if episodes else None
+
+    @property
+    def ready(self) -> Sequence[Sequence[Step]]:
+        """Finished episodes, oldest first."""
+        return self._ready
+
+    def discard(self, episodes: Collection[int]) -> None:
+        """Let go of finished episodes, by their places in `ready`: nothing is learned from them."""
+        self._ready = [episode for place, episode in enumerate(self._ready) if place not in episodes]
 
     def _ends(self, decision: Decision) -> bool:
         outcome = self._outcomes[decision.id]

@@ -113,7 +113,7 @@ class Directive023:
         for entry in self.service.store.latest("decision", 100_000, tag=POLICY):
             waiting = self.service.decisions.get(entry.id)
             if waiting is not None and waiting.final is None:
-                made, _ = made_of(entry, len(MUTATIONS))
+                made, _ = made_of(entry, self.config)
                 self._wait_for(entry.id, made.obs["obs"], made.action, made.log_prob)
         for entry in self.service.store.latest("reward", 100_000, tag=POLICY):
             self._count(Told(**entry.body))
@@ -131,7 +131,15 @@ class Directive023:
             ("POST", "/load", self.load, Where),
         ]
         return [
-            Route(method=method, path=path, handle=handle, body=body, answer=dict[str, Any], name=path[1:])
+            Route(
+                method=method,
+                path=path,
+                handle=handle,
+                body=body,
+                answer=dict[str, Any],
+                name=path[1:],
+                scope="distribution" if handle == self.distribution else "decide",
+            )
             for method, path, handle, body in table
         ]
 

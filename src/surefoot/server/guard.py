@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import time
@@ -14,9 +15,10 @@ from typing import Literal
 from surefoot.errors import ConfigError
 from surefoot.server.problems import Refused
 
-Scope = Literal["decide", "read", "admin"]
-"""decide: ask and reward. read: look at policies. admin: all of it."""
-SCOPES: tuple[Scope, ...] = ("decide", "read", "admin")
+Scope = Literal["decide", "read", "distribution", "admin"]
+"""decide: ask and reward. read: look at policies. distribution: every choice's probability. admin: all of it."""
+SCOPES: tuple[Scope, ...] = ("decide", "read", "distribution", "admin")
+ALL = frozenset(SCOPES)
 OPEN_PATHS = ("/health", "/healthz", "/readyz")
 """Asked without a token."""
 
@@ -44,6 +46,12 @@ def read_tokens(path: Path) -> dict[str, frozenset[Scope]]:
     if not tokens:
         raise ConfigError(f"{path} has no token; put one on a line")
     return tokens
+
+
+def require(scope: Scope, scopes: frozenset[Scope]) -> None:
+    """Raise unless a scope is among them."""
+    if scope not in scopes and "admin" not in scopes:
+        raise Refused("forbidden", f"this token may {', '.join(sorted(scopes))}; the request takes {scope}")
 
 
 @lru_cache(maxsize=256)
@@ -78,6 +86,8 @@ class Guard:
     """Requests of one client a second; 0 sets no limit."""
     clock: Callable[[], float] = time.monotonic
     _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    _hosts: set[bytes] = field(default_factory=set[bytes])
+    """Names by which it was asked for rightly."""
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and not self.tokens:
@@ -85,16 +95,18 @@ class Guard:
         if "*" in self.origins:
             raise ConfigError("--allow-origin takes sites by name, never *")
 
-    def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> None:
-        """Raise what is wrong with asking; nothing is wrong if it returns."""
+    def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> frozenset[Scope]:
+        """What whoever asks may do; raises what is wrong with asking."""
         self._check_host(headers)
         self._check_origin(headers)
         self._check_rate(client)
-        if path not in OPEN_PATHS:
-            self._check_token(headers, scope)
+        return ALL if not self.tokens or path in OPEN_PATHS else self._scopes(headers, scope)
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        given = headers.get(b"host", b"").decode("latin-1")
+        raw = headers.get(b"host", b"")
+        if raw in self._hosts:
+            return
+        given = raw.decode("latin-1")
         name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() else given
         if is_loopback(self.host):
             known = is_loopback(name.strip("[]"))
@@ -102,6 +114,8 @@ class Guard:
             known = name in (self.host, "localhost") or self.host in ("0.0.0.0", "::")
         if not known:
             raise Refused("host", f"this is {self.host}:{self.port}, not {given[:80]!r}")
+        if len(self._hosts) < 100:
+            self._hosts.add(raw)
 
     def _check_origin(self, headers: Mapping[bytes, bytes]) -> None:
         origin = headers.get(b"origin")
@@ -119,9 +133,12 @@ class Guard:
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
-    def _check_token(self, headers: Mapping[bytes, bytes], scope: Scope) -> None:
-        if not self.tokens:
-            return
+    def who(self, headers: Mapping[bytes, bytes], client: str) -> str:
+        """Whose request it is, in a few letters that tell no token: the token's, or the address's."""
+        given = headers.get(b"authorization", b"").partition(b" ")[2] if self.tokens else b""
+        return hashlib.blake2b(given or client.encode(), digest_size=6).hexdigest()
+
+    def _scopes(self, headers: Mapping[bytes, bytes], scope: Scope) -> frozenset[Scope]:
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer" or not given:
             raise Refused("unauthorized", "send Authorization: Bearer TOKEN", headers={"WWW-Authenticate": "Bearer"})
@@ -131,8 +148,8 @@ class Guard:
                 scopes = may
         if scopes is None:
             raise Refused("unauthorized", "that token is not known", headers={"WWW-Authenticate": "Bearer"})
-        if scope not in scopes and "admin" not in scopes:
-            raise Refused("forbidden", f"this token may {', '.join(sorted(scopes))}; the request takes {scope}")
+        require(scope, scopes)
+        return scopes
 
     def _check_rate(self, client: str) -> None:
         if self.per_second <= 0:

@@ -1,78 +1,281 @@
-"""uvicorn with the deadlines it lacks: for a request's head, for its body, and for the size of the head."""
+"""HTTP/1.1 on a socket, with deadlines: for a request's head, for its body, for an idle connection, and for its end."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
 
-HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS = 10.0, 30.0, 5.0
+from surefoot.server.app import Answer, App, Asking, Head, head_of
+from surefoot.server.problems import Refused
+
+HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
 HEAD_BYTES = 32 << 10
+SWEEP_SECONDS = 0.1
+REFUSED_BODY = 1 << 16
+"""A body up to here is read even if its request is refused, so that the connection can be used again."""
+AHEAD = 16
+"""Requests that may wait on one connection for an answer to those before them."""
+
+PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+_PLAIN = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncache-control: no-store\r\n"
+    b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n"
+)
 
 
-class Deadlined(HttpToolsProtocol):
-    """A connection that is closed when its head or its body takes too long, or its head is too large."""
+class Connections:
+    """All that are open. One timer looks after their deadlines."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._deadline: asyncio.TimerHandle | None = None
-        self._head, self._in_head = 0, False
+    def __init__(self, app: App, *, most: int = 1000) -> None:
+        self.app, self.most = app, most
+        self.open: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._within(HEAD_SECONDS, 408)
+    def __call__(self) -> Connection:
+        """A new one."""
+        return Connection(self)
+
+    def sweep(self) -> None:
+        """End those whose time is over, again and again."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in [each for each in self.open if each.deadline < now]:
+            connection.late()
+        self._sweeping = loop.call_later(SWEEP_SECONDS, self.sweep)
+
+    async def drain(self, seconds: float) -> None:
+        """Let requests under way be answered, then close everything."""
+        for connection in list(self.open):
+            connection.last()
+        until = asyncio.get_running_loop().time() + seconds
+        while self.open and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(0.02)
+        for connection in list(self.open):
+            connection.transport.abort()
+        for task in self.tasks:
+            task.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+
+class Connection(asyncio.Protocol):
+    """One client: requests are read while others are under way, and answered in their order."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, all: Connections) -> None:
+        self.all, self.app = all, all.app
+        self.parser = httptools.HttpRequestParser(self)
+        self.deadline = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._client = ""
+        self._url, self._headers, self._head = b"", dict[bytes, bytes](), 0
+        self._in_head, self._in_body = False, False
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._asking: Asking | None = None
+        self._verdict: Answer | None = None
+        """The answer to a request that is refused for its head."""
+        self._waiting: deque[tuple[Asking, bytes, bool, Answer | None]] = deque()
+        """Whole requests that nobody has begun to answer."""
+        self._busy = False
+        self._over = False
+        """Nothing more is read: whatever comes is thrown away."""
+        self._last = False
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        peer = transport.get_extra_info("peername")
+        self._client = str(peer[0]) if peer else ""
+        self.deadline = self._loop.time() + HEAD_SECONDS
+        self.all.open.add(self)
+        if len(self.all.open) > self.all.most:
+            self._refuse(Refused("unavailable", "too many connections", headers={"Retry-After": "1"}))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._in_time()
-        super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head, self._in_head = 0, True
-        self._within(HEAD_SECONDS, 408)
+        self.all.open.discard(self)
+        self._over = True
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._in_head:  # all of it was head, and there is no end yet
+        if self._over:
+            return
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._over = True
+        except httptools.HttpParserCallbackError as why:
+            if not isinstance(why.__context__, _Enough):
+                raise
+        except httptools.HttpParserError as why:
+            self._refuse(Refused("http", f"the request cannot be read: {why}"))
+        if self._in_head and not self._over:  # all of it was head, and there is no end yet
             self._head += len(data)
             if self._head > HEAD_BYTES:
-                self._refuse(431)
+                self._refuse_head()
+
+    def eof_received(self) -> bool:
+        """The other side says no more; what it asked is answered first."""
+        self._last = True
+        return self._busy or bool(self._waiting)
+
+    def on_message_begin(self) -> None:
+        self._url, self._headers, self._head, self._in_head = b"", {}, 0, True
+        self._chunks, self._size, self._asking = [], 0, None
+        self.deadline = self._loop.time() + HEAD_SECONDS
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+        self._head += len(name) + len(value) + 4
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES:
-            self._refuse(431)
+        self._in_head, self._in_body = False, True
+        if self._head + len(self._url) > HEAD_BYTES:
+            self._refuse_head()
+            raise _Enough
+        if self.parser.get_http_version() not in ("1.1", "1.0"):
+            self._refuse(Refused("http", "HTTP/1.1 is spoken here"))
+            raise _Enough
+        self.deadline = self._loop.time() + BODY_SECONDS
+        path = self._url.partition(b"?")[0].decode("latin-1")
+        if "%" in path:
+            path = unquote(path)
+        head = Head(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
+        self._asking, self._verdict = self.app.open(head)
+        if self._verdict is not None:
+            declared = self._headers.get(b"content-length", b"0")
+            if b"transfer-encoding" in self._headers or len(declared) > 6 or int(declared) > REFUSED_BODY:
+                self._early(self._verdict)
+        elif self._headers.get(b"expect", b"").lower() == b"100-continue":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._verdict is not None:
             return
-        self._within(BODY_SECONDS, 408)
-        super().on_headers_complete()
+        route = self._asking.route if self._asking is not None else None
+        if route is None or route.body is None:
+            if self._size > HEAD_BYTES:  # nobody wants it
+                self._early(self._refusal(Refused("too-large", "no body is asked for here")))
+            return
+        if self._size > route.limit:
+            self._early(self._refusal(Refused("too-large", f"more than {route.limit:,} bytes")))
+        self._chunks.append(body)
 
     def on_message_complete(self) -> None:
-        self._in_time()
-        super().on_message_complete()
+        self._in_body = False
+        asking = self._asking
+        assert asking is not None
+        raw = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks = []
+        self.deadline = float("inf")
+        self._waiting.append((asking, raw, self.parser.should_keep_alive(), self._verdict))
+        if not self._busy:
+            self._next()
+        elif len(self._waiting) >= AHEAD:
+            self.transport.pause_reading()
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._in_time()
+    def _next(self) -> None:
+        """Answer the oldest request that waits."""
+        asking, raw, again, verdict = self._waiting.popleft()
+        self._busy = True
 
-    def _within(self, seconds: float, status: int) -> None:
-        self._in_time()
-        self._deadline = self.loop.call_later(seconds, self._refuse, status)
+        def respond(answer: Answer) -> None:
+            self._respond(asking, answer, again=again)
 
-    def _in_time(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        if verdict is not None:
+            respond(verdict)
+            return
+        task = self.app.answer(asking, raw, respond)
+        if task is not None:
+            self.all.tasks.add(task)
+            task.add_done_callback(self.all.tasks.discard)
 
-    def _refuse(self, status: int) -> None:
-        cycle: Any = self.cycle  # None before the first request
+    def _respond(self, asking: Asking, answer: Answer, *, again: bool) -> None:
+        self._busy = False
         if self.transport.is_closing():
             return
-        started = cycle is not None and cycle.response_started
-        if not started:
-            phrase = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}[status]
-            self.transport.write(
-                b"HTTP/1.1 %d %s\r\ncontent-type: application/problem+json\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-                % (status, phrase)
-            )
-        self.transport.close()
+        again = again and not self._over and not (self._last and not self._waiting)
+        self._write(asking, answer, again=again)
+        if not again:
+            self._end()
+        elif self._waiting:
+            if len(self._waiting) < AHEAD:
+                self.transport.resume_reading()
+            self._next()
+        elif not (self._in_head or self._in_body):
+            self.deadline = self._loop.time() + IDLE_SECONDS
+
+    def _write(self, asking: Asking, answer: Answer, *, again: bool) -> None:
+        bare = asking.head.method == "HEAD"
+        if again and not answer.headers and not bare and answer.status == 200 and answer.kind == "application/json":
+            head = _PLAIN % (asking.id.encode(), len(answer.content))
+            self.transport.write(head + answer.content)
+            return
+        lines = [f"{name}: {value}\r\n" for name, value in head_of(answer, asking.id)]
+        lines += [] if again else ["connection: close\r\n"]
+        head = b"HTTP/1.1 %d %b\r\n" % (answer.status, PHRASES.get(answer.status, b"-"))
+        self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else answer.content))
+
+    def _early(self, answer: Answer) -> None:
+        """Answered before the request is whole: nothing more is read."""
+        asking = self._asking
+        assert asking is not None
+        if self._busy or self._waiting:  # those before it come first; it is asked again on another connection
+            self._over, self._last = True, True
+            raise _Enough
+        self._write(asking, answer, again=False)
+        self._end()
+        raise _Enough
+
+    def _refusal(self, why: Refused) -> Answer:
+        assert self._asking is not None
+        return self.app.refusal(self._asking, why)
+
+    def _refuse(self, why: Refused) -> None:
+        """Something is wrong with the connection itself."""
+        if self._busy or self._waiting:
+            self._over, self._last = True, True
+            return
+        asking = self._asking or self.app.asking(Head("", "", {}, self._client))
+        self._write(asking, self.app.refusal(asking, why), again=False)
+        self._end()
+
+    def _refuse_head(self) -> None:
+        self._refuse(Refused("head", f"the head is larger than {HEAD_BYTES:,} bytes"))
+
+    def _end(self) -> None:
+        """Say that nothing more comes, and let the other side read what was said before it is cut off."""
+        self._over = True
+        if self._last or not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        self.transport.write_eof()
+        self.deadline = self._loop.time() + LINGER_SECONDS
+
+    def late(self) -> None:
+        """Its time is over."""
+        if self._over or self._waiting or self._busy:
+            self.transport.abort()
+        elif self._in_head or self._in_body or self._asking is None:
+            self._refuse(Refused("timeout", "the request took too long"))
+        else:  # it was idle
+            self.transport.close()
+
+    def last(self) -> None:
+        """Nothing is begun any more."""
+        self._last = True
+        if not self._busy and not self._waiting:
+            self.transport.close()
+
+
+class _Enough(Exception):
+    """Nothing more of a request is looked at."""

@@ -32,6 +32,8 @@ class Recipe:
     actions: int
     size: int
     seed: int
+    prior: float = 0.0
+    """Where there are no actions, but candidates with descriptions: what their likeness counts at first."""
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
@@ -39,7 +41,9 @@ class Recipe:
         """That of a declared policy."""
         settings = dict(config.training.settings)
         size, actions = config.embedding_size, len(config.actions)
-        return cls(name=config.name, actions=actions, size=size, seed=config.seed, settings=settings)
+        return cls(
+            name=config.name, actions=actions, size=size, seed=config.seed, prior=config.prior, settings=settings
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +59,14 @@ class Learned:
 DEFAULTS: dict[str, Any] = {"lr": 1e-3, "epochs": 4, "minibatch_size": 64, "gamma": 0.99, "lam": 0.95, "ent_coef": 0.01}
 
 
+# A choice that is always right has advantages near 0; divided by their deviation they would push at random.
+DESCRIBED: dict[str, Any] = {**DEFAULTS, "normalize_advantage": "off", "ent_coef": 0.0}
+
+
 def learner_of(recipe: Recipe, root: Path) -> Any:
     """The learner of a policy as its newest version left it; a new one where there is none."""
-    import torch
-
-    from surefoot.data.spaces import Box, Discrete
-    from surefoot.decide.prompts.networks import MutationNetwork
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
-    from surefoot.nets.actor_critic import ActorCritic
     from surefoot.train.config import split_settings
     from surefoot.train.training import load_weights
 
@@ -72,11 +75,9 @@ def learner_of(recipe: Recipe, root: Path) -> Any:
         raise ConfigError(
             f"{', '.join([*net, *collect])}: a policy's settings are those of learning; the rest is fixed"
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
-        network = MutationNetwork({"obs": recipe.size}, recipe.actions)
-    policy = ActorCritic({"obs": Box((recipe.size,))}, Discrete(recipe.actions), network=network, seed=recipe.seed)
-    config = PPOConfig(envs=1, steps=1).replace(**{**DEFAULTS, **ppo, "seed": recipe.seed})
+    policy = policy_of(recipe)
+    usual = DEFAULTS if recipe.actions else DESCRIBED
+    config = PPOConfig(envs=1, steps=1).replace(**{**usual, **ppo, "seed": recipe.seed})
     learner = Learner(policy, config)
     versions = Versions(root)
     if versions.numbers:
@@ -84,6 +85,23 @@ def learner_of(recipe: Recipe, root: Path) -> Any:
         load_weights(policy, parts["weights"])
         learner.set_state(parts)
     return learner
+
+
+def policy_of(recipe: Recipe) -> Any:
+    """The policy that a recipe asks for, untrained."""
+    import torch
+
+    from surefoot.data.spaces import Box, Discrete
+    from surefoot.decide.described import DescribedPolicy
+    from surefoot.decide.prompts.networks import MutationNetwork
+    from surefoot.nets.actor_critic import ActorCritic
+
+    if not recipe.actions:
+        return DescribedPolicy(recipe.size, prior=recipe.prior, seed=recipe.seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        network = MutationNetwork({"obs": recipe.size}, recipe.actions)
+    return ActorCritic({"obs": Box((recipe.size,))}, Discrete(recipe.actions), network=network, seed=recipe.seed)
 
 
 def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:

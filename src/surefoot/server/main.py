@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+import gc
+import importlib
 import json
 import logging
 import os
@@ -11,17 +13,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import uvicorn
 
 from surefoot.errors import ConfigError
 from surefoot.server.app import App
 from surefoot.server.compat import Directive023
 from surefoot.server.guard import Guard, read_tokens
-from surefoot.server.http import IDLE_SECONDS, Deadlined
+from surefoot.server.http import Connections
+from surefoot.server.reading import reading_app
+from surefoot.server.runs import Runs
 from surefoot.server.service import Service
 from surefoot.server.steward import Steward
 from surefoot.server.store import Durability
@@ -35,12 +37,15 @@ class Settings:
     """How to serve; each as `surefoot serve --help` says."""
 
     directory: Path
+    runs: Sequence[Path] = ()
+    """Trained policies to be served as they are, and nothing else."""
     host: str = "127.0.0.1"
     port: int = 8765
     token_file: Path | None = None
     origins: Sequence[str] = ()
     rate: float = 0.0
     durability: Durability = "disk"
+    digits: int | None = None
     compat: bool = False
     input_dim: int = 1536
     least: int = 128
@@ -57,59 +62,50 @@ def serve(settings: Settings) -> int:
     with _bound(settings.host, settings.port) as listening:
         port = int(listening.getsockname()[1])
         guard = Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
-        service = Service(settings.directory, durability=settings.durability)
-        steward = Steward(service)
-        compat = (
-            Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
-            if settings.compat
-            else None
-        )
-        server = _Told(
-            uvicorn.Config(
-                App(service, guard, compat=compat, steward=steward),
-                http=Deadlined,
-                ws="none",
-                lifespan="on",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                date_header=False,
-                limit_concurrency=CONNECTIONS,
-                timeout_keep_alive=int(IDLE_SECONDS),
-                timeout_graceful_shutdown=DRAIN_SECONDS,
-            )
-        )
-        server.sentence = f"Server started at http://{_shown(settings.host)}:{port}"
-        server.service = service
-        server.run(sockets=[listening])
-    return 0 if server.started else 2
+        app = _app(settings, guard)
+        sentence = f"Server started at http://{_shown(settings.host)}:{port}"
+        with asyncio.Runner(loop_factory=_loop) as runner:
+            return runner.run(_serve(app, listening, sentence))
 
 
-class _Told(uvicorn.Server):
-    """Says when it listens; says 503 while it drains."""
+def _app(settings: Settings, guard: Guard) -> App:
+    if settings.runs:
+        return reading_app(Runs(settings.runs), guard)
+    service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
+    steward = Steward(service)
+    compat = None
+    if settings.compat:
+        compat = Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
+    return App(service, guard, compat=compat, steward=steward)
 
-    sentence = ""
-    service: Service
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """SIGINT and SIGTERM end it well: exit code 0, where uvicorn's own would die of the signal afterwards."""
-        kept = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for sig, handler in kept.items():
-                signal.signal(sig, handler)
+async def _serve(app: App, listening: socket.socket, sentence: str) -> int:
+    """Answer until a signal comes; then answer what is under way, write what waits, and end."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sig, over.set)
+    await app.start()
+    connections = Connections(app, most=CONNECTIONS)
+    server = await loop.create_server(connections, sock=listening, backlog=2048)
+    connections.sweep()
+    gc.collect()
+    gc.freeze()  # what is there now stays: no collection need look at it
+    gc.set_threshold(20_000, 20, 100)
+    print(sentence, flush=True)
+    await over.wait()
+    app.service.draining = True
+    server.close()
+    await connections.drain(DRAIN_SECONDS)
+    await app.service.close()
+    return 0
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            print(self.sentence, flush=True)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.service.draining = True
-        await super().shutdown(sockets=sockets)
+def _loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed."""
+    try:
+        return importlib.import_module("uvloop").new_event_loop()
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
 
 
 def _end_with_stdin() -> None:
@@ -150,9 +146,6 @@ class _Json(logging.Formatter):
 def _log_as_json(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json())
-    for name in ("uvicorn", "uvicorn.error", "surefoot"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level.upper())
-    logging.getLogger("uvicorn.error").handlers = []
-    logging.getLogger("uvicorn.error").propagate = True
+    logger = logging.getLogger("surefoot")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(level.upper())

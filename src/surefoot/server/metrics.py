@@ -15,13 +15,7 @@ def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, in
     for job in steward.jobs.values():
         jobs[(job.policy, job.state)] = jobs.get((job.policy, job.state), 0) + 1
     lines = [
-        *_family(
-            "surefoot_requests_total",
-            "counter",
-            "Requests by path and status.",
-            [({"path": path, "status": str(status)}, n) for (path, status), n in sorted(counts.items())],
-        ),
-        *_family("surefoot_request_seconds_total", "counter", "Time spent answering.", [({}, seconds)]),
+        *_requests(counts, seconds),
         *_family(
             "surefoot_decisions_total", "counter", "Decisions made.", [({"policy": n}, s.made) for n, s in served]
         ),
@@ -63,6 +57,19 @@ def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, in
         ),
     ]
     return ("\n".join(lines) + "\n").encode()
+
+
+def requests_only(counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:
+    """The counters of a service that keeps nothing."""
+    return ("\n".join(_requests(counts, seconds)) + "\n").encode()
+
+
+def _requests(counts: Mapping[tuple[str, int], int], seconds: float) -> list[str]:
+    by_path = [({"path": path, "status": str(status)}, float(n)) for (path, status), n in sorted(counts.items())]
+    return [
+        *_family("surefoot_requests_total", "counter", "Requests by path and status.", by_path),
+        *_family("surefoot_request_seconds_total", "counter", "Time spent answering.", [({}, seconds)]),
+    ]
 
 
 def _family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -14,11 +15,27 @@ from surefoot.errors import NonFiniteValue, ShapeError
 @dataclass(frozen=True, slots=True)
 class _Layer:
     weight: np.ndarray
-    """[in, out], contiguous: rows of inputs times it."""
+    """[in, out], contiguous: rows of inputs times it. Its rows and the bias have mean 0, so that outputs need none."""
     bias: np.ndarray
     gain: np.ndarray
-    """LayerNorm's."""
+    """LayerNorm's, times the root of the width: what is left of it is to divide by the length."""
     shift: np.ndarray
+
+
+Seen = Mapping[str, np.ndarray]
+"""`obs` [size], and where a decision brings candidates, `candidates` [K, size]."""
+
+
+class Net(Protocol):
+    """What answers a policy's questions."""
+
+    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
+        """The logits of each: [actions], or [K] of its candidates."""
+        ...
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """[B] for [B, size] float32."""
+        ...
 
 
 class Network:
@@ -30,9 +47,11 @@ class Network:
         self.size = int(self.policy[0][0].weight.shape[0])
         if self.policy[1].shape[1] != actions:
             raise ShapeError(f"the weights are for {self.policy[1].shape[1]} actions, the policy has {actions}")
-        for name, x in weights.items():
-            if not np.isfinite(x).all():
-                raise NonFiniteValue(f"{name} holds NaN or infinity")
+        require_finite(weights)
+
+    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
+        """[actions] each."""
+        return list(self.logits(np.array([seen["obs"] for seen in questions])))
 
     def logits(self, rows: np.ndarray) -> np.ndarray:
         """[B, actions] for [B, size] float32."""
@@ -43,6 +62,46 @@ class Network:
         return _through(self.value, rows)[:, 0]
 
 
+class Described:
+    """Scores candidates by their descriptions: prior · cosine + where what is seen and what is described meet."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
+        self.query, self.described = _tower(weights, "query"), _tower(weights, "described")
+        self.value = _tower(weights, "critic")
+        self.prior = float(weights["prior"][0])
+        self._root = math.sqrt(self.query[1].shape[1])
+        require_finite(weights)
+
+    def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
+        """[K] each; all candidates of all questions go through their tower together."""
+        rows = np.array([seen["obs"] for seen in questions])
+        given = np.concatenate([seen["candidates"] for seen in questions])
+        counts = [len(seen["candidates"]) for seen in questions]
+        whose = np.repeat(np.arange(len(counts)), counts)
+        cosine = np.einsum("ij,ij->i", _unit(rows)[whose], _unit(given))
+        met = np.einsum("ij,ij->i", _through(self.query, rows)[whose], _through(self.described, given))
+        return np.split(self.prior * cosine + met / self._root, np.cumsum(counts)[:-1])
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """[B] for [B, size] float32."""
+        return _through(self.value, rows)[:, 0]
+
+
+def net_of(weights: Mapping[str, np.ndarray], *, actions: int) -> Net:
+    """What answers with these weights; `actions` is 0 where decisions bring candidates."""
+    return Network(weights, actions) if actions else Described(weights)
+
+
+def require_finite(weights: Mapping[str, np.ndarray]) -> None:
+    for name, x in weights.items():
+        if not np.isfinite(x).all():
+            raise NonFiniteValue(f"{name} holds NaN or infinity")
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
 Tower = tuple[list[_Layer], np.ndarray, np.ndarray]
 
 
@@ -51,11 +110,13 @@ def _tower(weights: Mapping[str, np.ndarray], name: str) -> Tower:
     place = 0
     while f"{name}.trunk.{place}.weight" in weights:
         linear, norm = f"{name}.trunk.{place}", f"{name}.trunk.{place + 1}"
+        weight = np.asarray(weights[f"{linear}.weight"], np.float64).T
+        bias = np.asarray(weights[f"{linear}.bias"], np.float64)
         layers.append(
             _Layer(
-                np.ascontiguousarray(weights[f"{linear}.weight"].T, np.float32),
-                np.asarray(weights[f"{linear}.bias"], np.float32),
-                np.asarray(weights[f"{norm}.weight"], np.float32),
+                np.ascontiguousarray(weight - weight.mean(axis=1, keepdims=True), np.float32),
+                (bias - bias.mean()).astype(np.float32),
+                np.asarray(weights[f"{norm}.weight"] * math.sqrt(len(bias)), np.float32),
                 np.asarray(weights[f"{norm}.bias"], np.float32),
             )
         )
@@ -70,8 +131,9 @@ def _through(tower: Tower, rows: np.ndarray) -> np.ndarray:
     for layer in layers:
         x = x @ layer.weight
         x += layer.bias
-        x -= x.mean(axis=1, keepdims=True)
-        x *= 1.0 / np.sqrt(np.einsum("ij,ij->i", x, x)[:, None] / x.shape[1] + 1e-5)
+        length = np.add.reduce(x * x, axis=1, keepdims=True)
+        length += 1e-5 * x.shape[1]  # LayerNorm's eps
+        x /= np.sqrt(length, out=length)
         x *= layer.gain
         x += layer.shift
         np.maximum(x, 0.0, out=x)
@@ -88,12 +150,9 @@ def probabilities(logits: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 def draw(logits: np.ndarray, masks: Sequence[np.ndarray | None], numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """([B, A] probabilities, B actions), one for each uniform number in [0, 1); what is not allowed is never drawn."""
-    if any(mask is not None for mask in masks):
-        allowed = np.ones(logits.shape, bool)
-        for row, mask in zip(allowed, masks, strict=True):
-            if mask is not None:
-                row[:] = mask
-        logits = np.where(allowed, logits, -np.inf)
+    for row, mask in zip(logits, masks, strict=True):
+        if mask is not None:
+            row[~mask] = -np.inf
     chances = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
     chances /= chances.sum(axis=1, keepdims=True)
     steps = chances.cumsum(axis=1)

@@ -33,6 +33,7 @@ class Refused(SurefootError):
 
 
 PROBLEMS: dict[str, tuple[int, str]] = {
+    "http": (400, "This is not HTTP"),
     "malformed": (400, "The body is not JSON"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "This token may not"),
@@ -48,6 +49,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "host": (421, "Not this host"),
     "invalid": (422, "The body says what cannot be"),
     "rate": (429, "Too many requests"),
+    "head": (431, "The head is too large"),
     "failed": (500, "Something went wrong here"),
     "unavailable": (503, "Not now"),
     "full": (507, "The disk is full"),

@@ -13,6 +13,7 @@ from surefoot.server.guard import Guard, Scope
 from surefoot.server.metrics import exposition
 from surefoot.server.openapi import document
 from surefoot.server.problems import Refused
+from surefoot.server.runs import Runs
 from surefoot.server.service import Service
 from surefoot.server.steward import Steward
 
@@ -31,8 +32,16 @@ class Route:
     handle: Callable[..., Awaitable[Any]]
     """Takes the words, then the body if there is one."""
     answer: Any
+    begin: Callable[..., None] | None = None
+    """The same without a coroutine: takes a callback, too, which gets the answer or an error."""
+    key: str = ""
+    """The field of the body that an Idempotency-Key stands for; where there is none, the answer is kept for a while."""
+    wants_client: bool = False
+    """True: `handle` is told whose request it is."""
     body: type[Any] | None = None
     scope: Scope = "decide"
+    also: Callable[[Any], Scope | None] | None = None
+    """A scope that a body asks for on top."""
     status: int = 200
     limit: int = BODY
     kind: str = JSON
@@ -54,6 +63,16 @@ class Counted(Protocol):
     guard: Guard
 
 
+class Serves(Protocol):
+    """Whatever stands behind the routes."""
+
+    draining: bool
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 def described_routes() -> list[Route]:
     """The routes, to be described and not to be asked."""
 
@@ -65,8 +84,16 @@ def described_routes() -> list[Route]:
     return all_routes(nobody, nobody, nobody)
 
 
-def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
-    """Everything that can be asked."""
+def _asks_for_all(new: schema.NewDecision) -> Scope | None:
+    return "distribution" if new.distribution else None
+
+
+def _one_asks_for_all(many: schema.Decisions) -> Scope | None:
+    return "distribution" if any(new.distribution for new in many.decisions) else None
+
+
+def base_routes(service: Serves, counted: Counted, metrics: Callable[[], bytes]) -> list[Route]:
+    """What every service answers: whether it lives, its counters, its description."""
 
     async def health() -> schema.Health:
         return schema.Health(status="draining" if service.draining else "ok")
@@ -76,11 +103,139 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
         return schema.Health(status="ok")
 
-    async def metrics() -> bytes:
-        return exposition(service, steward, counted.counts, counted.seconds)
+    async def counters() -> bytes:
+        return metrics()
 
     async def openapi() -> bytes:
         return document(counted.routes, secured=bool(counted.guard.tokens))
+
+    return [
+        Route(
+            method="GET",
+            path="/healthz",
+            handle=health,
+            answer=schema.Health,
+            scope="read",
+            name="health",
+            about="It lives. Asked without a token.",
+        ),
+        Route(
+            method="GET",
+            path="/readyz",
+            handle=ready,
+            answer=schema.Health,
+            scope="read",
+            name="ready",
+            about="It answers. Asked without a token.",
+            problems=("unavailable",),
+        ),
+        Route(
+            method="GET",
+            path="/metrics",
+            handle=counters,
+            answer=str,
+            scope="read",
+            name="metrics",
+            kind="text/plain; version=0.0.4; charset=utf-8",
+            about="Counters for Prometheus.",
+        ),
+        Route(
+            method="GET",
+            path="/openapi.json",
+            handle=openapi,
+            answer=dict[str, Any],
+            scope="read",
+            name="openapi",
+            about="This description.",
+        ),
+    ]
+
+
+def run_routes(runs: Runs) -> list[Route]:
+    """Trained policies, served as they are."""
+
+    async def listed() -> list[schema.Run]:
+        return [policy.describe() for policy in runs.policies.values()]
+
+    async def described(name: str) -> schema.Run:
+        return runs.run(name).describe()
+
+    async def act(name: str, new: schema.NewAct) -> schema.Act:
+        return runs.run(name).act([new], "")[0]
+
+    async def act_many(name: str, many: schema.Acts) -> schema.ActList:
+        return schema.ActList(acts=runs.run(name).act(many.acts, "/acts/{}"))
+
+    at = "/v1/runs/{run}"
+    return [
+        Route(
+            method="GET",
+            path="/v1/runs",
+            handle=listed,
+            answer=list[schema.Run],
+            scope="read",
+            name="listRuns",
+            about="The trained policies that `surefoot serve RUN` serves.",
+        ),
+        Route(
+            method="GET",
+            path=at,
+            handle=described,
+            answer=schema.Run,
+            scope="read",
+            name="getRun",
+            problems=("unknown",),
+            about="What a trained policy sees and does.",
+        ),
+        Route(
+            method="POST",
+            path=f"{at}/actions",
+            handle=act,
+            body=schema.NewAct,
+            answer=schema.Act,
+            limit=BATCH_BODY,
+            name="act",
+            problems=("unknown",),
+            about="An action for an observation; nothing is kept.",
+        ),
+        Route(
+            method="POST",
+            path=f"{at}/actions/batch",
+            handle=act_many,
+            body=schema.Acts,
+            answer=schema.ActList,
+            limit=BATCH_BODY,
+            name="actMany",
+            problems=("unknown",),
+            about="Actions for many observations.",
+        ),
+    ]
+
+
+def distribution_route(chances: Callable[[str, schema.NewDecision], schema.Chances]) -> Route:
+    """Every choice's probability: it writes nothing, so that replicas answer it, too."""
+
+    async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
+        return chances(name, new)
+
+    return Route(
+        method="POST",
+        path="/v1/policies/{policy}/distribution",
+        handle=distribution,
+        body=schema.NewDecision,
+        answer=schema.Chances,
+        scope="distribution",
+        name="distribution",
+        problems=("unknown",),
+        about="What would be chosen how often. Nothing is decided or kept; a scope of its own, as it tells the whole policy.",
+    )
+
+
+def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
+    """Everything that can be asked of a service that decides and learns."""
+
+    def metrics() -> bytes:
+        return exposition(service, steward, counted.counts, counted.seconds)
 
     async def policies() -> list[schema.Policy]:
         return [service.describe(serving) for serving in service.policies.values()]
@@ -93,6 +248,9 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
 
     async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
         return schema.DecisionList(decisions=await service.decide(name, many.decisions))
+
+    def begin(name: str, new: schema.NewDecision, then: Callable[[Any], None]) -> None:
+        service.begin(name, [new], lambda found: then(found if isinstance(found, Exception) else found[0]))
 
     async def update(name: str, wish: schema.NewJob) -> schema.Job:
         return await steward.update(name, None if wish.least is msgspec.UNSET else wish.least)
@@ -109,44 +267,9 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     s = schema
     get, post = "GET", "POST"
     return [
-        Route(
-            method=get,
-            path="/healthz",
-            handle=health,
-            answer=s.Health,
-            scope="read",
-            name="health",
-            about="It lives. Asked without a token.",
-        ),
-        Route(
-            method=get,
-            path="/readyz",
-            handle=ready,
-            answer=s.Health,
-            scope="read",
-            name="ready",
-            about="It answers. Asked without a token.",
-            problems=("unavailable",),
-        ),
-        Route(
-            method=get,
-            path="/metrics",
-            handle=metrics,
-            answer=str,
-            scope="read",
-            name="metrics",
-            kind="text/plain; version=0.0.4; charset=utf-8",
-            about="Counters for Prometheus.",
-        ),
-        Route(
-            method=get,
-            path="/openapi.json",
-            handle=openapi,
-            answer=dict[str, Any],
-            scope="read",
-            name="openapi",
-            about="This description.",
-        ),
+        *base_routes(service, counted, metrics),
+        distribution_route(service.distribution),
+        *run_routes(Runs()),
         Route(
             method=get,
             path="/v1/policies",
@@ -182,6 +305,9 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             method=post,
             path=f"{p}/decisions",
             handle=decide,
+            begin=begin,
+            also=_asks_for_all,
+            key="decision_id",
             body=s.NewDecision,
             answer=s.Decision,
             name="decide",
@@ -193,6 +319,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             method=post,
             path=f"{p}/decisions/batch",
             handle=decide_many,
+            also=_one_asks_for_all,
             body=s.Decisions,
             answer=s.DecisionList,
             limit=BATCH_BODY,
@@ -214,6 +341,8 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             method=post,
             path=f"{d}/reward",
             handle=service.reward,
+            wants_client=True,
+            key="reward_id",
             body=s.NewReward,
             answer=s.Reward,
             name="reward",
@@ -314,7 +443,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             answer=s.Policy,
             scope="admin",
             name="activateCheckpoint",
-            problems=("unknown", "conflict"),
+            problems=("unknown", "conflict", "invalid"),
             about="Let the version of a checkpoint answer.",
         ),
     ]

@@ -14,6 +14,8 @@ Text = Annotated[str, Meta(max_length=100_000)]
 Finite = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
+Numbers = Annotated[bytes, Meta(max_length=4 * 65_536)]
+Pixels = Annotated[bytes, Meta(max_length=4 << 20)]
 Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
@@ -37,6 +39,8 @@ class Training(_Body):
     """Finished decisions that make an update due."""
     least: Annotated[int, Meta(ge=1)] = 64
     """Finished decisions without which there is no update."""
+    client_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.2
+    """The most of an update that the rewards of one client make up, where there are several: of fewer than five an even share."""
     settings: dict[str, Any] = {}
     """Settings of PPO, as `surefoot knobs` lists them."""
 
@@ -45,8 +49,12 @@ class NewPolicy(_Body):
     """A policy to be made: what it sees and what it may choose."""
 
     name: Name
-    actions: Annotated[list[Word], Meta(min_length=2, max_length=MOST_ACTIONS)]
-    """What it chooses from, in the order of their numbers."""
+    choose: Literal["actions", "candidates"] = "actions"
+    """actions: from the same ones each time. candidates: from those that a decision brings, by their descriptions."""
+    actions: Annotated[list[Word], Meta(max_length=MOST_ACTIONS)] = []
+    """What it chooses from, in the order of their numbers: two at least. None where decisions bring candidates."""
+    prior: Annotated[float, Meta(ge=0.0, le=100.0)] = 5.0
+    """candidates: what the cosine of a description and what is seen counts before anything was learned; 0 = nothing."""
     embedding_size: Annotated[int, Meta(ge=1, le=LARGEST)] = 384
     """Numbers it sees."""
     encoder: Literal["none", "hashing"] = "none"
@@ -78,16 +86,29 @@ class Policy(NewPolicy):
     """Of the last thousand."""
 
 
+class Candidate(_Body):
+    """One thing to choose; give one of `description`, `embedding` and `embedding_b64`."""
+
+    id: Word
+    """What it is called in the answer."""
+    description: Annotated[str, Meta(min_length=1, max_length=10_000)] | UnsetType = UNSET
+    """For a policy with an encoder."""
+    embedding: list[Finite] | UnsetType = UNSET
+    embedding_b64: Numbers | UnsetType = UNSET
+
+
 class NewDecision(_Body):
     """What is seen; give one of `embedding`, `embedding_b64` and `text`."""
 
     decision_id: Id | UnsetType = UNSET
     """Yours, so that a retry is the same decision; made here if left out."""
     embedding: list[Finite] | UnsetType = UNSET
-    embedding_b64: Annotated[str, Meta(max_length=4 * LARGEST * 2)] | UnsetType = UNSET
+    embedding_b64: Numbers | UnsetType = UNSET
     """The same as little-endian float32, base64: an eighth of the work."""
     text: Text | UnsetType = UNSET
     """For a policy with an encoder."""
+    candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_ACTIONS)] | UnsetType = UNSET
+    """What there is to choose from this time; for a policy that chooses candidates."""
     mask: list[bool] | UnsetType = UNSET
     """True = allowed; all are, if left out."""
     episode: Id | UnsetType = UNSET
@@ -112,7 +133,9 @@ class Decision(_Body):
     decision_id: Id
     policy: Name
     action: Count
+    """Its number: of the policy's actions, or of the candidates as they were sent."""
     name: Word
+    """The action's name, or the candidate's id."""
     probability: Share
     policy_version: Count
     expires_at: float
@@ -270,6 +293,77 @@ class OffPolicy(_Body):
     decisions: Count
     enough: bool
     """Below an effective sample size of 500 there is no verdict."""
+
+
+class Part(_Body):
+    """One part of an observation."""
+
+    shape: list[int]
+    dtype: str
+
+
+class Run(_Body):
+    """A trained policy that is served as it is."""
+
+    name: str
+    env: str
+    steps: Count
+    """Env steps it was trained for."""
+    observation: dict[str, Part]
+    """What it sees; one part called obs where the env's observation has no names."""
+    action: dict[str, Any]
+    """What it answers with: a kind and its size, such as {"kind": "discrete", "n": 2, "start": 0}."""
+    memory: bool
+    """True: it remembers within an episode, so that every step says which `episode` it is in."""
+
+
+class NewAct(_Body):
+    """What is seen, laid flat: `observation` or `observation_b64`, or its named `parts` and `parts_b64`."""
+
+    observation: list[Finite] | UnsetType = UNSET
+    observation_b64: Pixels | UnsetType = UNSET
+    """The same as little-endian float32, base64."""
+    parts: dict[str, list[Finite]] | UnsetType = UNSET
+    parts_b64: dict[str, Pixels] | UnsetType = UNSET
+    mask: list[bool] | UnsetType = UNSET
+    """True = allowed; for choices only."""
+    deterministic: bool = True
+    """False: sampled, as in training."""
+    episode: Id | UnsetType = UNSET
+    """Whose memory it goes on with; for a policy that has one."""
+    start: bool = False
+    """True: an episode begins here, whatever is remembered under its id."""
+
+
+class Act(_Body):
+    """What to do."""
+
+    action: int | float | list[Any] | dict[str, Any]
+    """As the env takes it."""
+    began: bool
+    """Nothing was remembered: it was taken for the first step of an episode."""
+
+
+class Acts(_Body):
+    """Many at a time."""
+
+    acts: Annotated[list[NewAct], Meta(min_length=1, max_length=BATCH)]
+
+
+class ActList(_Body):
+    """In the order they were asked for."""
+
+    acts: list[Act]
+
+
+class Chances(_Body):
+    """What would be chosen how often; nothing was decided."""
+
+    policy: Name
+    policy_version: Count
+    distribution: list[Share]
+    names: list[str]
+    """Of the actions or candidates, in the same order."""
 
 
 class Health(_Body):

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from surefoot.data.experience import Decision as Made
 from surefoot.data.experience import Outcome
 from surefoot.data.journal import Entry
 from surefoot.decide.promotion import Versions
@@ -20,22 +19,11 @@ from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.files import RunLock
 from surefoot.server import schema
 from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
-from surefoot.server.network import Network, draw, log, probabilities
+from surefoot.server.network import net_of
 from surefoot.server.problems import Refused
-from surefoot.server.serving import (
-    Asked,
-    Drawn,
-    Serving,
-    Told,
-    Waiting,
-    ask,
-    body_of,
-    encoder_of,
-    made_of,
-    taken_of,
-    value_of,
-)
+from surefoot.server.serving import Asked, Serving, Told, Waiting, ask, chances_of, encoder_of, made_of, value_of
 from surefoot.server.store import Durability, Store
+from surefoot.server.turns import Turns
 
 KEPT = 20_000
 """Closed decisions that are kept in memory, for retries and rewards; older ones are looked up on the disk."""
@@ -52,8 +40,9 @@ class Service:
         seed: int | None = None,
         pupil: Pupil | None = None,
         durability: Durability = "disk",
+        digits: int | None = None,
     ) -> None:
-        self.directory, self.clock = directory, clock
+        self.directory, self.clock, self.digits = directory, clock, digits
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as why:
@@ -73,6 +62,7 @@ class Service:
         self._forgot = False
         """True once there are decisions that only the disk knows."""
         self._rng = np.random.default_rng(seed)
+        self._turns = Turns(self, self._rng)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
@@ -100,6 +90,10 @@ class Service:
             raise Refused(
                 "invalid", "reward_range is [low, high] and default_reward lies in it", pointer="/reward_range"
             )
+        if new.choose == "actions" and len(new.actions) < 2:
+            raise Refused("invalid", 'name two actions at least, or let it choose "candidates"', pointer="/actions")
+        if new.choose == "candidates" and new.actions:
+            raise Refused("invalid", "decisions bring the candidates: name no actions", pointer="/actions")
         if len(set(new.actions)) != len(new.actions):
             raise Refused("invalid", "two actions have the same name", pointer="/actions")
         if new.encoder != "none" and new.embedding_size < 8:
@@ -135,6 +129,26 @@ class Service:
 
     async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.Decision]:
         """Choose for each; the same id gives the same answer, and is sampled once."""
+        done: asyncio.Future[list[schema.Decision]] = asyncio.get_running_loop().create_future()
+
+        def then(found: list[schema.Decision] | Exception) -> None:
+            if done.cancelled():
+                return
+            if isinstance(found, Exception):
+                done.set_exception(found)
+            else:
+                done.set_result(found)
+
+        self.begin(name, wanted, then)
+        return await done
+
+    def begin(
+        self,
+        name: str,
+        wanted: Sequence[schema.NewDecision],
+        then: Callable[[list[schema.Decision] | Exception], None],
+    ) -> None:
+        """Choose for each, and call `then` once the disk has all of them. Raises what is wrong with the questions."""
         serving = self.policy(name)
         many = len(wanted) > 1
         asked = [
@@ -142,22 +156,25 @@ class Service:
             for place, new in enumerate(wanted)
         ]
         waiting, fresh = self._admit(serving, asked)
+        pending = {id: each for id, each in waiting.items() if each.waiters is not None}
+        left, failed = len(pending), list[Exception]()
+
+        def one(error: Exception | None) -> None:
+            nonlocal left
+            left -= 1
+            if error is not None:
+                failed.append(error)
+            if left <= 0:
+                then(failed[0] if failed else [_answer(waiting[a.id]) for a in asked])
+
+        if not pending:
+            one(None)
+            return
+        for each in pending.values():
+            assert each.waiters is not None
+            each.waiters.append(one)
         if fresh:
-            try:
-                await self._make(serving, [(a, waiting[a.id]) for a in fresh])
-            except BaseException as why:
-                for a in fresh:  # nothing was acknowledged: a retry decides anew
-                    self.decisions.pop(a.id, None)
-                    _fail(waiting[a.id].stored, why)
-                raise
-        answers: list[schema.Decision] = []
-        for a in asked:
-            if not (stored := waiting[a.id].stored).done():
-                await asyncio.shield(stored)
-            found = waiting[a.id].answer
-            assert found is not None
-            answers.append(found)
-        return answers
+            self._turns.take([(serving, a, waiting[a.id]) for a in fresh])
 
     def _admit(self, serving: Serving, asked: Sequence[Asked]) -> tuple[dict[str, Waiting], list[Asked]]:
         """Each question's place, and those that are new. Refused where an id was used for another question."""
@@ -165,90 +182,33 @@ class Service:
         fresh: dict[str, Asked] = {}
         for a in asked:
             known = waiting.get(a.id) or self.find(a.id)
-            if known is not None and (known.asked != a.hash or known.policy != serving.config.name):
-                raise Refused("conflict", f"decision {a.id!r} was asked for with another body")
             if known is None:
-                known = Waiting(
-                    policy=serving.config.name, asked=a.hash, stored=asyncio.get_running_loop().create_future()
-                )
+                known = Waiting(policy=serving.config.name, asked=a.manner, raw=a.raw, waiters=[])
                 fresh[a.id] = a
+            elif known.policy != serving.config.name or known.asked != a.manner or self._raw(a.id, known) != a.raw:
+                raise Refused("conflict", f"decision {a.id!r} was asked for with another body")
             waiting[a.id] = known
         for id in fresh:
             self.decisions[id] = waiting[id]
         return waiting, list(fresh.values())
 
-    async def _make(self, serving: Serving, slots: Sequence[tuple[Asked, Waiting]]) -> None:
-        """Choose, write it down, and count it in."""
-        whose = [self._whose(serving) for _ in slots]
-        drawn = await self._drawn(serving, [(a, network) for (a, _), (_, network) in zip(slots, whose, strict=True)])
-        entries: list[Entry] = []
-        answers: list[tuple[schema.Decision, Made]] = []
-        for (asked, waiting), found, (version, _) in zip(slots, drawn, whose, strict=True):
-            answer, made = self._answer(serving, asked, found, version)
-            waiting.deferred = asked.new.defer
-            waiting.learns = asked.new.mode != "shadow" and not asked.new.deterministic
-            answers.append((answer, made))
-            body = body_of(asked, made, answer, learns=waiting.learns)
-            entries.append(
-                Entry(kind="decision", id=asked.id, tag=serving.config.name, body=body, raw=asked.row.tobytes())
-            )
-        await self.store.write(*entries)
-        for (_, waiting), (answer, made) in zip(slots, answers, strict=True):
-            waiting.answer, waiting.made = answer, made
-            waiting.stored.set_result(None)
-            self._count_in(serving, waiting)
-
-    def _whose(self, serving: Serving) -> tuple[int, Network]:
-        """Which version answers a decision."""
-        if serving.canary is not None and self._rng.random() < serving.canary[1]:
-            return serving.canary[0], serving.canary[2]
-        return serving.version, serving.network
-
-    async def _drawn(self, serving: Serving, asked: Sequence[tuple[Asked, Network]]) -> list[Drawn]:
-        """Questions that are ready together go through a network together: weights are read once."""
-        loop = asyncio.get_running_loop()
-        if not serving.queue:
-            loop.call_soon(_forward, serving, self._rng)
-        done: list[asyncio.Future[Drawn]] = [loop.create_future() for _ in asked]
-        serving.queue += [(a, network, d) for (a, network), d in zip(asked, done, strict=True)]
-        return [await each for each in done]
-
-    def _answer(self, serving: Serving, asked: Asked, found: Drawn, version: int) -> tuple[schema.Decision, Made]:
-        config, new, chances, action = serving.config, asked.new, found.chances, found.action
-        if new.mode == "apprentice":
-            action = taken_of(new, asked.mask, len(config.actions), "")
-        elif new.deterministic:
-            action = int(chances.argmax())
-        answer = schema.Decision(
-            decision_id=asked.id,
-            policy=config.name,
-            action=action,
-            name=config.actions[action],
-            probability=float(chances[action]),
-            policy_version=version,
-            expires_at=self.clock() + config.wait_seconds,
-            mode=new.mode,
-            distribution=chances.tolist() if new.distribution else UNSET,
-        )
-        made = Made(
-            id=asked.id,
-            episode=asked.id if new.episode is UNSET else new.episode,
-            obs={"obs": asked.row},
-            action=action,
-            log_prob=log(float(chances[action])),
-            value=0.0,
-            policy_version=version,
-            action_mask=np.ones(len(config.actions), bool) if asked.mask is None else asked.mask,
-        )
-        return answer, made
+    def _raw(self, id: str, known: Waiting) -> bytes:
+        """What a known decision saw."""
+        if known.raw:
+            return known.raw
+        entry = self.store.entry("decision", id)
+        return b"" if entry is None else entry.raw or b""
 
     def chances(self, name: str, new: schema.NewDecision) -> list[float]:
         """Every action's probability, now; nothing is decided or kept."""
-        serving = self.policy(name)
-        asked = ask(new, serving.config, serving.encoder, "")
-        return probabilities(serving.network.logits(asked.row[None])[0], asked.mask).tolist()
+        return chances_of(self.policy(name), new).distribution
 
-    def _count_in(self, serving: Serving, waiting: Waiting) -> None:
+    def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
+        """The same, with names."""
+        return chances_of(self.policy(name), new, self.digits)
+
+    def count_in(self, serving: Serving, waiting: Waiting) -> None:
+        """A decision was made and is on the disk."""
         serving.made += 1
         if not waiting.deferred:
             self._open_for_reward(serving, waiting)
@@ -274,10 +234,8 @@ class Service:
         entry = self.store.entry("decision", id)
         if entry is None:
             return None
-        _, answer = made_of(entry, 1)
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        stored.set_result(None)
-        return Waiting(policy=answer.policy, asked=entry.body["asked"], stored=stored, answer=answer, final=0.0)
+        answer = msgspec.convert(entry.body["answer"], schema.Decision)
+        return Waiting(policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0)
 
     def decision(self, id: str) -> tuple[Serving, Waiting]:
         """The decision of that id, whichever policy made it."""
@@ -298,19 +256,20 @@ class Service:
                 self._open_for_reward(serving, waiting)
         return waiting.answer
 
-    async def reward(self, id: str, told: schema.NewReward) -> schema.Reward:
+    async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.Reward:
         """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
         serving, waiting = self.decision(id)
         assert waiting.answer is not None
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
         named = "" if told.reward_id is UNSET else told.reward_id
-        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named)
+        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named, client)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
         if self._was_told(waiting, new, adds=how == "sum"):
-            await asyncio.shield(waiting.stored)
+            if waiting.telling is not None:
+                await asyncio.shield(waiting.telling)
             return schema.Reward(decision_id=id, value=value, status="replayed")
         if how == "first" and waiting.rewards:
             raise Refused(
@@ -328,26 +287,26 @@ class Service:
     def _was_told(self, waiting: Waiting, new: Told, *, adds: bool) -> bool:
         """Whether it is the same reward once more; where rewards add up, only an id can tell."""
         if new.id and (known := next((r for r in waiting.rewards if r.id == new.id), None)) is not None:
-            if known != new:
+            if not known.same(new):
                 raise Refused("conflict", f"reward {new.id!r} was told before, and was another")
             return True
-        return bool(waiting.rewards) and waiting.rewards[-1] == new and (not adds or waiting.final is not None)
+        return bool(waiting.rewards) and waiting.rewards[-1].same(new) and (not adds or waiting.final is not None)
 
     async def _store_reward(self, serving: Serving, waiting: Waiting, new: Told, number: int) -> None:
         assert waiting.answer is not None
         id = waiting.answer.decision_id
         waiting.rewards.append(new)
-        before, waiting.stored = waiting.stored, asyncio.get_running_loop().create_future()
+        waiting.telling = telling = asyncio.get_running_loop().create_future()
         try:
             await self.store.write(
                 Entry(kind="reward", id=f"{id}#{number}", tag=serving.config.name, number=new.value, body=new._asdict())
             )
         except BaseException as why:
             waiting.rewards.remove(new)
-            _fail(waiting.stored, why)
-            waiting.stored = before
+            _fail(telling, why)
+            waiting.telling = None
             raise
-        waiting.stored.set_result(None)
+        telling.set_result(None)
         if serving.config.aggregation == "first" and waiting.final is None:
             self.finish(serving, waiting)
 
@@ -377,6 +336,8 @@ class Service:
         except DecisionError:  # dropped by the ledger because too many were open
             return
         serving.unlearned.append(id)
+        if told:
+            serving.tellers[id] = told[-1].client
         training = config.training
         if (
             training.automatic
@@ -407,7 +368,7 @@ class Service:
             if told.error:
                 raise Refused("invalid", told.error, pointer="/training/settings")
         parts: dict[str, Any] = versions.load().parts
-        network = Network({name: np.asarray(x) for name, x in parts["weights"].items()}, len(config.actions))
+        network = net_of({name: np.asarray(x) for name, x in parts["weights"].items()}, actions=len(config.actions))
         return Serving(
             config=config, versions=versions, network=network, version=versions.live or 0, encoder=encoder_of(config)
         )
@@ -419,20 +380,18 @@ class Service:
         rewards: dict[str, list[Told]] = {}
         for entry in self.store.latest("reward", 2 * KEPT):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
-        counts = self.store.journal.tallies("decision")
+        counts = self.store.reader.tallies("decision")
         for name, serving in self.policies.items():
             serving.made = counts.get(name, (0, 0.0, 0))[0]
         self._forgot = sum(count for count, _, _ in counts.values()) > KEPT
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        stored.set_result(None)
         for entry in self.store.latest("decision", KEPT):
             if (serving := self.policies.get(entry.tag)) is None:
                 continue
-            made, answer = made_of(entry, len(serving.config.actions))
+            made, answer = made_of(entry, serving.config)
             waiting = Waiting(
                 policy=entry.tag,
                 asked=entry.body["asked"],
-                stored=stored,
+                raw=b"",
                 answer=answer,
                 made=made,
                 deferred=entry.body["deferred"],
@@ -460,16 +419,9 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
 
-def _forward(serving: Serving, rng: np.random.Generator) -> None:
-    """Everything that waits goes through the network and is drawn; a canary's questions through its own."""
-    queue, serving.queue = serving.queue, []
-    for network in {id(network): network for _, network, _ in queue}.values():
-        mine = [(asked, done) for asked, whose, done in queue if whose is network]
-        logits = network.logits(np.stack([asked.row for asked, _ in mine]))
-        chances, actions = draw(logits, [asked.mask for asked, _ in mine], rng.random(len(mine)))
-        for row, action, (_, done) in zip(chances, actions, mine, strict=True):
-            if not done.cancelled():
-                done.set_result(Drawn(row, action))
+def _answer(waiting: Waiting) -> schema.Decision:
+    assert waiting.answer is not None
+    return waiting.answer
 
 
 def _fail(stored: asyncio.Future[None], why: BaseException) -> None:

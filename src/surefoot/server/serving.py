@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import hashlib
+import math
 import os
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,11 +22,13 @@ from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
 from surefoot.server import schema
-from surefoot.server.network import Network
+from surefoot.server.network import Net, probabilities
 from surefoot.server.problems import Refused
 
 RECENT = 1000
 """Rewards that a mean is told of."""
+MOST_NUMBERS = 1 << 20
+"""Of all candidates of a decision together."""
 
 
 class Told(NamedTuple):
@@ -37,6 +39,12 @@ class Told(NamedTuple):
     terminated: bool
     truncated: bool
     id: str = ""
+    client: str = ""
+    """Whose it is, in a few letters."""
+
+    def same(self, other: Told) -> bool:
+        """Told again, by whomever."""
+        return self[:5] == other[:5]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,38 +53,35 @@ class Waiting:
 
     policy: str
     asked: str
-    """A hash of what was asked, so that another question under the same id is told from a retry."""
-    stored: asyncio.Future[None]
-    """Done when the disk has all that was answered so far: whoever asks again waits for it too."""
+    """How it was asked, so that another question under the same id is told from a retry."""
+    raw: bytes
+    """What was seen, for the same reason; empty once the disk has it."""
+    waiters: list[Callable[[Exception | None], None]] | None = None
+    """Called when the disk has the decision: whoever asks again waits for it too. None: it has."""
+    telling: asyncio.Future[None] | None = None
+    """Done when the disk has the reward that was told last."""
     answer: schema.Decision | None = None
-    """None while it is being made."""
     made: Made | None = None
-    """What learning needs; let go of once it is closed."""
     deferred: bool = False
     learns: bool = True
-    """False: it is answered and counted only."""
     rewards: list[Told] = field(default_factory=list[Told])
     final: float | None = None
     """The reward it was closed with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A question that can be answered."""
 
     id: str
     new: schema.NewDecision
-    row: np.ndarray
+    seen: dict[str, np.ndarray]
+    """`obs` [size], and `candidates` [K, size] where it brings some."""
     mask: np.ndarray | None
-    hash: str
-
-
-class Drawn(NamedTuple):
-    """What the network made of a question."""
-
-    chances: np.ndarray
-    """[actions]"""
-    action: int
+    names: Sequence[str]
+    """What there is to choose from."""
+    manner: str
+    raw: bytes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,9 +90,9 @@ class Serving:
 
     config: schema.NewPolicy
     versions: Versions
-    network: Network
+    network: Net
     version: int
-    canary: tuple[int, float, Network] | None = None
+    canary: tuple[int, float, Net] | None = None
     ledger: Ledger = field(default_factory=Ledger)
     recent: deque[float] = field(default_factory=lambda: deque[float](maxlen=RECENT))
     due: deque[tuple[float, str]] = field(default_factory=deque[tuple[float, str]])
@@ -97,66 +102,140 @@ class Serving:
     learning: str | None = None
     """The job that runs."""
     unlearned: list[str] = field(default_factory=list[str])
+    tellers: dict[str, str] = field(default_factory=dict[str, str])
+    """{decision: whose reward closed it}, until it is learned from."""
     encoder: Encoder | None = None
-    queue: list[tuple[Asked, Network, asyncio.Future[Drawn]]] = field(default_factory=list[Any])
-    """Questions that wait for the next pass through the network."""
+    everything: np.ndarray = field(default_factory=lambda: np.ones(0, bool))
+    """The mask that allows all actions."""
+
+    def __post_init__(self) -> None:
+        self.everything = np.ones(len(self.config.actions), bool)
 
 
 def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> Asked:
-    """The question, looked at: what it sees, what is allowed, and a hash of both and of how it is asked."""
-    row = _row(new, config, encoder, pointer)
-    mask = mask_of(new, len(config.actions), pointer)
+    """The question, looked at: what it sees, what there is to choose from, what is allowed, how it is asked."""
+    row, raw = _row(new, config, encoder, pointer)
+    seen, names = {"obs": row}, config.actions
+    if config.choose == "candidates":
+        names = _names(new, pointer)
+        seen["candidates"] = _described(new, config, encoder, pointer)
+        raw += seen["candidates"].tobytes()
+    elif new.candidates is not UNSET:
+        raise Refused("invalid", "this policy chooses from its own actions", pointer=f"{pointer}/candidates")
+    mask = None if new.mask is UNSET else mask_of(new.mask, len(names), pointer)
     if new.mode == "apprentice":
-        taken_of(new, mask, len(config.actions), pointer)
-    digest = hashlib.blake2b(row.data, digest_size=16)
-    if mask is not None:
-        digest.update(mask.data)
-    how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject)
-    digest.update(repr(how).encode())
+        taken_of(new, mask, len(names), pointer)
     id = ordered_id() if new.decision_id is UNSET else new.decision_id
-    return Asked(id=id, new=new, row=row, mask=mask, hash=digest.hexdigest())
+    return Asked(id, new, seen, mask, names, _manner(new, names), raw)
+
+
+_PLAIN = ("live", UNSET, False, False, False, UNSET, UNSET, UNSET)
+
+
+def _manner(new: schema.NewDecision, names: Sequence[str]) -> str:
+    """All of a question but what it sees, in a few letters; most have nothing to add."""
+    how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject, new.mask)
+    if how == _PLAIN and new.candidates is UNSET:
+        return ""
+    told = repr((how, () if new.candidates is UNSET else names))
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+_POOL = bytearray()
 
 
 def ordered_id() -> str:
     """A UUID of version 7: those made later sort later, so that the store's index grows at its end."""
-    t, r = f"{time.time_ns() // 1_000_000:012x}", os.urandom(10).hex()
+    if len(_POOL) < 10:
+        _POOL.extend(os.urandom(4000))
+    r = _POOL[-10:].hex()
+    del _POOL[-10:]
+    t = f"{time.time_ns() // 1_000_000:012x}"
     return f"{t[:8]}-{t[8:]}-7{r[:3]}-{'89ab'[int(r[3], 16) & 3]}{r[4:7]}-{r[7:19]}"
 
 
-def _row(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> np.ndarray:
-    """[size] float32, however it was sent."""
-    given = [x for x in (new.embedding, new.embedding_b64, new.text) if x is not UNSET]
-    if len(given) != 1:
+def _row(
+    new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str
+) -> tuple[np.ndarray, bytes]:
+    """[size] float32, however it was sent, and its bytes."""
+    b64, numbers, text = new.embedding_b64, new.embedding, new.text
+    if (b64 is not UNSET) + (numbers is not UNSET) + (text is not UNSET) != 1:
         raise Refused("invalid", "give one of embedding, embedding_b64 and text", pointer=pointer or "/")
-    if new.text is not UNSET:
+    if text is not UNSET:
         if encoder is None:
             raise Refused("invalid", "this policy has no encoder; send an embedding", pointer=f"{pointer}/text")
-        return encoder.encode([new.text])[0]
-    if new.embedding is not UNSET:
-        row, where = np.array(new.embedding, np.float32), f"{pointer}/embedding"
-    else:
+        row = encoder.encode([text])[0]
+        return row, row.tobytes()
+    return _floats(numbers, b64, config.embedding_size, pointer)
+
+
+def _floats(
+    numbers: list[float] | msgspec.UnsetType, b64: bytes | msgspec.UnsetType, size: int, pointer: str
+) -> tuple[np.ndarray, bytes]:
+    if b64 is not UNSET:
         where = f"{pointer}/embedding_b64"
-        try:
-            raw = base64.b64decode(new.embedding_b64, validate=True)  # pyright: ignore[reportArgumentType]
-            row = np.frombuffer(raw, "<f4").astype(np.float32)
-        except (binascii.Error, ValueError) as why:
-            raise Refused("invalid", f"it is not base64 of float32: {why}", pointer=where) from why
-    if row.shape != (config.embedding_size,):
-        raise Refused("invalid", f"{len(row)} numbers; this policy sees {config.embedding_size}", pointer=where)
-    if not np.isfinite(row).all():
+        if len(b64) != 4 * size:
+            raise Refused("invalid", f"{len(b64)} bytes; {size} float32 are {4 * size}", pointer=where)
+        row, raw = np.frombuffer(b64, "<f4"), b64
+    else:
+        where = f"{pointer}/embedding"
+        assert numbers is not UNSET
+        if len(numbers) != size:
+            raise Refused("invalid", f"{len(numbers)} numbers; this policy sees {size}", pointer=where)
+        row = np.array(numbers, np.float32)
+        raw = row.tobytes()
+    if not math.isfinite(row @ row) and not np.isfinite(row).all():
         raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
-    return row
+    return row, raw
 
 
-def mask_of(new: schema.NewDecision, actions: int, pointer: str) -> np.ndarray | None:
-    """[actions] bool, or None where everything is allowed."""
-    if new.mask is UNSET:
-        return None
-    if len(new.mask) != actions or not any(new.mask):
+def _names(new: schema.NewDecision, pointer: str) -> list[str]:
+    if new.candidates is UNSET:
+        raise Refused("invalid", "give candidates: this policy has no actions of its own", pointer=pointer or "/")
+    names = [each.id for each in new.candidates]
+    if len(set(names)) != len(names):
+        twice = next(place for place, name in enumerate(names) if name in names[:place])
+        where = f"{pointer}/candidates/{twice}/id"
+        raise Refused("invalid", f"two candidates are called {names[twice]!r}", pointer=where)
+    return names
+
+
+def _described(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> np.ndarray:
+    """[K, size]: what the candidates are like."""
+    size = config.embedding_size
+    assert new.candidates is not UNSET
+    if len(new.candidates) * size > MOST_NUMBERS:
+        raise Refused(
+            "invalid",
+            f"{len(new.candidates)} candidates of {size} numbers; {MOST_NUMBERS:,} numbers are the most",
+            pointer=f"{pointer}/candidates",
+        )
+    rows = np.zeros((len(new.candidates), size), np.float32)
+    texts: dict[int, str] = {}
+    for place, each in enumerate(new.candidates):
+        where = f"{pointer}/candidates/{place}"
+        given = (each.embedding is not UNSET) + (each.embedding_b64 is not UNSET) + (each.description is not UNSET)
+        if given != 1:
+            raise Refused("invalid", "give one of description, embedding and embedding_b64", pointer=where)
+        if each.description is UNSET:
+            rows[place], _ = _floats(each.embedding, each.embedding_b64, size, where)
+        elif encoder is None:
+            raise Refused("invalid", "this policy has no encoder; send embeddings", pointer=f"{where}/description")
+        else:
+            texts[place] = each.description
+    if texts:
+        assert encoder is not None
+        rows[list(texts)] = encoder.encode(list(texts.values()))
+    return rows
+
+
+def mask_of(given: list[bool], actions: int, pointer: str) -> np.ndarray:
+    """[actions] bool."""
+    if len(given) != actions or not any(given):
         raise Refused(
             "invalid", f"the mask has {actions} entries, at least one of them true", pointer=f"{pointer}/mask"
         )
-    return np.array(new.mask, bool)
+    return np.array(given, bool)
 
 
 def taken_of(new: schema.NewDecision, mask: np.ndarray | None, actions: int, pointer: str) -> int:
@@ -176,30 +255,53 @@ def value_of(told: schema.NewReward, bounds: tuple[float, float]) -> float:
     return number
 
 
-def body_of(asked: Asked, made: Made, answer: schema.Decision, *, learns: bool) -> dict[str, Any]:
-    """A decision as the store keeps it."""
-    new = asked.new
-    return {
-        "mask": None if asked.mask is None else asked.mask.tolist(),
-        "log_prob": made.log_prob,
-        "episode": made.episode,
-        "answer": answer,
-        "asked": asked.hash,
-        "deferred": new.defer,
-        "learns": learns,
-        "subject": "" if new.subject is UNSET else new.subject,
-    }
+def told_chances(chances: np.ndarray, digits: int | None) -> list[float]:
+    """As they are told; rounded, so that asking often says less of the policy, where the service was started so."""
+    return chances.tolist() if digits is None else np.round(chances, digits).tolist()
 
 
-def made_of(entry: Entry, actions: int) -> tuple[Made, schema.Decision]:
-    """What `body_of` kept, and the row beside it."""
+def chances_of(serving: Serving, new: schema.NewDecision, digits: int | None = None) -> schema.Chances:
+    """What would be chosen how often."""
+    asked = ask(new, serving.config, serving.encoder, "")
+    chances = probabilities(serving.network.answer([asked.seen])[0], asked.mask)
+    return schema.Chances(
+        policy=serving.config.name,
+        policy_version=serving.version,
+        distribution=told_chances(chances, digits),
+        names=list(asked.names),
+    )
+
+
+class Kept(msgspec.Struct, kw_only=True):
+    """A decision as the store keeps it; what was seen lies beside it, as it lies in memory."""
+
+    answer: msgspec.Raw
+    """The very bytes that were answered."""
+    log_prob: float
+    episode: str
+    asked: str
+    deferred: bool
+    learns: bool
+    mask: list[bool] | None = None
+    subject: str = ""
+    candidates: list[str] | None = None
+    """Their ids, where it brought some."""
+    client: str = ""
+
+
+def made_of(entry: Entry, config: schema.NewPolicy) -> tuple[Made, schema.Decision]:
+    """What was kept, and what was seen beside it."""
     body: dict[str, Any] = entry.body
     answer = msgspec.convert(body["answer"], schema.Decision)
+    rows = np.frombuffer(entry.raw or b"", np.float32).reshape(-1, config.embedding_size)
+    given = body.get("candidates")
+    seen = {"obs": rows[0]} if given is None else {"obs": rows[0], "candidates": rows[1:]}
+    actions = len(config.actions) if given is None else len(given)
     mask = np.ones(actions, bool) if body["mask"] is None else np.array(body["mask"], bool)
     made = Made(
         id=answer.decision_id,
         episode=body["episode"],
-        obs={"obs": np.frombuffer(entry.raw or b"", np.float32)},
+        obs=seen,
         action=answer.action,
         log_prob=float(body["log_prob"]),
         value=0.0,

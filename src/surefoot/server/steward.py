@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,9 @@ from surefoot.data.rollout import Rollout
 from surefoot.decide import offpolicy
 from surefoot.decide.offpolicy import Evaluation
 from surefoot.errors import CheckpointError, DecisionError
-from surefoot.server import schema
+from surefoot.server import direct, schema
 from surefoot.server.learning import Learned, Recipe
-from surefoot.server.network import Network, log, probabilities
+from surefoot.server.network import Net, log, net_of, probabilities
 from surefoot.server.problems import Refused
 from surefoot.server.service import Service
 from surefoot.server.serving import Serving, Told, made_of
@@ -80,8 +81,10 @@ class Steward:
 
     async def _learn(self, serving: Serving, job: schema.Job) -> None:
         name = serving.config.name
+        too_much = excess(serving)
+        serving.ledger.discard(too_much)
         rollout, learned_from = serving.ledger.drain(), serving.unlearned
-        serving.unlearned = []
+        serving.unlearned, serving.tellers = [], {}
         if rollout is None:
             job.state, job.message = "failed", "nothing is finished"
             return
@@ -97,7 +100,7 @@ class Steward:
             return
         body = {"version": told.version, "metrics": told.metrics, "decisions": learned_from}
         await self.store.write(Entry(kind="version", id=f"{name}/{told.version}", tag=name, body=body))
-        job.result = {"version": told.version, "samples": len(learned_from), **told.metrics}
+        job.result = {"version": told.version, "samples": len(learned_from), "left_out": len(too_much), **told.metrics}
         self._go_live(serving, told.version, "learned")
         job.state = "done"
 
@@ -162,6 +165,10 @@ class Steward:
 
     async def activate_checkpoint(self, id: str) -> schema.Policy:
         """Let the version of a checkpoint answer."""
+        try:
+            msgspec.convert(id, schema.Id)
+        except msgspec.ValidationError as why:
+            raise Refused("invalid", f"{id[:80]!r} is no checkpoint's id: {why}", pointer="/") from None
         body = self.store.read("checkpoint", id)
         if body is None:
             raise Refused("unknown", f"there is no checkpoint {id!r}")
@@ -188,22 +195,22 @@ class Steward:
             enough=found.enough,
         )
 
-    def _estimate(self, serving: Serving, network: Network, last: int) -> Evaluation:
+    def _estimate(self, serving: Serving, network: Net, last: int) -> Evaluation:
         log_of = self._log(serving, last)
         if len(log_of) < 10:
             raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
         made, reward = [m for m, _ in log_of], np.array([r for _, r in log_of], np.float64)
-        rows = np.stack([m.obs["obs"] for m in made])
-        logits = network.logits(rows)
-        target = np.stack([probabilities(x, m.action_mask) for x, m in zip(logits, made, strict=True)])
-        taken = np.array([m.action for m in made])
-        predicted, expected = _direct(rows, taken, reward, target)
+        logits = network.answer([m.obs for m in made])
+        target = [probabilities(x, m.action_mask) for x, m in zip(logits, made, strict=True)]
+        guess = direct.by_description if serving.config.choose == "candidates" else direct.by_action
+        predicted, expected = guess(made, reward, target)
         logged = np.exp([m.log_prob for m in made])
-        return offpolicy.evaluate(reward, logged, target[np.arange(len(taken)), taken], predicted, expected)
+        chosen = np.array([chances[m.action] for chances, m in zip(target, made, strict=True)])
+        return offpolicy.evaluate(reward, logged, chosen, predicted, expected)
 
     def _log(self, serving: Serving, last: int) -> list[Any]:
         """(decision, reward) of the last ones that were left to chance and have a reward."""
-        name, actions = serving.config.name, len(serving.config.actions)
+        name = serving.config.name
         rewards: dict[str, list[Told]] = {}
         for entry in self.store.latest("reward", 2 * last, tag=name):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
@@ -212,7 +219,7 @@ class Steward:
             told = rewards.get(entry.id)
             if told and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
                 value = sum(r.value for r in told) if serving.config.aggregation == "sum" else told[-1].value
-                found.append((made_of(entry, actions)[0], float(np.clip(value, *serving.config.reward_range))))
+                found.append((made_of(entry, serving.config)[0], float(np.clip(value, *serving.config.reward_range))))
         return found
 
     async def explain(self, id: str) -> schema.Explained:
@@ -223,12 +230,12 @@ class Steward:
     def _explain(self, serving: Serving, id: str, final: float | None) -> schema.Explained:
         entry = self.store.entry("decision", id)
         assert entry is not None
-        made, answer = made_of(entry, len(serving.config.actions))
+        made, answer = made_of(entry, serving.config)
         row = made.obs["obs"]
         first = self._network(serving, serving.versions.numbers[0])
         then = self._network(serving, made.policy_version)
-        chances = probabilities(then.logits(row[None])[0], made.action_mask)
-        prior = float(probabilities(first.logits(row[None])[0], made.action_mask)[made.action])
+        chances = probabilities(then.answer([made.obs])[0], made.action_mask)
+        prior = float(probabilities(first.answer([made.obs])[0], made.action_mask)[made.action])
         past = [(m, r) for m, r in self._log(serving, 1000) if m.id != id]
         near: list[schema.Past] = []
         if past:
@@ -254,16 +261,34 @@ class Steward:
             serving.versions.promote(number, why)
         serving.network, serving.version, serving.canary = network, number, None
 
-    def _network(self, serving: Serving, number: int) -> Network:
+    def _network(self, serving: Serving, number: int) -> Net:
         try:
             parts: dict[str, Any] = serving.versions.load(number).parts
         except CheckpointError as why:
             kind = "unknown" if number not in serving.versions.numbers else "conflict"
             raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
-        return Network({name: np.asarray(x) for name, x in parts["weights"].items()}, len(serving.config.actions))
+        weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
+        return net_of(weights, actions=len(serving.config.actions))
 
 
-def with_values(rollout: Rollout, network: Network) -> Rollout:
+def excess(serving: Serving) -> set[int]:
+    """Places of finished episodes that are too many of one client's: its newest count, up to its share."""
+    ready = serving.ledger.ready
+    whose = [serving.tellers.get(episode[-1][0].id, "") for episode in ready]
+    clients = {name for name in whose if name}
+    if not clients:
+        return set()
+    most = max(1, math.floor(max(serving.config.training.client_share, 1.0 / len(clients)) * len(ready)))
+    counted: dict[str, int] = {}
+    found: set[int] = set()
+    for place in reversed(range(len(ready))):
+        counted[whose[place]] = counted.get(whose[place], 0) + 1
+        if whose[place] and counted[whose[place]] > most:
+            found.add(place)
+    return found
+
+
+def with_values(rollout: Rollout, network: Net) -> Rollout:
     """The rollout with what the critic says of each step; a truncated one is worth what it was worth before."""
     obs = rollout.obs["obs"]
     value = network.values(obs.reshape(-1, obs.shape[-1])).reshape(rollout.reward.shape).astype(np.float64)
@@ -275,24 +300,3 @@ def with_values(rollout: Rollout, network: Network) -> Rollout:
 
 def void(job: schema.Job) -> None:
     """Nobody waits for it."""
-
-
-def _direct(
-    rows: np.ndarray, taken: np.ndarray, reward: np.ndarray, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A ridge of rewards on embeddings by action, each half fitted on the other: (of the action taken, of the policy)."""
-    predicted, expected = np.zeros(len(taken)), np.zeros(len(taken))
-    fold = np.arange(len(taken)) % 2
-    for half in (0, 1):
-        fit, use = fold != half, fold == half
-        worth = np.full((int(use.sum()), target.shape[1]), float(reward[fit].mean()))
-        for action in range(target.shape[1]):
-            own = fit & (taken == action)
-            if own.sum() >= 5:
-                x = rows[own] - rows[own].mean(0)
-                gram = x @ x.T + 1.0 * np.eye(len(x))
-                dual = np.linalg.solve(gram, reward[own] - reward[own].mean())
-                worth[:, action] = reward[own].mean() + (rows[use] - rows[own].mean(0)) @ (x.T @ dual)
-        predicted[use] = worth[np.arange(len(worth)), taken[use]]
-        expected[use] = (target[use] * worth).sum(axis=1)
-    return predicted, expected

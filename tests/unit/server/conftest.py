@@ -102,7 +102,9 @@ def serving(tmp_path):
 
                     from surefoot.server.schema import NewPolicy
 
-                    await service.create(convert({**policy, "training": {"automatic": False, "least": 4}}, NewPolicy))
+                    made = {name: value for name, value in policy.items() if name != "settings"}
+                    training = {"automatic": False, "least": 4, "settings": policy.get("settings", {})}
+                    await service.create(convert({**made, "training": training}, NewPolicy))
                 return await story(ask)
             finally:
                 await service.close()

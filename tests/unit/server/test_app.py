@@ -111,7 +111,8 @@ def test_of_two_keys_the_last_counts(serving):
         ("GET", "/v1/policies/..", {}, 404),
         ("GET", "/v1/jobs/none", {}, 404),
         ("GET", "/v1/decisions/none", {}, 404),
-        ("POST", "/v1/checkpoints/..%2f/activate", {}, 404),
+        ("POST", "/v1/checkpoints/..%2f/activate", {}, 422),
+        ("POST", "/v1/checkpoints/none/activate", {}, 404),
         ("POST", DECIDE, {"host": "evil.example"}, 421),
         ("POST", DECIDE, {"host": None}, 421),
         ("POST", DECIDE, {"origin": "http://evil.example"}, 403),
@@ -154,7 +155,8 @@ def test_a_browser_is_told_that_a_named_site_may_ask(serving):
         return before, told, foreign
 
     before, told, foreign = serving(story, origins=("https://app.example",))
-    assert (before.status, before.headers["access-control-allow-headers"]) == (204, "authorization, content-type")
+    assert before.status == 204
+    assert before.headers["access-control-allow-headers"] == "authorization, content-type, idempotency-key"
     assert (told.status, told.headers["access-control-allow-origin"]) == (200, "https://app.example")
     assert told.headers["vary"] == "Origin"
     assert foreign.status == 405
@@ -212,6 +214,77 @@ def test_who_asks_too_often_is_told_when_to_come_back(serving):
     assert told == [200, 200, 200, 200, 429]
     assert int(late.headers["retry-after"]) >= 1
     assert again == 200
+
+
+def test_a_request_with_the_same_idempotency_key_is_the_same_request(serving):
+    async def story(ask):
+        wish, path = {"embedding": ROW}, "/v1/decisions/k1/reward"
+        first, again = [(await ask("POST", DECIDE, wish, idempotency_key='"k1"')).json for _ in range(2)]
+        other = await ask("POST", DECIDE, {"embedding": [0.0] * 4}, idempotency_key="k1")
+        both = await ask("POST", DECIDE, {**wish, "decision_id": "k3"}, idempotency_key="k2")
+        bad = await ask("POST", DECIDE, wish, idempotency_key="../x")
+        told = [(await ask("POST", path, {"value": 1}, idempotency_key="r1")).json["status"] for _ in range(2)]
+        update = [await ask("POST", "/v1/policies/greet/updates", {"least": 1}, idempotency_key="u1") for _ in range(2)]
+        elsewhere = await ask("POST", "/v1/policies/greet/updates", {"least": 2}, idempotency_key="u1")
+        return first, again, [other.status, both.status, bad.status], told, update, elsewhere.status
+
+    first, again, statuses, told, update, elsewhere = serving(story)
+    assert first == again
+    assert first["decision_id"] == "k1"
+    assert statuses == [409, 422, 422]
+    assert told == ["stored", "replayed"]
+    assert [u.status for u in update] == [202, 202]
+    assert update[0].json["job_id"] == update[1].json["job_id"]
+    assert elsewhere == 409
+
+
+def test_every_choices_probability_takes_a_scope_of_its_own(serving):
+    tokens = {"d" * 16: frozenset({"decide"}), "x" * 16: frozenset({"decide", "distribution"})}
+
+    async def story(ask):
+        async def status(path, body, token):
+            return (await ask("POST", path, body, authorization=f"Bearer {token}")).status
+
+        wish, look = {"embedding": ROW}, "/v1/policies/greet/distribution"
+        return [
+            await status(look, wish, "d" * 16),
+            await status(DECIDE, {**wish, "distribution": True}, "d" * 16),
+            await status(f"{DECIDE}/batch", {"decisions": [wish, {**wish, "distribution": True}]}, "d" * 16),
+            await status(look, wish, "x" * 16),
+            await status(DECIDE, {**wish, "distribution": True}, "x" * 16),
+        ]
+
+    assert serving(story, tokens=tokens) == [403, 403, 403, 200, 200]
+
+
+def test_looking_at_the_distribution_decides_nothing(serving):
+    async def story(ask):
+        told = (
+            await ask("POST", "/v1/policies/greet/distribution", {"embedding": ROW, "mask": [True, False, True]})
+        ).json
+        return told, ask.service.policy("greet").made
+
+    told, made = serving(story)
+    assert made == 0
+    assert told["names"] == ["hello", "bye", "wave"]
+    assert (told["distribution"][1], sum(told["distribution"])) == (0.0, pytest.approx(1.0))
+
+
+def test_who_changes_something_is_in_the_log_without_what_was_seen(serving, caplog):
+    tokens = {"t" * 16: frozenset({"admin"})}
+
+    async def story(ask):
+        with caplog.at_level("INFO", logger="surefoot.server"):
+            await ask("POST", "/v1/policies/greet/checkpoints", {}, authorization="Bearer " + "t" * 16)
+            await ask("POST", DECIDE, {"embedding": ROW}, authorization="Bearer " + "u" * 16)
+            await ask("POST", DECIDE, {"embedding": ROW}, authorization="Bearer " + "t" * 16)
+
+    serving(story, tokens=tokens)
+    lines = [record.getMessage() for record in caplog.records if "audit" in record.getMessage()]
+    assert len(lines) == 2
+    assert "/checkpoints" in lines[0]
+    assert ": 401" in lines[1]
+    assert not any("t" * 16 in line or "0.5" in line for line in lines)
 
 
 def test_rewards_answer_as_documented(serving):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 
 import numpy as np
 import pytest
+import torch
 
 from surefoot.server import schema
-from surefoot.server.learning import answer
+from surefoot.server.learning import answer, save
 from surefoot.server.problems import Refused
 from surefoot.server.service import Service
-from surefoot.server.steward import Steward
+from surefoot.server.steward import Steward, excess
 
 
 def new_policy(**changes):
@@ -138,9 +138,7 @@ def test_base64_is_the_same_as_numbers(tmp_path):
 
     async def story(service):
         (one,) = await service.decide("greet", [asked("a", embedding=row.tolist(), distribution=True)])
-        sent = schema.NewDecision(
-            decision_id="b", embedding_b64=base64.b64encode(row.tobytes()).decode(), distribution=True
-        )
+        sent = schema.NewDecision(decision_id="b", embedding_b64=row.tobytes(), distribution=True)
         (two,) = await service.decide("greet", [sent])
         return one.distribution, two.distribution
 
@@ -168,7 +166,7 @@ def test_a_mask_is_kept_to(tmp_path):
         ({"mask": [False] * 3}, "/mask"),
         ({"mode": "apprentice"}, "/action"),
         ({"mode": "apprentice", "action": 7}, "/action"),
-        ({"embedding_b64": "AAAA"}, "/"),
+        ({"embedding_b64": b"abc"}, "/"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(tmp_path, changes, pointer):
@@ -335,14 +333,16 @@ def test_a_policy_is_made_once(tmp_path):
 def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
     async def story(service):
         order = []
-        write = service.store.write
+        submit = service.store.submit
 
-        async def slow(*entries):
-            await asyncio.sleep(0.05)
-            await write(*entries)
-            order.append("committed")
+        def slow(rows, then):
+            def told(error):
+                order.append("committed")
+                then(error)
 
-        service.store.write = slow
+            asyncio.get_running_loop().call_later(0.05, submit, rows, told)
+
+        service.store.submit = slow
 
         async def one():
             (made,) = await service.decide("greet", [asked("x")])
@@ -357,21 +357,21 @@ def test_a_retry_waits_until_the_first_one_is_on_the_disk(tmp_path):
 
 def test_what_the_disk_refuses_was_never_decided(tmp_path):
     async def story(service):
-        write = service.store.write
+        submit = service.store.submit
 
-        async def broken(*entries):
-            raise Refused("full", "the disk is full")
+        def broken(rows, then):
+            then(Refused("full", "the disk is full"))
 
-        service.store.write = broken
+        service.store.submit = broken
         with refused("full"):
             await service.decide("greet", [asked("x")])
         assert service.find("x") is None
-        service.store.write = write
+        service.store.submit = submit
         await service.decide("greet", [asked("x")])
-        service.store.write = broken
+        service.store.submit = broken
         with refused("full"):
             await service.reward("x", schema.NewReward(value=1.0))
-        service.store.write = write
+        service.store.submit = submit
         return (await service.reward("x", schema.NewReward(value=0.5))).status
 
     assert run(tmp_path, story) == "stored"
@@ -457,3 +457,68 @@ def test_the_likeliest_action_is_not_learned_from(tmp_path):
 
     actions, finished = run(tmp_path, story)
     assert (len(actions), finished) == (1, 0)
+
+
+def told_by(service, counts):
+    """Decides and rewards, so many for each client, those of the first client first."""
+
+    async def tell():
+        for client, count in counts.items():
+            for i in range(count):
+                await service.decide("greet", [asked(f"{client}-{i}")])
+                await service.reward(f"{client}-{i}", schema.NewReward(value=1.0), client=client)
+
+    return tell()
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "left_out"),
+    [
+        ({"only": 20}, 0.2, 0),
+        ({"loud": 18, "b": 2}, 0.2, 8),
+        ({"loud": 16, "b": 1, "c": 1, "d": 1, "e": 1}, 0.2, 12),
+        ({"loud": 16, "b": 1, "c": 1, "d": 1, "e": 1}, 1.0, 0),
+    ],
+)
+def test_no_client_makes_up_more_than_its_share_of_an_update(tmp_path, counts, share, left_out):
+    async def story(service):
+        await told_by(service, counts)
+        job = await service.steward.finished(await service.steward.update("greet"))
+        again = service.policy("greet")
+        return job.result["left_out"], len(again.ledger), again.tellers
+
+    training = schema.Training(automatic=False, least=4, client_share=share)
+    assert run(tmp_path, story, training=training) == (left_out, 0, {})
+
+
+def test_of_a_client_that_told_too_much_the_newest_counts(tmp_path):
+    async def story(service):
+        await told_by(service, {"loud": 8, "b": 2})
+        ready = service.policy("greet").ledger.ready
+        return [ready[place][0][0].id for place in sorted(excess(service.policy("greet")))]
+
+    assert run(tmp_path, story) == ["loud-0", "loud-1", "loud-2"]
+
+
+def test_weights_that_are_not_finite_never_answer(tmp_path):
+    async def story(service):
+        await told_by(service, {"a": 8})
+        before = service.policy("greet").network
+        learn = service.apprentice.ask
+
+        def poisoned(recipe, rollout):
+            told = learn(recipe, rollout)
+            learner = service.apprentice.learners["greet"]
+            with torch.no_grad():
+                next(iter(learner.policy.parameters()))[0, 0] = float("nan")
+            save(learner, service.directory / "policies/greet", {})
+            return told
+
+        service.apprentice.ask = poisoned
+        job = await service.steward.finished(await service.steward.update("greet"))
+        (made,) = await service.decide("greet", [asked("after")])
+        return job.state, job.message, service.policy("greet").network is before, made.policy_version
+
+    state, message, same, version = run(tmp_path, story)
+    assert (state, same, version) == ("failed", True, 0)
+    assert "NaN or infinity" in message

@@ -1,0 +1,155 @@
+"""Questions that come in together go through the network together and share a commit; then all are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+
+from surefoot.data.experience import Decision as Made
+from surefoot.data.journal import Row
+from surefoot.server import schema
+from surefoot.server.network import Net, draw, log
+from surefoot.server.serving import Asked, Kept, Serving, Waiting, taken_of, told_chances
+
+if TYPE_CHECKING:
+    from surefoot.server.service import Service
+
+Answered = Callable[[Exception | None], None]
+Slot = tuple[Serving, Asked, Waiting]
+
+GATHER_SECONDS = 0.001
+"""How long a question waits for others, where others are to be expected."""
+BUSY = 4
+"""Questions of the last turn from which on others are to be expected."""
+
+encode = msgspec.json.Encoder().encode
+
+
+class Turns:
+    """The questions that wait, and their next turn. Everything happens in one event loop."""
+
+    def __init__(self, service: Service, rng: np.random.Generator) -> None:
+        self._service, self._rng = service, rng
+        self._slots: list[Slot] = []
+        self._last, self._at = 0, 0.0
+
+    def take(self, slots: Sequence[Slot]) -> None:
+        """Answer these in the next turn; their waiting is told."""
+        if not self._slots:
+            loop = asyncio.get_running_loop()
+            if self._last >= BUSY and loop.time() - self._at < 10 * GATHER_SECONDS:
+                loop.call_later(GATHER_SECONDS, self._turn)
+            else:
+                loop.call_soon(self._turn)
+        self._slots += slots
+
+    def _turn(self) -> None:
+        slots, self._slots = self._slots, []
+        self._last, self._at = len(slots), asyncio.get_running_loop().time()
+
+        def then(error: Exception | None) -> None:
+            self._stored(slots, error)
+
+        try:
+            self._service.store.submit(self._decided(slots), then)
+        except Exception as why:
+            then(why)
+
+    def _decided(self, slots: Sequence[Slot]) -> list[Row]:
+        """Every question answered, as rows of the store; a canary's through its own network."""
+        rows: list[Row] = []
+        by_net: dict[int, tuple[Net, int, list[Slot]]] = {}
+        for slot in slots:
+            version, net = self._whose(slot[0])
+            by_net.setdefault(id(net), (net, version, []))[2].append(slot)
+        now, t = self._service.clock(), time.time()
+        for net, version, mine in by_net.values():
+            for slot, chances, action in self._drawn(net, mine):
+                rows.append(_decide(slot, chances, action, version, now, t, self._service.digits))
+        return rows
+
+    def _whose(self, serving: Serving) -> tuple[int, Net]:
+        """Which version answers a decision."""
+        if serving.canary is not None and self._rng.random() < serving.canary[1]:
+            return serving.canary[0], serving.canary[2]
+        return serving.version, serving.network
+
+    def _drawn(self, net: Net, slots: Sequence[Slot]) -> Sequence[tuple[Slot, np.ndarray, int]]:
+        logits = net.answer([asked.seen for _, asked, _ in slots])
+        numbers, masks = self._rng.random(len(slots)), [asked.mask for _, asked, _ in slots]
+        if len({len(row) for row in logits}) == 1:
+            return list(zip(slots, *draw(np.array(logits), masks, numbers), strict=True))
+        found: list[tuple[Slot, np.ndarray, int]] = []
+        for slot, row, mask, number in zip(slots, logits, masks, numbers, strict=True):
+            chances, actions = draw(row[None], [mask], np.array([number]))
+            found.append((slot, chances[0], actions[0]))
+        return found
+
+    def _stored(self, slots: Sequence[Slot], error: Exception | None) -> None:
+        """The disk has it, or not: then nothing was acknowledged, and a retry decides anew."""
+        service = self._service
+        for serving, asked, waiting in slots:
+            waiters, waiting.waiters = waiting.waiters, None
+            if error is None:
+                waiting.raw = b""
+                service.count_in(serving, waiting)
+            else:
+                service.decisions.pop(asked.id, None)
+            for waiter in waiters or ():
+                waiter(error)
+
+
+def _decide(
+    slot: Slot, chances: np.ndarray, action: int, version: int, now: float, t: float, digits: int | None
+) -> Row:
+    """One question answered: what is told, what is learned from, and what the store keeps."""
+    serving, asked, waiting = slot
+    config, new = serving.config, asked.new
+    if new.mode == "apprentice":
+        action = taken_of(new, asked.mask, len(asked.names), "")
+    elif new.deterministic:
+        action = int(chances.argmax())
+    chance = float(chances[action])
+    waiting.answer = schema.Decision(
+        decision_id=asked.id,
+        policy=config.name,
+        action=action,
+        name=asked.names[action],
+        probability=chance,
+        policy_version=version,
+        expires_at=now + config.wait_seconds,
+        mode=new.mode,
+        distribution=told_chances(chances, digits) if new.distribution else UNSET,
+    )
+    brought = new.candidates is not UNSET
+    everything = np.ones(len(asked.names), bool) if brought else serving.everything
+    waiting.made = Made(
+        id=asked.id,
+        episode=asked.id if new.episode is UNSET else new.episode,
+        obs=asked.seen,
+        action=action,
+        log_prob=log(chance),
+        value=0.0,
+        policy_version=version,
+        action_mask=everything if asked.mask is None else asked.mask,
+    )
+    waiting.deferred = new.defer
+    waiting.learns = new.mode != "shadow" and not new.deterministic
+    kept = Kept(
+        answer=msgspec.Raw(encode(waiting.answer)),
+        log_prob=waiting.made.log_prob,
+        episode=waiting.made.episode,
+        asked=asked.manner,
+        deferred=new.defer,
+        learns=waiting.learns,
+        mask=None if asked.mask is None else asked.mask.tolist(),
+        subject="" if new.subject is UNSET else new.subject,
+        candidates=list(asked.names) if brought else None,
+    )
+    return "decision", asked.id, config.name, None, t, encode(kept), asked.raw
