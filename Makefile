@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-graph bench-studio soak matrix studio bench-lm clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -129,6 +129,9 @@ bench-prompts: setup  ## which mutation a prompt needs: held-out prompts, 5 seed
 
 bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
 	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)
+
+bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; Ray where it is installed
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple
 	$(BIN)/python benchmarks/tools.py --data $(DATA) $(ARGS)

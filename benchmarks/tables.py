@@ -348,6 +348,58 @@ def language(which: str) -> str:
 
 
 LANGUAGE = ("rule", "sentiment", "reward", "constitution", "optimum", "speed")
+
+
+def scale() -> str:
+    results = read("scale.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| workload | placement | env steps a second | model |", "|---|---|---|---|"]
+    for name, found in results.items():
+        for placement, row in found.get("placements", {}).items():
+            about = found["about"] if placement == "here" else ""
+            said = "" if row["model"] is None else f"{row['model']:,.0f}"
+            rows.append(f"| {about} | {placement} | {row['steps_a_second']:,.0f} | {said} |")
+    return "\n".join(rows)
+
+
+def scale_losses() -> str:
+    results = read("scale.json")
+    if results is None or "losses" not in results:
+        return "not measured yet"
+    rows = ["| what happened to one of two workers | training was held up for | an update takes |", "|---|---|---|"]
+    for name, row in results["losses"].items():
+        where, _, how = name.partition(" ")
+        what = "killed" if how == "SIGKILL" else "stopped, with a time-out of 5 s"
+        rows.append(f"| {where}: {what} | {row['held']:.1f} s | {row['update']:.2f} s |")
+    return "\n".join(rows)
+
+
+def scale_model() -> str:
+    results = read("scale.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from scale import model  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    rows = [
+        "| workload | 1 machine | 8 | 64 | 512 | learner full at | network full at |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for found in (entry for entry in results.values() if "placements" in entry):
+        cost, wire = found["cost"], 1.25e8
+        rates = [
+            model(cost, 8 * m, overlap=True, cores=8 * m + 1, batch=found["batch"] * m, rate=wire)
+            for m in (1, 8, 64, 512)
+        ]
+        full = cost["walk"] / (cost["learn"] + cost["hand"] + cost["bytes"] / wire)
+        each = " | ".join(f"{rate:,.0f}" for rate in rates)
+        rows.append(
+            f"| {found['about']} | {each} | {max(1.0, full):,.1f} walkers | {wire / cost['bytes']:,.0f} steps/s |"
+        )
+    return "\n".join(rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -360,6 +412,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "tools-apart": tools_apart,
     "prompts-table": prompts,
     "serve-table": serve,
+    "scale-table": scale,
+    "scale-losses-table": scale_losses,
+    "scale-model-table": scale_model,
     **{f"lm-{which}": partial(language, which) for which in LANGUAGE},
 }
 

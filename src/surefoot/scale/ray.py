@@ -56,8 +56,8 @@ class RayBackend:
         self._closed = False
         try:
             self._actors = [self._new(number) for number in range(workers)]
-            for number in range(workers):
-                self._get(self._actors[number].ready.remote(), START)
+            for actor in self._actors:
+                self._first_word(actor)
         except BaseException:
             self.close()
             raise
@@ -97,6 +97,15 @@ class RayBackend:
     def processes(self) -> list[int]:
         """Process ids, by worker; they mean something on the machine the worker is on."""
         return [self._get(actor.process.remote(), START) for actor in self._actors]
+
+    def _first_word(self, actor: Any) -> None:
+        try:
+            self._get(actor.ready.remote(), START)
+        except self._ray.exceptions.GetTimeoutError as error:
+            raise WorkersLost(
+                f"{self.workers} rollout workers did not all start within {START:g} s; each needs a free CPU of the cluster, "
+                "which `ray status` shows"
+            ) from error
 
     def _new(self, number: int) -> Any:
         return self._kind.remote(self._spec, number, self._streams[number], self._generation[number], self._worlds)
