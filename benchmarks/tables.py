@@ -355,7 +355,7 @@ def scale() -> str:
     if results is None:
         return "not measured yet"
     rows = ["| workload | placement | env steps a second | model |", "|---|---|---|---|"]
-    for name, found in results.items():
+    for found in results.values():
         for placement, row in found.get("placements", {}).items():
             about = found["about"] if placement == "here" else ""
             said = "" if row["model"] is None else f"{row['model']:,.0f}"
