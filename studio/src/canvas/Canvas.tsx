@@ -132,7 +132,7 @@ export function openInside(id: string): void {
   const node = graphOf(s)?.nodes[id];
   if (node?.type !== "SubGraph") return;
   const name = String(node.params?.graph ?? "");
-  if (s.doc?.graph.graphs?.[name]) set({ inside: name, through: flatId(s, id), selected: [], edge: "" });
+  if (s.doc?.graph.graphs?.[name]) set({ inside: name, through: flatId(s, id), trail: [...s.trail, { inside: s.inside, through: s.through }], selected: [], edge: "" });
 }
 
 function Flow() {

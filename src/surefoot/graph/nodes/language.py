@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,6 +21,7 @@ from surefoot.train.episodes import Episode
 from surefoot.train.training import load_weights
 
 COMPLETE = "complete"
+WINDOW = 200
 
 
 def _lm(name: str) -> Any:
@@ -229,6 +231,8 @@ class LMTrainer:
         self.learner: Learner | None = None
         self.total_steps = total_steps
         self.updates = self.env_steps = 0
+        self.recent: deque[float] = deque(maxlen=WINDOW)
+        """Scores of the last responses."""
 
     def __call__(self, tokens: Tokens, language: Language) -> Said:
         if self.learner is None:
@@ -238,6 +242,7 @@ class LMTrainer:
             tokens.laid, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
         )
         self.env_steps += len(tokens.scores)
+        self.recent.extend(tokens.scores.tolist())
         return self._said(self.learner.update(rollout), tokens)
 
     def _said(self, report: UpdateReport, tokens: Tokens) -> Said:
