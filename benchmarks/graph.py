@@ -1,10 +1,12 @@
 """What drawing a training loop costs, and whether what is drawn learns.
 
-Digits: every template at its full size, three updates on three engines.
+Digits: every template at its full size, three updates: three engines, the exported script, the file that stands alone where
+there is one, and the script on the kernel's path beside the interpreter on it.
 Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
 each beside `surefoot train` on the same path, in turn, round by round; then the interpreter with eight edges watched.
 Learning: the exported Cartpole_PPO of the seed's wiring to the step limit, three environments with one agent beside one
-of them alone, the hierarchical template beside PPO alone. Runs are kept per seed in results/graph.json, so that the
+of them alone, the hierarchical template beside PPO alone, the town beside its script, tools beside the nearest description, a
+language model beside what it began as. Runs are kept per seed in results/graph.json, so that the
 benchmark can be stopped and go on; --fresh starts over. Exit code 1 if a number misses its bar.
 
 python benchmarks/graph.py                 about 10 minutes on one core
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import io
 import json
 import statistics
@@ -27,12 +30,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
+from surefoot.cli.town_ops import behaviour_measures
+from surefoot.cli.town_policy import measure_policy
 from surefoot.envs.make import make_world
+from surefoot.errors import GraphError
+from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
+from surefoot.graph.nodes.tools import Chosen, QueryEncoder, QuerySource, ToolBox, ToolRunner, is_right
 from surefoot.graph.patterns import ppo_loop
 from surefoot.graph.run.compiled import Compiled
+from surefoot.graph.run.digits import learned, parameters_sha256
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live import Live
 from surefoot.graph.run.queues import QueueEngine
@@ -40,6 +50,7 @@ from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import NAMES, template
 from surefoot.nets.config import NetConfig
+from surefoot.town.scenario import load_scenario
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.run import create_run
@@ -49,6 +60,7 @@ from surefoot.train.training import Training
 
 RESULTS = Path(__file__).resolve().parent / "results" / "graph.json"
 ENVS = 64
+EPISODES = 64
 WATCHED = (
     "env.observations",
     "either.output",
@@ -161,35 +173,85 @@ def speed(rounds: int, steps: int, kept: dict[str, Any]) -> None:
         kept[name] = {"ratio": statistics.median(ratios), "ratios": ratios, "bar": BARS.get(name)}
 
 
-def digits(seeds: int, kept: dict[str, Any], save: Callable[[], None]) -> None:
-    """Every template at its full size, three updates: the weights of all engines, by their digest."""
+def exported(text: str, seed: int) -> Any:
+    """What an exported program's own `train` returns, the program read from a file as Python reads it."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        file = Path(folder) / "exported.py"
+        file.write_text(text)
+        spec = importlib.util.spec_from_file_location("exported", file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module.train(module.Config(seed=seed))
+
+
+def alone(graph: Graph, nodes: dict[str, Any], seed: int) -> bool | None:
+    """Whether the file that stands alone comes to the very weights; None where the graph has none."""
+    try:
+        text = to_standalone(graph)
+    except GraphError:
+        return None
+    theirs = {n: x.numpy() for n, x in exported(text, seed).state_dict().items() if not n.startswith("normalizer")}
+    ours = {n.removeprefix("network."): x for n, x in learned(nodes)["agent"].items() if "normalizer" not in n}
+    ours = {name.replace("head.log_std", "log_std.0"): x for name, x in ours.items()}
+    return set(ours) == set(theirs) and all(np.array_equal(x, theirs[name]) for name, x in ours.items())
+
+
+def three_updates(name: str, seed: int, path: str) -> Graph:
+    graph = template(name)
+    graph.remove("print")
+    plan = schedule(graph)
+    graph.run.seed, graph.run.path = seed, path
+    ticks = {"ToolTrainer": 8, "LMTrainer": 1}.get(graph.nodes["trainer"].type) or plan.horizons[0]
+    graph.run.total_steps = 3 * ticks * plan.streams
+    return graph
+
+
+def digits(seeds: int, kept: dict[str, Any], save: Callable[[], None], only: str = "") -> None:
+    """Every template at its full size, three updates: the weights of all engines and programs, by their digest."""
     for name in NAMES:
         for seed in range(seeds):
-            if str(seed) in kept.get(name, {}):
+            if str(seed) in kept.get(name, {}) or only not in name:
                 continue
-            graph = template(name)
-            graph.remove("print")
-            plan = schedule(graph)
-            graph.run.seed, graph.run.path = seed, "torch"
-            graph.run.total_steps = 3 * plan.horizons[0] * plan.streams
             found: dict[str, str] = {}
+            graph = three_updates(name, seed, "torch")
             for engine in (Interpreter, QueueEngine, Compiled):
-                made = engine(graph)
-                made.run()
-                found[engine.__name__] = made.sha256()
-                made.close()
+                with tempfile.TemporaryDirectory() as folder:
+                    made = engine(graph, into=folder)
+                    made.run()
+                    found[engine.__name__] = made.sha256()
+                    if engine is Interpreter:
+                        stands = alone(graph, made.nodes, seed)
+                    made.close()
+            found["script"] = parameters_sha256(exported(to_script(graph), seed))
+            if stands is not None:
+                found["standalone"] = found["Interpreter"] if stands else "differs"
+            native = three_updates(name, seed, "auto")
+            with tempfile.TemporaryDirectory() as folder, Interpreter(native, into=folder) as run:
+                run.run()
+                same = run.sha256() == parameters_sha256(exported(to_script(native), seed))
+            found["script, native path"] = found["Interpreter"] if same else "differs"
             kept.setdefault(name, {})[str(seed)] = found
             save()
-            print(f"{name:<14} seed {seed}  {'equal' if len(set(found.values())) == 1 else found}", flush=True)
+            equal = len(set(found.values())) == 1
+            print(f"{name:<14} seed {seed}  {f'{len(found)} ways, equal' if equal else found}", flush=True)
 
 
 def score(graph: Graph, seed: int) -> dict[str, float]:
-    """Train by the exported program; the return over 100 episodes that training never saw."""
+    """Train by the exported program; the return over 100 episodes that training never saw, or of the last 200 decisions."""
     begin = time.process_time()
-    program = Compiled(graph, seed=seed)
-    with contextlib.redirect_stdout(io.StringIO()):
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        program = Compiled(graph, seed=seed, into=folder)
         program.run()
     cpu = time.process_time() - begin
+    if graph.nodes["trainer"].type in ("ToolTrainer", "LMTrainer"):
+        return {"mean": statistics.mean(program.nodes["trainer"].recent), "cpu_seconds": cpu}
+    if graph.nodes["env"].type == "Scenario":
+        policy, scenario = program.nodes["agent"].policy, program.nodes["env"].town.scenario
+        found = measure_policy(policy, scenario, EPISODES, seed=seed + EVAL_SEED_OFFSET)
+        return {"mean": float(found["return"].mean()), "cpu_seconds": cpu}
     env = next(node for node in graph.nodes.values() if node.type == "Environment").params["env_id"]
     if "high" in program.nodes:
         recent = program.nodes["high"].decisions.episodes.recent()[0]
@@ -220,6 +282,40 @@ def plain_maze() -> Graph:
     )
 
 
+def scripted(seed: int) -> dict[str, float]:
+    """The town's script, on the episodes that the trained policy is measured on."""
+    found = behaviour_measures(load_scenario("queue_conflict"), "script", EPISODES, seed + EVAL_SEED_OFFSET)
+    return {"mean": float(found["return"].mean())}
+
+
+def nearest(seed: int) -> dict[str, float]:
+    """Questions answered by the tool whose description is nearest."""
+    with tempfile.TemporaryDirectory() as folder:
+        encode, runner = QueryEncoder(), ToolRunner()
+        asked = QuerySource(seed=seed).asked
+        vectors, encoder = encode(asked)
+        tools = ToolBox(into=folder)(encoder)
+        names = [tool.name for tool in tools.box]
+        described = encoder.encode([tool.description for tool in tools.box])
+        picks = [Chosen(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
+        right = [is_right(q, ran) for q, ran in zip(asked, runner(asked, picks, tools), strict=True)]
+    return {"mean": sum(right) / len(right)}
+
+
+def unlearned(seed: int) -> dict[str, float]:
+    """Scores of the language model before anything was learned."""
+    graph = template("language")
+    graph.remove("print")
+    graph.run.total_steps = schedule(graph).streams
+    return score(graph, seed)
+
+
+BASELINES: dict[str, Callable[[int], dict[str, float]]] = {
+    "the town's script": scripted,
+    "tools by the nearest description": nearest,
+    **({"the language model as it began": unlearned} if "language" in NAMES else {}),
+}
+
 LEARNING: dict[str, tuple[Callable[[], Graph], float | None]] = {
     "Cartpole_PPO, exported": (lambda: template("cartpole_ppo"), 475.0),
     "CartPole": (lambda: template("cartpole"), 475.0),
@@ -229,15 +325,31 @@ LEARNING: dict[str, tuple[Callable[[], Graph], float | None]] = {
     "PPO alone in the same maze": (plain_maze, None),
     "Pendulum": (lambda: template("pendulum"), -250.0),
     "MuJoCo": (lambda: template("mujoco"), 950.0),
+    "town": (lambda: template("town"), -2.0),
+    "tools": (lambda: template("tools"), 0.95),
+    **({"language model": (lambda: template("language"), 0.8)} if "language" in NAMES else {}),
 }
+BEATS = {
+    "three environments, one agent": "one of them alone",
+    "hierarchical": "PPO alone in the same maze",
+    "town": "the town's script",
+    "tools": "tools by the nearest description",
+    "language model": "the language model as it began",
+}
+"""{template: its named baseline}"""
 
 
-def learning(seeds: int, kept: dict[str, Any], save: Callable[[], None]) -> None:
-    for name, (make, bar) in LEARNING.items():
+def learning(seeds: int, kept: dict[str, Any], save: Callable[[], None], only: str = "") -> None:
+    ways: dict[str, tuple[Callable[[int], dict[str, float]], float | None]] = {
+        name: (lambda seed, make=make: score(make(), seed), bar) for name, (make, bar) in LEARNING.items()
+    }
+    for name, (way, bar) in (ways | {name: (way, None) for name, way in BASELINES.items()}).items():
+        if only and only not in name:
+            continue
         entry = kept.setdefault(name, {"bar": bar, "seeds": {}})
         for seed in range(seeds):
             if str(seed) not in entry["seeds"]:
-                entry["seeds"][str(seed)] = score(make(), seed)
+                entry["seeds"][str(seed)] = way(seed)
                 save()
             print(f"{name}, seed {seed}: {entry['seeds'][str(seed)]['mean']:.1f}", flush=True)
 
@@ -260,10 +372,18 @@ def report(results: dict[str, Any]) -> int:
             else ""
         )
         print(f"| {name} | {shown}{'' if fine else ' ✗'} | {entry['bar'] if entry['bar'] is not None else ''} |")
+    for name, other in BEATS.items():
+        found = [results.get("learning", {}).get(each, {}).get("seeds", {}) for each in (name, other)]
+        both = sorted(set(found[0]) & set(found[1]))
+        if both:
+            wins = sum(found[0][seed]["mean"] > found[1][seed]["mean"] for seed in both)
+            missed += 2 * wins <= len(both)
+            print(f"| {name} above {other} | {wins} of {len(both)} seeds | most |")
     for name, seeds in results.get("digits", {}).items():
         fine = all(len(set(found.values())) == 1 for found in seeds.values())
         missed += not fine
-        print(f"| {name}: digits of three engines, {len(seeds)} seeds | {'equal' if fine else 'differ ✗'} | equal |")
+        ways = max(map(len, seeds.values()))
+        print(f"| {name}: digits of {ways} ways, {len(seeds)} seeds | {'equal' if fine else 'differ ✗'} | equal |")
     return missed
 
 
@@ -278,6 +398,7 @@ def main() -> int:
         help="env steps of a round on the torch path; ten times that on the kernel's",
     )
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="", help="only templates whose name has this in it")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
@@ -291,12 +412,12 @@ def main() -> int:
         args.out.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
 
     if not args.what or "digits" in args.what:
-        digits(min(3, args.seeds), results.setdefault("digits", {}), save)
+        digits(min(3, args.seeds), results.setdefault("digits", {}), save, args.only)
     if not args.what or "speed" in args.what:
         speed(args.rounds, args.steps, results["speed"])
         save()
     if not args.what or "learning" in args.what:
-        learning(args.seeds, results["learning"], save)
+        learning(args.seeds, results["learning"], save, args.only)
         save()
     return int(bool(report(results)))
 

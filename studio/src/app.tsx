@@ -6,7 +6,7 @@ import { Dialogs } from "./panels/Dialogs";
 import { Drawer, Strip } from "./panels/Drawer";
 import { Inspector } from "./panels/Inspector";
 import { Palette } from "./panels/Palette";
-import { ask, command, get, graphOf, op, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
+import { ask, command, get, graphOf, leave, op, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
 import { Gallery } from "./views/Gallery";
 
 const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })));
@@ -14,7 +14,7 @@ const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })
 function ungroupChosen(): void {
   const s = get();
   const id = s.selected[0];
-  if (id && s.doc && graphOf(s)?.nodes[id]?.type === "SubGraph") void ask("ungroup", { doc: s.doc.doc, id }).then(() => set({ selected: [] }));
+  if (id && s.doc && graphOf(s)?.nodes[id]?.type === "SubGraph") void ask("ungroup", { doc: s.doc.doc, id, inside: s.inside }).then(() => set({ selected: [] }));
 }
 
 function onKey(e: KeyboardEvent): void {
@@ -50,7 +50,7 @@ function onKey(e: KeyboardEvent): void {
   } else if (e.key === "Delete" || e.key === "Backspace") {
     removeChosen();
   } else if (e.key === "Escape") {
-    if (s.inside && !s.selected.length && !s.edge) set({ inside: "", through: "" });
+    if (s.inside && !s.selected.length && !s.edge) leave(s.trail.length - 1);
     else set({ selected: [], edge: "" });
   } else if (e.key === "Enter" && s.selected.length === 1) {
     const id = s.selected[0] as string;
@@ -59,7 +59,7 @@ function onKey(e: KeyboardEvent): void {
   } else if (e.key === "/") set({ dialog: "find" });
   else if (e.key === "a") set({ dialog: "add" });
   else if (e.key === "c" && s.selected.length === 1) set({ dialog: "connect", dialogNode: s.selected[0] as string });
-  else if (e.key === "g" && s.selected.length > 0 && !s.inside) set({ dialog: "group" });
+  else if (e.key === "g" && s.selected.length > 0) set({ dialog: "group" });
   else if (e.key === "u") ungroupChosen();
   else if (e.key === "l") tidy();
   else if (e.key === "f") window.dispatchEvent(new Event("studio:fit"));
@@ -82,6 +82,7 @@ function Top() {
   const view = useStudio((s) => s.view);
   const doc = useStudio((s) => s.doc);
   const inside = useStudio((s) => s.inside);
+  const trail = useStudio((s) => s.trail);
   const theme = useStudio((s) => s.theme);
   const code = useStudio((s) => s.code);
   const session = useStudio((s) => s.session);
@@ -97,8 +98,12 @@ function Top() {
       {view === "canvas" && doc && (
         <>
           <span className="crumbs">
-            <button type="button" className="link" onClick={() => set({ inside: "", through: "", selected: [], edge: "" })}>{doc.doc}</button>
-            {inside && <span> / {inside}</span>}
+            {trail.map((at, n) => (
+              <span key={at.through}>
+                <button type="button" className="link" onClick={() => leave(n)}>{at.inside || doc.doc}</button> /{" "}
+              </span>
+            ))}
+            {inside ? <span>{inside}</span> : <button type="button" className="link" onClick={() => set({ selected: [], edge: "" })}>{doc.doc}</button>}
           </span>
           <span className="saved quiet" title="every change is on the disk before it is shown">saved · {doc.done} changes</span>
           <span className="grow" />

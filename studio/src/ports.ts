@@ -38,6 +38,15 @@ export const COLOURS: Record<string, string> = {
   flag: "var(--c-number)",
   schedule: "var(--c-number)",
   text: "var(--c-number)",
+  queries: "var(--c-obs)",
+  choices: "var(--c-policy)",
+  results: "var(--c-dict)",
+  toolbox: "var(--c-world)",
+  encoder: "var(--c-model)",
+  chooser: "var(--c-model)",
+  prompts: "var(--c-obs)",
+  responses: "var(--c-policy)",
+  language: "var(--c-model)",
 };
 
 export const colourOf = (kind: string): string => COLOURS[kind] ?? "var(--c-any)";
@@ -46,6 +55,9 @@ export const CATEGORY: Record<string, string> = {
   "RL/PPO": "var(--c-policy)",
   "RL/Hierarchy": "var(--c-model)",
   World: "var(--c-world)",
+  Town: "var(--c-world)",
+  Tools: "var(--c-tensor)",
+  Language: "var(--c-obs)",
   Flow: "var(--c-any)",
   Values: "var(--c-number)",
   Look: "var(--c-dict)",

@@ -27,6 +27,8 @@ export interface State {
   doc: Doc | null;
   inside: string;
   through: string;
+  /** The graphs above the one that is shown, outermost first. */
+  trail: { inside: string; through: string }[];
   selected: string[];
   edge: string;
   drawer: Drawer;
@@ -58,6 +60,7 @@ export const useStudio = create<State>(() => ({
   doc: null,
   inside: "",
   through: "",
+  trail: [],
   selected: [],
   edge: "",
   drawer: "run",
@@ -132,7 +135,14 @@ export function show(view: View): void {
 
 function take(doc: Doc): void {
   const inside = get().inside && doc.graph.graphs?.[get().inside] ? get().inside : "";
-  set({ doc, inside, through: inside ? get().through : "" });
+  set(inside ? { doc } : { doc, inside: "", through: "", trail: [] });
+}
+
+/** Out of sub-graphs, up to so many above. */
+export function leave(to: number): void {
+  const { trail } = get();
+  const at = trail[to];
+  if (at) set({ ...at, trail: trail.slice(0, to), selected: [], edge: "" });
 }
 
 export async function openDoc(name: string): Promise<void> {
@@ -141,7 +151,7 @@ export async function openDoc(name: string): Promise<void> {
 }
 
 export function enter(doc: Doc): void {
-  set({ doc, inside: "", through: "", selected: [], edge: "", view: "canvas", dialog: "", values: {}, rings: {} });
+  set({ doc, inside: "", through: "", trail: [], selected: [], edge: "", view: "canvas", dialog: "", values: {}, rings: {} });
   remember();
 }
 

@@ -147,6 +147,7 @@ export interface Frame {
   step: string;
   tick: number;
   states: number[][];
+  pictures?: string[];
 }
 
 export interface BreakCondition {

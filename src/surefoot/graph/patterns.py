@@ -1,4 +1,4 @@
-"""The wirings of the seed, built in Python: the plain loop, several environments, one policy above another."""
+"""The wirings of the seed and of every use, built in Python: each function returns a graph that holds together."""
 
 from __future__ import annotations
 
@@ -188,4 +188,90 @@ def hierarchy(
         ("step.next_observations", "trainer.next_states", None),
     ):
         graph.connect(source, target, delay)
+    return graph
+
+
+def town_loop(
+    name: str,
+    *,
+    scenario: Mapping[str, Any],
+    agent: Mapping[str, Any],
+    trainer: Mapping[str, Any],
+    total_steps: int,
+    about: str = "",
+) -> Graph:
+    """The plain loop in a town: who is not there does not count, and quarrels are counted."""
+    graph = Graph(name, about=about)
+    graph.run.total_steps = total_steps
+    graph.add("env", "Scenario", (0, 120), **scenario)
+    graph.add("either", "OR", (240, 120), mode="fby")
+    graph.add("agent", "PPOAgentNode", (440, 120), **agent)
+    graph.add("action", "ActionProcessor", (680, 60), mode="none")
+    graph.add("step", "TownStep", (900, 60))
+    graph.add("trainer", "PPOTrainerNode", (1140, 120), **trainer)
+    connect_plain(graph)
+    graph.connect("step.valid", "trainer.valid")
+    graph.add("conflicts", "ConflictStats", (1400, 0))
+    graph.connect("trainer.training_complete", "conflicts.trigger")
+    graph.connect("env.sim_handle", "conflicts.sim_handle")
+    return graph
+
+
+def tool_loop(
+    name: str, *, queries: Mapping[str, Any], policy: Mapping[str, Any], total_steps: int, about: str = ""
+) -> Graph:
+    """Question → vector → tool → answer → reward → learning. No way back: what is learned is there in the next tick."""
+    graph = Graph(name, about=about)
+    graph.run.total_steps = total_steps
+    graph.add("queries", "QuerySource", **queries)
+    graph.add("encoder", "QueryEncoder")
+    graph.add("tools", "ToolBox")
+    graph.add("policy", "ToolPolicy", **policy)
+    graph.add("runner", "ToolRunner")
+    graph.add("reward", "ToolReward")
+    graph.add("trainer", "ToolTrainer")
+    for source, targets in {
+        "queries.queries": ("encoder.queries", "runner.queries", "reward.queries"),
+        "encoder.vectors": ("policy.vectors",),
+        "encoder.encoder": ("tools.encoder", "policy.encoder"),
+        "tools.toolbox": ("policy.toolbox", "runner.toolbox"),
+        "policy.choices": ("runner.choices", "reward.choices", "trainer.choices"),
+        "policy.chooser": ("trainer.chooser",),
+        "runner.results": ("reward.results",),
+        "reward.rewards": ("trainer.rewards",),
+    }.items():
+        for target in targets:
+            graph.connect(source, target)
+    return graph
+
+
+def language_loop(
+    name: str,
+    *,
+    prompts: Mapping[str, Any],
+    sampler: Mapping[str, Any],
+    reward: Mapping[str, Any],
+    kl: Mapping[str, Any],
+    trainer: Mapping[str, Any],
+    total_steps: int,
+    about: str = "",
+) -> Graph:
+    """Prompts → responses → scores → the price of leaving the reference → an update, all in one tick."""
+    graph = Graph(name, about=about)
+    graph.run.total_steps = total_steps
+    graph.add("prompts", "PromptSource", **prompts)
+    graph.add("sampler", "LMSampler", **sampler)
+    graph.add("reward", "RewardModel", **reward)
+    graph.add("kl", "KLPenalty", **kl)
+    graph.add("trainer", "LMTrainer", **trainer)
+    for source, target in (
+        ("prompts.prompts", "sampler.prompts"),
+        ("sampler.responses", "reward.responses"),
+        ("sampler.responses", "kl.responses"),
+        ("reward.scores", "kl.scores"),
+        ("sampler.language", "kl.language"),
+        ("kl.tokens", "trainer.tokens"),
+        ("sampler.language", "trainer.language"),
+    ):
+        graph.connect(source, target)
     return graph

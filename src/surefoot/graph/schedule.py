@@ -61,8 +61,12 @@ class Schedule:
 
     @property
     def streams(self) -> int:
-        """Steps of environments in a tick."""
-        return sum(each.params["num_envs"] for each in self.firings if each.declared.name == "Environment") or 1
+        """Steps in a tick: of environments, or whatever a graph learns from."""
+        return sum(each.params[name] * streams for each, name, streams in self.sources()) or 1
+
+    def sources(self) -> list[tuple[Firing, str, int]]:
+        """Where experience comes from: the node, its parameter of copies, and the streams of one copy."""
+        return [(each, *each.declared.streams(each.params)) for each in self.firings if each.declared.streams]
 
     @property
     def horizons(self) -> list[int]:
@@ -211,7 +215,7 @@ def islands(plan: Schedule) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for firing in plan.firings:
         groups.setdefault(root(firing.id), []).append(firing.id)
-    worlds = {each.id for each in plan.firings if each.declared.name == "Environment"}
+    worlds = {each.id for each, *_ in plan.sources()}
     away = [ids for ids in groups.values() if worlds & set(ids)]
     gone = {id for ids in away for id in ids}
     home = [each.id for each in plan.firings if each.id not in gone]

@@ -107,6 +107,60 @@ class Ticks:
         self.after = after
         self._start = ended | ~step.valid
 
+    def state(self) -> dict[str, Any]:
+        """Everything that moves, a rollout that is half collected included."""
+        rows = [
+            {
+                "action": as_array(chosen.action),
+                "value": as_array(chosen.value),
+                "log_prob": as_array(chosen.log_prob),
+                "obs": chosen.obs,
+                "mask": {} if chosen.action_mask is None else {"mask": as_array(chosen.action_mask)},
+                "context": chosen.context if n == 0 else {},
+                "step": {str(k): x for k, x in enumerate(rest)},
+            }
+            for n, (chosen, *rest) in enumerate(self._rows)
+        ]
+        return {
+            "rows": {str(n): row for n, row in enumerate(rows)},
+            "cut": {str(n): {"t": t, "streams": x, "worth": worth} for n, (t, x, worth) in enumerate(self._cut)},
+            "start": self._start.copy(),
+            "episodes": self.episodes.state(),
+            "scaler": {} if self.scaler is None else self.scaler.state(),
+            "env_steps": self.env_steps,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self._begin()
+        for n in range(len(state["rows"])):
+            row = state["rows"][str(n)]
+            chosen = Chosen(
+                action=np.array(row["action"]),
+                value=np.array(row["value"]),
+                log_prob=np.array(row["log_prob"]),
+                obs={name: np.array(x) for name, x in row["obs"].items()},
+                action_mask=np.array(row["mask"]["mask"]) if row["mask"] else None,
+                context={name: torch.as_tensor(x) for name, x in row["context"].items()},
+            )
+            self._rows.append((chosen, *(np.array(row["step"][str(k)]) for k in range(5))))  # type: ignore[arg-type]
+        self._cut = [
+            (int(each["t"]), np.array(each["streams"]), np.array(each["worth"]))
+            for each in (state["cut"][str(n)] for n in range(len(state["cut"])))
+        ]
+        self._start = np.array(state["start"])
+        self.episodes.set_state(state["episodes"])
+        if self.scaler is not None:
+            self.scaler.set_state(state["scaler"])
+        self.env_steps = int(state["env_steps"])
+
+    def begin_anew(self) -> None:
+        """Drop what is half collected: every stream starts a new episode."""
+        self._begin()
+        self._start = np.ones(self.streams, bool)
+        for stream in range(self.streams):
+            self.episodes.forget(stream)
+
     @torch.no_grad()
     def rollout(self, policy_version: int) -> Rollout:
         """What was collected; the next tick begins a new one."""

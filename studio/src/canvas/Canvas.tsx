@@ -5,25 +5,78 @@ import {
   type Connection,
   Controls,
   type Edge,
+  type EdgeChange,
   MiniMap,
   type Node,
   type NodeChange,
+  type OnConnectStartParams,
+  Position,
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
+  useStore,
+  ViewportPortal,
 } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CATEGORY, colourOf, portsOf } from "../ports";
 import { ask, checkOf, flatId, get, graphOf, op, set, toast, useStudio } from "../store";
 import type { Op } from "../types";
 import { endsOf } from "../words";
-import { arranged, heightOf, WIDTH } from "./layout";
+import { arranged, edgeOf, HANDLE, heightOf, parts, rowOf, WIDTH } from "./layout";
 import { type CardData, NodeCard } from "./NodeCard";
 import { freeName } from "./clipboard";
-import { Wire, type WireData } from "./Wire";
+import { FarLine, Wire, type WireData } from "./Wire";
+
+type Fits = Record<string, { ok: boolean; why: string; delay: boolean }>;
 
 const nodeTypes = { card: NodeCard };
 const edgeTypes = { wire: Wire };
+const NO_EDGES: Edge[] = [];
+const FAR = 0.35;
+/** Beyond so many nodes, what is off the screen is not there, and from afar edges are only drawn. */
+const MANY = 60;
+const FIT = { padding: 0.12, maxZoom: 1 };
+const KEYS = ["Shift", "Meta", "Control"];
+const PRO = { hideAttribution: false };
+const MAP = { width: 150, height: 96 };
+const mapColour = (n: Node): string => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)";
+
+const Around = memo(function Around({ far }: { far: boolean }) {
+  return (
+    <>
+      {!far && <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />}
+      <MiniMap pannable zoomable style={MAP} ariaLabel="map of the whole graph" nodeColor={mapColour} maskColor="var(--mask)" />
+      <Controls showInteractive={false} />
+    </>
+  );
+});
+
+/** All edges of a large graph in one picture below its cards. */
+function Lines({ nodes, edges }: { nodes: Node[]; edges: Edge[] }) {
+  const ends = useMemo(() => {
+    const found = new Map<string, number>();
+    for (const { id, data } of nodes) {
+      const { inputs, outputs } = data as CardData;
+      inputs.forEach((port, n) => found.set(`i${id}.${port.name}`, rowOf(n)));
+      outputs.forEach((port, n) => found.set(`o${id}.${port.name}`, rowOf(inputs.length + n)));
+    }
+    return found;
+  }, [nodes]);
+  const at = new Map(nodes.map((n) => [n.id, n.position]));
+  return (
+    <ViewportPortal>
+      <svg className="lines" aria-hidden="true">
+        {edges.map((edge) => {
+          const data = edge.data as WireData;
+          const from = at.get(edge.source);
+          const to = at.get(edge.target);
+          if (!from || !to) return null;
+          return <FarLine key={edge.id} x1={from.x + edgeOf("out")} y1={from.y + (ends.get(`o${data.from}`) ?? 0)} x2={to.x + edgeOf("in")} y2={to.y + (ends.get(`i${data.to}`) ?? 0)} data={data} chosen={edge.selected === true} />;
+        })}
+      </svg>
+    </ViewportPortal>
+  );
+}
 
 export async function addNode(type: string, at?: [number, number]): Promise<string | null> {
   const s = get();
@@ -79,7 +132,7 @@ export function openInside(id: string): void {
   const node = graphOf(s)?.nodes[id];
   if (node?.type !== "SubGraph") return;
   const name = String(node.params?.graph ?? "");
-  if (s.doc?.graph.graphs?.[name]) set({ inside: name, through: flatId(s, id), selected: [], edge: "" });
+  if (s.doc?.graph.graphs?.[name]) set({ inside: name, through: flatId(s, id), trail: [...s.trail, { inside: s.inside, through: s.through }], selected: [], edge: "" });
 }
 
 function Flow() {
@@ -92,8 +145,9 @@ function Flow() {
   const code = useStudio((s) => s.code);
   const on = useStudio((s) => s.session?.doc === s.doc?.doc && s.session !== null);
   const flow = useReactFlow();
+  const far = useStore((s) => s.transform[2] < FAR);
   const [nodes, setNodes] = useState<Node[]>([]);
-  const [fit, setFit] = useState<Record<string, { ok: boolean; why: string; delay: boolean }> | null>(null);
+  const [fit, setFit] = useState<Fits | null>(null);
   const from = useRef("");
   const graph = useMemo(() => graphOf({ ...get(), doc, inside }), [doc, inside]);
   const places = useMemo(() => {
@@ -128,19 +182,28 @@ function Flow() {
         wired: into,
         feeds: feeding.get(id) ?? [],
         params: Object.entries(node.params ?? {}),
+        far,
+        height: heightOf(shown.length, outputs.length),
         findings: check?.findings.filter((f) => f.node === id || f.node.startsWith(`${id}__`) || f.nodes.includes(id)) ?? [],
       };
       const [x, y] = places[id] ?? [0, 0];
-      return { id, type: "card", position: { x, y }, data, width: WIDTH, initialHeight: heightOf(shown.length, outputs.length), selected: chosen.includes(id), ariaLabel: `${id}, ${node.type}`, domAttributes: { "aria-roledescription": "node" } } as Node;
+      // Told rather than measured: from afar there are no handles to measure.
+      const handles = [
+        ...shown.map((port, n) => ({ id: port.name, type: "target", position: Position.Left, x: edgeOf("in"), y: rowOf(n) - HANDLE / 2, width: HANDLE, height: HANDLE })),
+        ...outputs.map((port, n) => ({ id: port.name, type: "source", position: Position.Right, x: edgeOf("out") - HANDLE, y: rowOf(shown.length + n) - HANDLE / 2, width: HANDLE, height: HANDLE })),
+      ];
+      return { id, type: "card", position: { x, y }, data, handles, width: WIDTH, initialHeight: data.height, selected: chosen.includes(id), ariaLabel: `${id}, ${node.type}`, domAttributes: { "aria-roledescription": "node" } } as Node;
     });
-  }, [graph, kinds, doc, inside, places, chosen]);
+  }, [graph, kinds, doc, inside, places, chosen, far]);
 
   useEffect(() => {
     setNodes((before) => {
       const old = new Map(before.map((n) => [n.id, n]));
       return cards.map((card) => {
         const was = old.get(card.id);
-        return was?.dragging ? { ...card, position: was.position, measured: was.measured, dragging: true } : { ...card, measured: was?.measured };
+        // What is off the screen is never measured, and counts when the whole is to be seen.
+        const measured = was?.measured ?? { width: WIDTH, height: (card.data as CardData).height };
+        return was?.dragging ? { ...card, position: was.position, measured, dragging: true } : { ...card, measured };
       });
     });
   }, [cards]);
@@ -148,17 +211,25 @@ function Flow() {
   const edges = useMemo<Edge[]>(() => {
     if (!graph) return [];
     const check = checkOf({ ...get(), doc, inside });
-    const floor = Math.max(0, ...Object.entries(graph.nodes).map(([id, node]) => {
+    const part = parts(graph);
+    const floors = new Map<string, number>();
+    for (const [id, node] of Object.entries(graph.nodes)) {
       const { inputs, outputs } = portsOf(node, kinds, doc?.graph.graphs);
-      return (places[id]?.[1] ?? 0) + heightOf(inputs.length, outputs.length) + 10;
-    }));
-    let lane = 0;
+      const floor = (places[id]?.[1] ?? 0) + heightOf(inputs.length, outputs.length) + 10;
+      floors.set(part(id), Math.max(floor, floors.get(part(id)) ?? Number.NEGATIVE_INFINITY));
+    }
+    const lanes = new Map<string, number>();
+    const laneOf = (name: string): number => {
+      const lane = lanes.get(name) ?? 0;
+      lanes.set(name, lane + 1);
+      return lane;
+    };
     return graph.edges.map((edge) => {
       const [source, sourceHandle] = endsOf(edge.from);
       const [target, targetHandle] = endsOf(edge.to);
       const node = graph.nodes[source];
       const known = check?.outputs[edge.from]?.type.kind ?? (node ? portsOf(node, kinds, doc?.graph.graphs).outputs.find((p) => p.name === sourceHandle)?.type.kind : "any") ?? "any";
-      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, floor, lane: edge.delay ? lane++ : 0 };
+      const data: WireData = { from: edge.from, to: edge.to, colour: colourOf(known), delay: edge.delay ?? null, floor: floors.get(part(source)) ?? 0, lane: edge.delay ? laneOf(part(source)) : 0 };
       return { id: edge.to, type: "wire", source, sourceHandle, target, targetHandle, data, selected: chosenEdge === edge.to, ariaLabel: `${edge.from} to ${edge.to}${edge.delay ? ", a tick later" : ""}` };
     });
   }, [graph, doc, inside, kinds, places, chosenEdge]);
@@ -245,65 +316,73 @@ function Flow() {
     return () => clearTimeout(soon);
   }, [chosen, nodes.length]);
 
-  if (!graph) return null;
-  const shadedNodes = fit ? nodes.map((n) => ({ ...n, className: Object.entries(fit).some(([end, f]) => f.ok && endsOf(end)[0] === n.id) ? "fits" : n.id === from.current ? "" : "fits-not" })) : nodes;
-  return (
-    <ReactFlow
-      nodes={shadedNodes}
-      edges={edges}
-      nodeTypes={nodeTypes}
-      edgeTypes={edgeTypes}
-      onNodesChange={onNodesChange}
-      onNodeDragStart={() => {
+  // Made once: what changes its identity makes React Flow tell all its parts.
+  const reactions = useMemo(
+    () => ({
+      onNodeDragStart: () => {
         dragged.current = true;
-      }}
-      onNodeDragStop={(_, __, moved) => {
+      },
+      onNodeDragStop: (_: unknown, __: unknown, moved: Node[]) => {
         moveSoon(moved.map((n) => [n.id, n.position]));
         setTimeout(() => {
           dragged.current = false;
         }, 0);
-      }}
-      onConnectStart={(_, { nodeId, handleId, handleType }) => {
+      },
+      onConnectStart: (_: unknown, { nodeId, handleId, handleType }: OnConnectStartParams) => {
         if (handleType !== "source" || !nodeId) return;
         from.current = nodeId;
-        void ask<NonNullable<typeof fit>>("fits", { doc: doc?.doc, source: `${nodeId}.${handleId}`, inside }).then(setFit);
-      }}
-      onConnectEnd={() => {
+        void ask<Fits>("fits", { doc: get().doc?.doc, source: `${nodeId}.${handleId}`, inside: get().inside }).then(setFit);
+      },
+      onConnectEnd: () => {
         setFit(null);
         from.current = "";
-      }}
-      onConnect={(c: Connection) => void connect(`${c.source}.${c.sourceHandle}`, `${c.target}.${c.targetHandle}`)}
-      onEdgeClick={(_, edge) => set({ edge: edge.id, selected: [] })}
-      onEdgesChange={(changes) => {
+      },
+      onConnect: (c: Connection) => void connect(`${c.source}.${c.sourceHandle}`, `${c.target}.${c.targetHandle}`),
+      onEdgeClick: (_: unknown, edge: Edge) => set({ edge: edge.id, selected: [] }),
+      onEdgesChange: (changes: EdgeChange[]) => {
         for (const c of changes) if (c.type === "select" && c.selected) set({ edge: c.id, selected: [] });
-      }}
-      onPaneClick={() => set({ selected: [], edge: "" })}
-      onNodeDoubleClick={(_, node) => openInside(node.id)}
-      onMoveStart={() => document.querySelector(".stage")?.classList.add("moving")}
-      onMoveEnd={() => {
+      },
+      onPaneClick: () => set({ selected: [], edge: "" }),
+      onNodeDoubleClick: (_: unknown, node: Node) => openInside(node.id),
+      onMoveStart: () => document.querySelector(".stage")?.classList.add("moving"),
+      onMoveEnd: () => {
         document.querySelector(".stage")?.classList.remove("moving");
         watch();
-      }}
-      onDragOver={(e) => e.preventDefault()}
-      onDrop={(e) => {
+      },
+      onDragOver: (e: React.DragEvent) => e.preventDefault(),
+      onDrop: (e: React.DragEvent) => {
         const type = e.dataTransfer.getData("text/surefoot-node");
         const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
         if (type) void addNode(type, [Math.round(at.x), Math.round(at.y)]);
-      }}
+      },
+    }),
+    [flow, watch],
+  );
+
+  if (!graph) return null;
+  const many = nodes.length > MANY;
+  const shadedNodes = fit ? nodes.map((n) => ({ ...n, className: Object.entries(fit).some(([end, f]) => f.ok && endsOf(end)[0] === n.id) ? "fits" : n.id === from.current ? "" : "fits-not" })) : nodes;
+  return (
+    <ReactFlow
+      nodes={shadedNodes}
+      edges={many && far ? NO_EDGES : edges}
+      nodeTypes={nodeTypes}
+      edgeTypes={edgeTypes}
+      onNodesChange={onNodesChange}
+      {...reactions}
       colorMode={theme}
       deleteKeyCode={null}
       minZoom={0.1}
       maxZoom={2.5}
       fitView
-      fitViewOptions={{ padding: 0.12, maxZoom: 1 }}
-      onlyRenderVisibleElements={nodes.length > 60}
-      multiSelectionKeyCode={["Shift", "Meta", "Control"]}
+      fitViewOptions={FIT}
+      onlyRenderVisibleElements={many}
+      multiSelectionKeyCode={KEYS}
       aria-label="canvas"
-      proOptions={{ hideAttribution: false }}
+      proOptions={PRO}
     >
-      <Background variant={BackgroundVariant.Dots} gap={22} size={1.4} color="var(--dot)" />
-      <MiniMap pannable zoomable style={{ width: 150, height: 96 }} ariaLabel="map of the whole graph" nodeColor={(n) => CATEGORY[(n.data as CardData).category] ?? "var(--c-any)"} maskColor="var(--mask)" />
-      <Controls showInteractive={false} />
+      <Around far={far} />
+      {many && far && <Lines nodes={nodes} edges={edges} />}
       {Object.keys(graph.nodes).length === 0 && (
         <div className="empty">
           <h2>An empty canvas</h2>

@@ -1,5 +1,5 @@
-import { Handle, type NodeProps, Position, useStore, useUpdateNodeInternals } from "@xyflow/react";
-import { memo, useEffect, useRef } from "react";
+import { Handle, type NodeProps, Position } from "@xyflow/react";
+import { memo } from "react";
 import { CATEGORY, colourOf } from "../ports";
 import { flatId, set, useStudio } from "../store";
 import type { CheckFinding, Port } from "../types";
@@ -17,6 +17,9 @@ export interface CardData extends Record<string, unknown> {
   feeds: string[];
   params: [string, unknown][];
   findings: CheckFinding[];
+  /** From afar a card is a name on a plate: hundreds of nodes have thousands of ports. */
+  far: boolean;
+  height: number;
 }
 
 /** What goes out now, where it goes out: on the edge itself it would hide what lies behind. */
@@ -32,15 +35,6 @@ function Live({ end }: { end: string }) {
       {now !== null && <b>{short(now)}</b>}
       {seen.kind === "array" && <i>{shape}</i>}
     </span>
-  );
-}
-
-/** From afar only what an edge hangs on: a graph of hundreds of nodes has thousands of ports. */
-function FarPort({ port, side, wired }: { port: Port; side: "in" | "out"; wired: boolean }) {
-  return (
-    <div className={`port ${side}`}>
-      {wired && <Handle id={port.name} type={side === "in" ? "target" : "source"} position={side === "in" ? Position.Left : Position.Right} />}
-    </div>
   );
 }
 
@@ -72,19 +66,12 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
   const failed = useStudio((s) => (s.session?.doc === s.doc?.doc && s.session?.error && inside(s.session.error.node) ? s.session.error : null));
   const next = useStudio((s) => s.session?.state === "paused" && s.session.doc === s.doc?.doc && inside(s.session.next ?? ""));
   const told = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open" && f.node === data.id).length : 0));
-  const far = useStore((s) => s.transform[2] < 0.35);
-  const measure = useUpdateNodeInternals();
-  const before = useRef(far);
-  useEffect(() => {
-    if (before.current !== far) measure(data.id);
-    before.current = far;
-  }, [far, data.id, measure]);
   const errors = data.findings.filter((f) => f.level === "error");
   const lints = data.findings.filter((f) => f.level === "lint");
   const worst = failed ? "failed" : errors.length ? "wrong" : "";
   const message = failed?.message ?? errors[0]?.message ?? "";
   return (
-    <div className={`card ${far ? "far" : ""} ${selected ? "chosen" : ""} ${worst} ${next ? "next" : ""}`} style={{ "--accent": CATEGORY[data.category] ?? "var(--c-any)" } as React.CSSProperties} data-testid={`node-${data.id}`}>
+    <div className={`card ${data.far ? "far" : ""} ${selected ? "chosen" : ""} ${worst} ${next ? "next" : ""}`} style={{ "--accent": CATEGORY[data.category] ?? "var(--c-any)", height: data.far ? data.height : undefined } as React.CSSProperties} data-testid={`node-${data.id}`}>
       <div className="card-head" title={data.summary}>
         <b>{data.id}</b>
         <small>{data.type.replace(/Node$/, "")}</small>
@@ -99,16 +86,17 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
         </span>
       </div>
       {share > 0 && <div className="heat" style={{ width: `${share}%` }} />}
-      <div className="ports">
-        {data.inputs.map((port) => {
-          const wired = data.wired.includes(port.name);
-          return far ? <FarPort key={`i${port.name}`} port={port} side="in" wired={wired} /> : <PortRow key={`i${port.name}`} port={port} side="in" wired={wired} />;
-        })}
-        {data.outputs.map((port) =>
-          far ? <FarPort key={`o${port.name}`} port={port} side="out" wired={data.feeds.includes(port.name)} /> : <PortRow key={`o${port.name}`} port={port} side="out" wired end={`${flat}.${port.name}`} />,
-        )}
-      </div>
-      {!far && data.params.length > 0 && (
+      {!data.far && (
+        <div className="ports">
+          {data.inputs.map((port) => (
+            <PortRow key={`i${port.name}`} port={port} side="in" wired={data.wired.includes(port.name)} />
+          ))}
+          {data.outputs.map((port) => (
+            <PortRow key={`o${port.name}`} port={port} side="out" wired end={`${flat}.${port.name}`} />
+          ))}
+        </div>
+      )}
+      {!data.far && data.params.length > 0 && (
         <div className="facts">
           {data.params.slice(0, 3).map(([name, value]) => (
             <span key={name}>
@@ -117,7 +105,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps & {
           ))}
         </div>
       )}
-      {message && !far && (
+      {message && !data.far && (
         <div className="trouble" role={failed ? "alert" : undefined}>
           {message.length > 150 ? `${message.slice(0, 150)}…` : message}
         </div>

@@ -22,8 +22,18 @@ function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, 
   const down = y > y1 ? 1 : -1;
   const up = y2 < y ? -1 : 1;
   const path = `M${x1},${y1} L${out - r},${y1} Q${out},${y1} ${out},${y1 + r * down} L${out},${y - r * down} Q${out},${y} ${out - r},${y} L${into + r},${y} Q${into},${y} ${into},${y + r * up} L${into},${y2 - r * up} Q${into},${y2} ${into + r},${y2} L${x2},${y2}`;
-  return [path, (out + into) / 2, y];
+  const along = [0.5, 0.35, 0.65, 0.2, 0.8][lane % 5] ?? 0.5; // so that the words of two lanes stand side by side
+  return [path, into + (out - into) * along, y];
 }
+
+function Line({ x1, y1, x2, y2, data, chosen }: { x1: number; y1: number; x2: number; y2: number; data: WireData; chosen: boolean }) {
+  const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+  const path = data.delay !== null && x2 < x1 + 40 ? wayBack(x1, y1, x2, y2, data.floor, data.lane)[0] : `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+  return <path d={path} stroke={data.colour} strokeWidth={chosen ? 8 : 4} strokeDasharray={data.delay ? "14 10" : undefined} />;
+}
+
+/** An edge of a large graph seen from afar: drawn, no more. */
+export const FarLine = memo(Line, (a, b) => a.x1 === b.x1 && a.y1 === b.y1 && a.x2 === b.x2 && a.y2 === b.y2 && a.data === b.data && a.chosen === b.chosen);
 
 /** Words on edges shrink less than the graph does. */
 const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.round(3.3 / zoom) / 4));

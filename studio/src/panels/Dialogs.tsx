@@ -172,7 +172,7 @@ function Group() {
       <form onSubmit={(e) => {
         e.preventDefault();
         close();
-        void ask("group", { doc: get().doc?.doc, ids, name }).then((done) => done && set({ selected: [name] }));
+        void ask("group", { doc: get().doc?.doc, ids, name, inside: get().inside }).then((done) => done && set({ selected: [name] }));
       }}>
         <p className="quiet">{ids.join(", ")}</p>
         <label className="line-field">

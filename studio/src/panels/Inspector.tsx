@@ -106,7 +106,7 @@ function NodePanel({ id }: { id: string }) {
         {node.type === "SubGraph" && (
           <>
             <button type="button" onClick={() => openInside(id)}>Open</button>
-            <button type="button" onClick={() => void ask("ungroup", { doc: get().doc?.doc, id }).then(() => set({ selected: [] }))}>Un-group</button>
+            <button type="button" onClick={() => void ask("ungroup", { doc: get().doc?.doc, id, inside: get().inside }).then(() => set({ selected: [] }))}>Un-group</button>
           </>
         )}
         <button type="button" className="danger" onClick={removeChosen}>Remove</button>

@@ -16,7 +16,7 @@ export function Palette() {
   const kinds = useStudio((s) => s.kinds);
   const [words, setWords] = useState("");
   const groups = useMemo(() => {
-    const order = ["RL/PPO", "World", "Flow", "Look", "Values", "RL/Hierarchy"];
+    const order = ["RL/PPO", "World", "Flow", "Look", "Values", "RL/Hierarchy", "Town", "Tools", "Language"];
     const by = new Map<string, Kind[]>();
     for (const kind of found(kinds, words)) by.set(kind.category, [...(by.get(kind.category) ?? []), kind]);
     return [...by].sort((a, b) => (order.indexOf(a[0]) + 99) % 99 - ((order.indexOf(b[0]) + 99) % 99));

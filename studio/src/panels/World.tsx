@@ -112,7 +112,7 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
   }, [frame, copy, theme]);
   return (
     <figure className="scene">
-      <canvas ref={place} role="img" aria-label={`${frame.env_id}, copy ${copy}`} data-testid={`scene-${copy}`} />
+      {frame.pictures ? <img src={frame.pictures[copy]} alt={`${frame.env_id}, copy ${copy}`} data-testid={`scene-${copy}`} /> : <canvas ref={place} role="img" aria-label={`${frame.env_id}, copy ${copy}`} data-testid={`scene-${copy}`} />}
       <figcaption>
         {frame.env_id.replace(/^surefoot\//, "")} · {copy}
       </figcaption>
@@ -122,10 +122,10 @@ function Scene({ frame, copy }: { frame: Frame; copy: number }) {
 
 export function World({ most = 4 }: { most?: number }) {
   const frames = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.frames : NO_FRAMES));
-  if (frames.length === 0) return <p className="quiet pad">Worlds with a picture (CartPole, Pendulum, Acrobot, MountainCar) move here while they run. Slow them down with the pace to follow.</p>;
+  if (frames.length === 0) return <p className="quiet pad">Worlds with a picture (CartPole, Pendulum, Acrobot, MountainCar, towns) move here while they run. Slow them down with the pace to follow.</p>;
   return (
     <div className="scenes">
-      {frames.flatMap((frame) => frame.states.slice(0, most).map((_, copy) => <Scene key={`${frame.step}${copy}`} frame={frame} copy={copy} />))}
+      {frames.flatMap((frame) => (frame.pictures ?? frame.states).slice(0, most).map((_, copy) => <Scene key={`${frame.step}${copy}`} frame={frame} copy={copy} />))}
     </div>
   );
 }

@@ -13,11 +13,12 @@ from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.export.svg import to_svg
 from surefoot.graph.import_.code import from_program
-from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.model import Delay, Graph
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
 
-ALONE = [name for name in NAMES if name != "hierarchical"]
+BOUND = {"hierarchical": "HighLevelPPO", "town": "Scenario", "tools": "QuerySource"}
+ALONE = [name for name in NAMES if name not in {*BOUND, "language"}]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,6 +45,21 @@ def test_a_template_stands_alone_in_500_lines_and_comes_back(name: str) -> None:
     for id in graph.nodes:
         assert f"[node {id}]" in text
     assert canonical(from_program(text).graph) == canonical(graph)
+
+
+@pytest.mark.parametrize(("name", "node"), BOUND.items())
+def test_what_is_a_part_of_the_library_does_not_stand_alone_and_says_so(name: str, node: str) -> None:
+    with pytest.raises(GraphError, match=f"{node} is a part of surefoot .*export this graph as a script"):
+        to_standalone(template(name))
+
+
+@pytest.mark.parametrize("network", ["cnn", "gru", "lstm"])
+def test_only_a_plain_network_stands_alone(network: str) -> None:
+    graph = template("cartpole")
+    graph.nodes["agent"].params["network"] = network
+    graph.connect("step.dones", "agent.starts", Delay())
+    with pytest.raises(GraphError, match=r".*export this graph as a script"):
+        to_standalone(graph)
 
 
 def test_the_plain_loop_is_one_call_and_a_look_inside_makes_it_ticks() -> None:
@@ -101,7 +117,7 @@ def test_other_programs_are_refused_and_never_run(text: str, said: str) -> None:
 
 
 def test_what_does_not_stand_alone_is_named() -> None:
-    with pytest.raises(GraphError, match="high: HighLevelPPO does not stand alone"):
+    with pytest.raises(GraphError, match="high: HighLevelPPO is a part of surefoot"):
         to_standalone(template("hierarchical"))
     graph = template("cartpole")
     graph.nodes["agent"].params["network"] = "cnn"

@@ -54,7 +54,7 @@ def test_a_delay_without_and_with_a_first_value_survives(tmp_path) -> None:
         (bare(nodes=[]), "nodes is a list"),
         (bare(nodes={"a b": {"type": "OR"}}), "called 'a b'"),
         (bare(nodes={"__import__('os')": {"type": "OR"}}), "only letters, digits"),
-        (bare(nodes={"a": {"type": "OR", "code": "x"}}), "a node has type and params"),
+        (bare(nodes={"a": {"type": "OR", "code": "x"}}), "a node has type, params and ranges"),
         (bare(nodes={"a": {"type": "OR", "params": {"mode": "first"}}}), "must be one of fby"),
         (bare(nodes={"a": {"type": "OR", "params": {"modus": "fby"}}}), "did you mean mode"),
         (bare(nodes={"a": {"type": "PPOTrainerNode", "params": {"epochs": 1e400}}}), "not a number|too large|not JSON"),
@@ -97,3 +97,32 @@ def test_a_million_nodes_are_refused_before_they_are_parsed(tmp_path) -> None:
 def test_a_workflow_of_another_tool_is_pointed_to_the_importer() -> None:
     with pytest.raises(GraphError, match="graph import"):
         parse_graph('{"last_node_id": 6, "nodes": [], "links": []}')
+
+
+def test_ranges_for_a_search_are_kept_and_change_nothing_else() -> None:
+    graph = template("cartpole")
+    before = graph.sha256()
+    graph.nodes["trainer"].ranges = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}}
+    graph.nodes["agent"].ranges = {"activation": {"choices": ["tanh", "relu"]}}
+    again = parse_graph(canonical(graph))
+    assert again.nodes["trainer"].ranges == graph.nodes["trainer"].ranges
+    assert canonical(again) == canonical(graph)
+    assert again.sha256() == before
+
+
+@pytest.mark.parametrize(
+    ("ranges", "said"),
+    [
+        ({"learning_rat": {"low": 1, "high": 2}}, "did you mean learning_rate"),
+        ({"learning_rate": [1, 2]}, r"write \{low, high\} or \{choices\}"),
+        ({"learning_rate": {"low": 0.1}}, r"write \{low, high\} or \{choices\}"),
+        ({"gamma": {"low": 0.9, "high": 2.0}}, "gamma is 2.0; it must be"),
+        ({"gamma": {"low": 0.9, "high": 0.5}}, "low must be the smaller"),
+        ({"epochs": {"choices": []}}, r"write \{low, high\} or \{choices\}"),
+    ],
+)
+def test_a_range_that_cannot_be_is_one_sentence(ranges: dict, said: str) -> None:
+    told = json.loads(canonical(template("cartpole")))
+    told["nodes"]["trainer"]["ranges"] = ranges
+    with pytest.raises(GraphError, match=said):
+        parse_graph(json.dumps(told))

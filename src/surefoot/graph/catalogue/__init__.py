@@ -18,6 +18,9 @@ ROOMS = (
     "surefoot.graph.catalogue.values",
     "surefoot.graph.catalogue.look",
     "surefoot.graph.catalogue.hierarchy",
+    "surefoot.graph.catalogue.town",
+    "surefoot.graph.catalogue.tools",
+    "surefoot.graph.catalogue.language",
 )
 
 for _room in ROOMS:

@@ -315,6 +315,7 @@ TRAINER = NodeType(
     calls="surefoot.learn.learner.Learner.update",
     effect="rng",
     needs=("seed", "total_steps", "path"),
+    trains=True,
     infer=_trainer,
     clocks=_trainer_clocks,
     lint=_trainer_lint,

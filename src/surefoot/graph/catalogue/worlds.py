@@ -180,6 +180,7 @@ ENVIRONMENT = NodeType(
     source=ONCE,
     infer=_environment,
     clocks=_environment_clocks,
+    streams=lambda params: ("num_envs", 1),
     aliases=("IsaacGymEnvNode", "EnvironmentNode"),
 )
 

@@ -198,9 +198,8 @@ class _Writer:
         )
         streams = (
             " + ".join(
-                f"config.{self._field(each, 'num_envs')}"
-                for each in plan.firings
-                if each.declared.name == "Environment"
+                f"config.{self._field(each, name)}" + (f" * {streams}" if streams > 1 else "")
+                for each, name, streams in plan.sources()
             )
             or "1"
         )

@@ -57,7 +57,16 @@ def shape_of(plan: Schedule) -> Shape:
     return shape
 
 
+BOUND = ("RL/Hierarchy", "Town", "Tools", "Language")
+"""Kinds of nodes that are a part of the library: a file without it cannot have them."""
+
+
 def _refused(firing: Firing) -> str:
+    if firing.declared.category in BOUND:
+        return (
+            f"{firing.id}: {firing.declared.name} is a part of surefoot ({firing.declared.calls}), which a file that stands "
+            "alone does not have; export this graph as a script"
+        )
     return (
         f"{firing.id}: {firing.declared.name} does not stand alone; the program has a record and checkpoints of its own: take "
         "the node out, or export this graph as a script"

@@ -17,6 +17,7 @@ from surefoot.nets.policy import Seen
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.tape import KernelActor, kernel_actor
 from surefoot.train.ticks import Chosen
+from surefoot.train.training import load_weights
 
 MASK = "action_mask"
 Size = int | tuple[int, ...]
@@ -133,6 +134,26 @@ class PPOAgent:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The network's."""
         return {} if self.policy is None else dict(self.policy.state_dict())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Weights, memory, randomness."""
+        return {
+            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
+            "context": {name: x.clone() for name, x in self.context.items()},
+            "generator": self.generator.get_state(),
+            **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there, with the network that the first tick has built."""
+        assert self.policy is not None
+        load_weights(self.policy, saved["weights"])
+        self.context = {name: torch.as_tensor(x) for name, x in saved["context"].items()}
+        self.generator.set_state(torch.as_tensor(saved["generator"]))
+        if self.actor is not None:
+            self.actor.net.refresh()
+            if "kernel_rng" in saved:
+                self.actor.rng[:] = saved["kernel_rng"]
 
 
 def _action_space(size: Size, kind: str) -> ActionSpace:

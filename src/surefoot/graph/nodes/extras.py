@@ -36,6 +36,13 @@ class RNDCuriosity:
     def __call__(self) -> RNDCuriosity:
         return self
 
+    def snapshot(self) -> dict[str, Any]:
+        """The trainer keeps what it has built."""
+        return {}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Nothing to do."""
+
     def build(self, policy: Any, streams: int, *, gamma: float) -> Curiosity:
         """For a policy's spaces."""
         if not isinstance(policy, ActorCritic):

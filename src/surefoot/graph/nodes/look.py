@@ -19,7 +19,21 @@ from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 STREAMS = 10
 
 
-class Evaluation:
+class _Counts:
+    """Nodes that do something only each so-many-th time."""
+
+    asked: int
+
+    def snapshot(self) -> dict[str, Any]:
+        """How often it was asked."""
+        return {"asked": self.asked}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.asked = int(saved["asked"])
+
+
+class Evaluation(_Counts):
     """Mean and spread of the return over whole episodes, each `every`-th time it is asked."""
 
     def __init__(
@@ -88,7 +102,7 @@ class Recorder:
             self.recorder.close("finished", "")
 
 
-class CheckpointNode:
+class CheckpointNode(_Counts):
     """A checkpoint directory each `every`-th update; the newest `keep` stay."""
 
     def __init__(self, every: int = 10, keep: int = 3, folder: str = "checkpoints", *, into: Path | str = ".") -> None:
@@ -109,11 +123,20 @@ class Plot:
     def __init__(self, title: str = "", points: int = 1000) -> None:
         self.title, self.values = title, deque[Any](maxlen=points)
 
+    def snapshot(self) -> dict[str, Any]:
+        """The numbers among the values."""
+        return {"values": [value for value in self.values if isinstance(value, int | float)]}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.values.clear()
+        self.values.extend(saved["values"])
+
     def __call__(self, value: Any) -> None:
         self.values.append(value)
 
 
-class Print:
+class Print(_Counts):
     """One line for each `every`-th value."""
 
     def __init__(self, prefix: str = "", every: int = 1, enabled: bool = True) -> None:

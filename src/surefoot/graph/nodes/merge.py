@@ -29,6 +29,14 @@ class Or:
         self.waiting.extend(value for value in (a, b, c) if value is not None)
         return self.waiting.popleft() if self.waiting else None
 
+    def snapshot(self) -> dict[str, Any]:
+        """What waits; in the usual mode nothing does."""
+        return {"waiting": list(self.waiting)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.waiting = deque(saved["waiting"])
+
 
 class Batch:
     """Rows of all inputs one below the other."""

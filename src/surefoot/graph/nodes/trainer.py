@@ -131,6 +131,33 @@ class PPOTrainer:
         self.report = report
         return COMPLETE, told, fresh, self
 
+    @property
+    def env_steps(self) -> int:
+        """Steps that were learned from, or will be."""
+        return 0 if self.ticks is None else self.ticks.env_steps
+
+    def snapshot(self) -> dict[str, Any]:
+        """The learner and the rollout that is being collected."""
+        assert self.learner is not None
+        assert self.ticks is not None
+        curiosity = {} if self.curiosity is None else self.curiosity.state()
+        return {**self.learner.state(), "ticks": self.ticks.state(), "curiosity": curiosity, "updates": self.updates}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there, with the learner that the first tick has built."""
+        assert self.learner is not None
+        assert self.ticks is not None
+        self.learner.set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
+        self.ticks.set_state(saved["ticks"])
+        if self.curiosity is not None:
+            self.curiosity.set_state(saved["curiosity"])
+        self.updates = int(saved["updates"])
+
+    def begin_anew(self) -> None:
+        """Worlds could not be put back."""
+        assert self.ticks is not None
+        self.ticks.begin_anew()
+
     def state(self) -> dict[str, Any]:
         """The parts of a checkpoint."""
         assert self.learner is not None

@@ -32,6 +32,14 @@ class Environment:
     def __call__(self) -> tuple[World, Arrays]:
         return self.world, shown(self.world.reset(self.seed))
 
+    def snapshot(self) -> dict[str, Any]:
+        """The world's state."""
+        return {"world": self.world.state()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Put the world back, or start new episodes where that cannot be; `seen` is what its copies see then."""
+        self.seen = shown(self.world.set_state(saved["world"]))
+
     def close(self) -> None:
         """Free the world."""
         self.world.close()
@@ -60,6 +68,14 @@ class Step:
             step.valid,
             step.stats,
         )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Nothing but what is only told."""
+        return {"lengths": self.lengths.state()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.lengths.set_state(saved["lengths"])
 
 
 def _successors(step: Answer, ended: np.ndarray) -> Arrays:
@@ -147,6 +163,24 @@ class ObservationNormalizer:
     def state_dict(self) -> dict[str, Any]:
         """The statistics, for comparing and keeping."""
         return {f"{name}.{key}": x for name, part in self.parts.items() for key, x in part.state_dict().items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The statistics, and what they have not taken in yet."""
+        parts = {name: dict(part.state_dict()) for name, part in self.parts.items()}
+        return {
+            "parts": parts,
+            "seen": {name: np.stack([obs[name] for obs in self.seen]) for name in parts if self.seen},
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        import torch
+
+        for name, part in self.parts.items():
+            part.load_state_dict({key: torch.as_tensor(x) for key, x in saved["parts"][name].items()})
+        rows = {name: np.array(x) for name, x in saved["seen"].items()}
+        count = len(next(iter(rows.values()))) if rows else 0
+        self.seen = [{name: x[k] for name, x in rows.items()} for k in range(count)]
 
 
 class Normalize:

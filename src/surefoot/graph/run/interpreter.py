@@ -67,6 +67,7 @@ class Interpreter:
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
         self.nodes = build(self.plan, setting=Setting(Path(into), trust))
         self.machine = Machine(self.plan, self.nodes)
+        self._declared = {each.id: each.declared for each in self.plan.firings}
         self.live = live or Live()
         self.breaks: list[Break] = []
         self.seconds = dict.fromkeys((each.id for each in self.plan.firings), 0.0)
@@ -90,7 +91,7 @@ class Interpreter:
         return found[0] if found else 0
 
     def _is_trainer(self, id: str) -> bool:
-        return self.plan.graph.nodes[id].type == "PPOTrainerNode"
+        return self._declared[id].trains
 
     @property
     def finished(self) -> bool:

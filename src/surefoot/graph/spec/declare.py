@@ -89,6 +89,7 @@ Clocks = Callable[[Mapping[str, Any], Mapping[str, Clock]], tuple[Clock, dict[st
 """From parameters and the clocks of what is connected to (when it fires, the clocks of its outputs); raises Misfit."""
 Lint = Callable[[Mapping[str, Any], Mapping[str, Type]], list[tuple[str, str]]]
 """From the same to (port or parameter, what is lost)."""
+Streams = Callable[[Mapping[str, Any]], tuple[str, int]]
 
 
 def _no_presets() -> Mapping[str, Mapping[str, Any]]:
@@ -118,6 +119,10 @@ class NodeType:
     infer: Infer | None = None
     clocks: Clocks | None = None
     lint: Lint | None = None
+    streams: Streams | None = None
+    """For a source of experience: the parameter that says how many copies there are, and how many streams one has."""
+    trains: bool = False
+    """Its outputs training_complete and loss_info come with an update."""
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_presets)
     aliases: tuple[str, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from surefoot.errors import GraphError
 from surefoot.graph.spec.flatten import SUBGRAPH, ports_of
 from surefoot.graph.spec.model import Delay, Edge, End, Graph, Node, require_name
-from surefoot.graph.spec.ops import Op, connection, shown_params
+from surefoot.graph.spec.ops import Op, adding, connection
 from surefoot.graph.spec.text import to_json
 
 
@@ -44,10 +44,18 @@ def group(graph: Graph, ids: list[str], name: str) -> Op:
     return {"op": "batch", "ops": [*made, *ops]}
 
 
-def ungroup(graph: Graph, id: str) -> Op:
-    """The operation that puts what is inside a SubGraph node back where that stands."""
-    node = graph.nodes.get(id)
-    inner = graph.graphs.get(str(node.params.get("graph", ""))) if node is not None and node.type == SUBGRAPH else None
+def within(op: Op, inside: str) -> Op:
+    """A change of `group` or `ungroup` for a sub-graph: its nodes change there, what is defined is known to all."""
+    ops: list[Op] = op["ops"]
+    moved = [each if each["op"] == "define" else {"op": "within", "graph": inside, "do": each} for each in ops]
+    return {"op": "batch", "ops": moved}
+
+
+def ungroup(graph: Graph, id: str, whole: Graph | None = None) -> Op:
+    """The operation that puts what is inside a SubGraph node back where that stands; `whole` is what `graph` is a part of."""
+    node, whole = graph.nodes.get(id), whole or graph
+    known = {**whole.graphs, **graph.graphs}
+    inner = known.get(str(node.params.get("graph", ""))) if node is not None and node.type == SUBGRAPH else None
     if node is None or inner is None:
         raise GraphError(f"{id!r} is not a sub-graph, so there is nothing to take out of it")
     inlets, outlets = ports_of(inner)
@@ -55,7 +63,7 @@ def ungroup(graph: Graph, id: str) -> Op:
     names = {each: _free(each, graph, id) for each in inner.nodes if each not in ports}
     ops: list[Op] = [{"op": "remove", "id": id}]
     for each, new in names.items():
-        add: Op = {"op": "add", "id": new, "type": inner.nodes[each].type, "params": shown_params(inner.nodes[each])}
+        add = adding(new, inner.nodes[each])
         if (at := inner.layout.get(each)) is not None:
             add["at"] = list(at)
         ops.append(add)
@@ -69,10 +77,13 @@ def ungroup(graph: Graph, id: str) -> Op:
     nested: list[Op] = [
         {"op": "define", "name": name, "graph": to_json(each)}
         for name, each in inner.graphs.items()
-        if name not in graph.graphs
+        if name not in known
     ]
     used = sum(
-        each.params.get("graph") == node.params["graph"] for each in graph.nodes.values() if each.type == SUBGRAPH
+        each.params.get("graph") == node.params["graph"]
+        for part in (whole, *whole.graphs.values())
+        for each in part.nodes.values()
+        if each.type == SUBGRAPH
     )
     gone: list[Op] = [{"op": "define", "name": str(node.params["graph"]), "graph": None}] if used == 1 else []
     return {"op": "batch", "ops": [*nested, *ops, *gone]}

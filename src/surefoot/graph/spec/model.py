@@ -70,6 +70,8 @@ class Node:
 
     type: str
     params: dict[str, Any] = field(default_factory=dict[str, Any])
+    ranges: dict[str, Any] = field(default_factory=dict[str, Any])
+    """{parameter: {low, high, log} or {choices}}: where a search may look. It changes nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Graph:
             raise GraphError(f"there is a node {id!r} already; ids are unique")
         if isinstance(node, str):
             node = make_node(node, **params)
-        self.nodes[id] = Node(node.type, dict(node.params))
+        self.nodes[id] = Node(node.type, dict(node.params), dict(node.ranges))
         if at is not None:
             self.layout[id] = (float(at[0]), float(at[1]))
         return Placed(self, id)
@@ -162,7 +164,7 @@ class Graph:
         """All of it, anew."""
         return Graph(
             self.name,
-            {id: Node(node.type, dict(node.params)) for id, node in self.nodes.items()},
+            {id: Node(node.type, dict(node.params), dict(node.ranges)) for id, node in self.nodes.items()},
             list(self.edges),
             RunSettings(self.run.seed, self.run.total_steps, self.run.path),
             dict(self.layout),
@@ -176,6 +178,8 @@ class Graph:
 
         bare = self.copy()
         bare.layout, bare.about, bare.name = {}, "", ""
+        for node in bare.nodes.values():
+            node.ranges = {}
         return hashlib.sha256(canonical(bare).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph, Node, require_name
-from surefoot.graph.spec.params import params_to_json, read_params
+from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
 from surefoot.graph.spec.text import canonical, from_json, parse_json, to_json
 
 Op = dict[str, Any]
@@ -32,15 +32,22 @@ def apply(graph: Graph, op: Mapping[str, Any]) -> Op:
 def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
     id = op["id"]
     at = op.get("at")
-    graph.add(id, _node(id, op["type"], op.get("params", {})), None if at is None else (at[0], at[1]))
+    node = _node(id, op["type"], op.get("params", {}), op.get("ranges", {}))
+    graph.add(id, node, None if at is None else (at[0], at[1]))
     return {"op": "remove", "id": id}
 
 
-def _node(id: str, type: str, params: Mapping[str, Any]) -> Node:
+def _node(id: str, type: str, params: Mapping[str, Any], ranges: Mapping[str, Any]) -> Node:
     from surefoot.graph.catalogue import REGISTRY
 
     declared = REGISTRY.get(type)
-    return Node(declared.name, read_params(declared, params, who=id))
+    return Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
+
+
+def adding(id: str, node: Node) -> Op:
+    """The operation that puts such a node in."""
+    told: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
+    return told | ({"ranges": dict(node.ranges)} if node.ranges else {})
 
 
 def shown_params(node: Node) -> dict[str, Any]:
@@ -57,7 +64,7 @@ def _remove(graph: Graph, op: Mapping[str, Any]) -> Op:
     node, at = graph.nodes[id], graph.layout.get(id)
     edges = [edge for edge in graph.edges if id in (edge.source.node, edge.target.node)]
     graph.remove(id)
-    add: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
+    add = adding(id, node)
     if at is not None:
         add["at"] = list(at)
     back = [connection(str(edge.source), str(edge.target), edge.delay) for edge in edges]

@@ -43,6 +43,27 @@ def whole_params(declared: NodeType, said: Mapping[str, Any], *, who: str = "") 
     return {param.name: found.get(param.name, param.default) for param in declared.params}
 
 
+def read_ranges(declared: NodeType, said: Mapping[str, Any], *, who: str = "") -> dict[str, Any]:
+    """Where a search may look: {low, high} with both ends legal and in order, log if it is to be by factors; or {choices}."""
+    who, found = who or declared.name, dict[str, Any]()
+    for name, given in said.items():
+        if not isinstance(given, Mapping):
+            raise GraphError(f"{who}: the range of {name} is {_BRIEF.repr(given)}; write {{low, high}} or {{choices}}")
+        told: dict[str, Any] = {str(key): value for key, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        ends = [told["low"], told["high"]] if {"low", "high"} <= set(told) <= {"low", "high", "log"} else None
+        values = ends if ends is not None else told["choices"] if set(told) == {"choices"} else None
+        if not isinstance(values, list | tuple) or not values:
+            raise GraphError(f"{who}: the range of {name} is {_BRIEF.repr(given)}; write {{low, high}} or {{choices}}")
+        for value in values:  # pyright: ignore[reportUnknownVariableType]
+            read_params(declared, {name: value}, who=who)
+        if ends is not None and not ends[0] < ends[1]:
+            raise GraphError(f"{who}: the range of {name} goes from {ends[0]} to {ends[1]}; low must be the smaller")
+        param = declared.param(name)
+        assert param is not None
+        found[param.name] = told
+    return found
+
+
 def params_to_json(declared: NodeType | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """JSON values from which `read_params` makes equal ones, in the order of the declaration."""
     if declared is None:

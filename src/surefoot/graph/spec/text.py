@@ -12,7 +12,7 @@ from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import ConfigError, GraphError
 from surefoot.graph.spec.declare import Registry
 from surefoot.graph.spec.model import ABSENT, Delay, Edge, Graph, Node, RunSettings, as_end, require_name
-from surefoot.graph.spec.params import params_to_json, read_params
+from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
 
 FORMAT, VERSION = "surefoot.graph", 1
 MOST_BYTES = 4 << 20
@@ -29,6 +29,7 @@ def to_json(graph: Graph) -> dict[str, Any]:
         "name": graph.name,
         "nodes": {
             id: {"type": node.type, "params": params_to_json(registry.find(node.type), node.params)}
+            | ({"ranges": dict(sorted(node.ranges.items()))} if node.ranges else {})
             for id, node in sorted(graph.nodes.items())
         },
         "edges": [_edge_to_json(edge) for edge in sorted(graph.edges, key=lambda edge: edge.target)],
@@ -132,14 +133,16 @@ def _read(told: Mapping[str, Any], *, depth: int) -> Graph:
 
 def _node(id: str, spec: Any) -> Node:
     entry = _mapping(spec, f"node {id}")
-    if strange := sorted(set(entry) - {"type", "params"}):
-        raise GraphError(f"node {id}: a node has type and params, no {strange[0][:40]!r}")
+    if strange := sorted(set(entry) - {"type", "params", "ranges"}):
+        raise GraphError(f"node {id}: a node has type, params and ranges, no {strange[0][:40]!r}")
     type = _text(entry.get("type"), f"the type of node {id}")
     params = _mapping(entry.get("params", {}), f"the params of node {id}")
+    ranges = _mapping(entry.get("ranges", {}), f"the ranges of node {id}")
     declared = _registry().find(type)
     if declared is None:  # said by the check, together with all else that is wrong
-        return Node(type, params)
-    return Node(declared.name, read_params(declared, params, who=f"node {id}"))
+        return Node(type, params, ranges)
+    who = f"node {id}"
+    return Node(declared.name, read_params(declared, params, who=who), read_ranges(declared, ranges, who=who))
 
 
 def _edge(entry: Any) -> Edge:

@@ -26,8 +26,17 @@ KINDS = {
     "trigger": "a trigger",
     "dict": "a table of numbers",
     "episodes": "finished episodes",
+    "queries": "questions",
+    "choices": "chosen tools",
+    "results": "answers of tools",
+    "toolbox": "tools (a handle)",
+    "encoder": "an encoder of texts (a handle)",
+    "chooser": "a policy over tools (a handle)",
+    "prompts": "prompts",
+    "responses": "responses of a language model",
+    "language": "a language model (a handle)",
 }
-HANDLES = frozenset({"model", "world", "learner", "manager", "curiosity"})
+HANDLES = frozenset({"model", "world", "learner", "manager", "curiosity", "toolbox", "encoder", "chooser", "language"})
 """What is shared rather than sent: the nodes at both ends stay in one process."""
 
 

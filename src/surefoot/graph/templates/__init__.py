@@ -6,10 +6,13 @@ import difflib
 from importlib.resources import files
 
 from surefoot.errors import GraphError
+from surefoot.graph.catalogue.language import THERE
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import parse_graph
 
-NAMES = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "mujoco")
+ALL = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "mujoco", "town", "tools", "language")
+NAMES = ALL if THERE else ALL[:-1]
+"""The one for language models is there where they are."""
 
 
 def template(name: str) -> Graph:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.patterns import hierarchy, ppo_loop, several_envs
+from surefoot.graph.catalogue.language import THERE
+from surefoot.graph.patterns import hierarchy, language_loop, ppo_loop, several_envs, tool_loop, town_loop
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import canonical
 
@@ -17,6 +18,7 @@ _SMALL: dict[str, Any] = {
     "activation": "tanh",
     "shared": False,
 }
+_TABLE: dict[str, Any] = {"action_space": "discrete", "activation": "tanh", "shared": False}
 _CARTPOLE: dict[str, Any] = {
     "lam": 0.8,
     "gamma": 0.98,
@@ -154,7 +156,53 @@ def _wired() -> dict[str, Graph]:
                 about="MuJoCo's inverted pendulum; 1000 is the most. Needs surefoot[mujoco].",
             )
         ),
+        "town": _watched(
+            town_loop(
+                "Town",
+                scenario={"scenario": "queue_conflict", "towns": 256},
+                agent={"input_size": 66, "output_size": 8, **_TABLE},
+                trainer={
+                    "horizon_length": 20,
+                    "minibatch_size": 2048,
+                    "epochs": 4,
+                    "gamma": 0.98,
+                    "learning_rate": "lin_1e-3",
+                },
+                total_steps=1_000_000,
+                about="Three want the one shower. Pushing makes rivals, waiting costs time; who looks when it is free gets "
+                "both right. The script gets -3.1 an episode.",
+            )
+        ),
+        "tools": _watched(
+            tool_loop(
+                "Tools",
+                queries={"batch": 4},
+                policy={"fresh": 32},
+                total_steps=1000,
+                about="Which of five tools answers a question? They really run; the nearest description is right for 62 of 100.",
+            ),
+            every=5,
+        ),
+        **_language(),
     }
+
+
+def _language() -> dict[str, Graph]:
+    """Where there are language models."""
+    if not THERE:
+        return {}
+    graph = language_loop(
+        "Language model",
+        prompts={"batch": 64},
+        sampler={"model": "tiny", "train": "full", "max_new_tokens": 8, "min_new_tokens": 7},
+        reward={"by": "characters", "paid": "aeiou"},
+        kl={"beta": 0.05},
+        trainer={"learning_rate": 1e-3, "epochs": 4, "minibatches": 4},
+        total_steps=1920,
+        about="A tiny model of random weights is paid for vowels; what it says otherwise is priced by its KL to where it "
+        "began. Needs surefoot[lm].",
+    )
+    return {"language": _watched(graph)}
 
 
 def placed(graph: Graph) -> Graph:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from surefoot.errors import CheckpointMissing, RunError
-from surefoot.graph.nodes.trainer import PPOTrainer
+from surefoot.errors import CheckpointMissing
 from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.snapshot import restore, snapshot, why_inexact, why_not
 from surefoot.graph.schedule import Schedule
 from surefoot.graph.spec.text import canonical, to_json
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.learner import Learner
 from surefoot.learn.retention import prune
+from surefoot.server.studio.scenes import env_of
 from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding
 from surefoot.telemetry.schema import EndReason, Episodes
@@ -29,12 +31,25 @@ KEPT = 3
 NOT_NUMBERS = ("update", "env_steps", "return", "length")
 
 
+class Trains(Protocol):
+    """What a record needs of a trainer."""
+
+    updates: int
+    learner: Learner | None
+    normalize_rewards: bool
+
+    @property
+    def env_steps(self) -> int: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+
 class Keeper:
     """Writes a run of a graph down. `surefoot runs`, `report` and `doctor` read it as any other."""
 
     def __init__(self, plan: Schedule, root: Path, document: str, *, directory: RunDir | None = None) -> None:
         self.plan, self.document = plan, document
-        self.env = next((f.params["env_id"] for f in plan.firings if f.declared.name == "Environment"), "graph")
+        self.env = next((env_of(firing) for firing, *_ in plan.sources()), "graph")
         resumed = directory is not None
         self.directory = directory or new_run_dir(document, plan.run.seed, root=root)
         self.lock = RunLock(self.directory.path).__enter__()
@@ -44,13 +59,15 @@ class Keeper:
             self.attending = Attending()
             self.checkpoint = load_checkpoint(self.directory.checkpoints) if resumed else None
             if self.checkpoint is not None:
-                truncate_after(self.directory.telemetry, self.checkpoint.step)
+                truncate_after(self.directory.telemetry, _updates(self.checkpoint.parts))
                 self.attending.catch_up(self.directory.telemetry)
             self.recorder = Recorder(self.directory.telemetry, self.directory.name, mirrors=(self.attending,), early=50)
         except BaseException:
             self.lock.__exit__(None, None, None)
             raise
         self.begun = False
+        self.why_inexact: str | None = None
+        """Why going on from a checkpoint is not to the bit; said by whoever builds the engine."""
         self.saved_at = 0 if self.checkpoint is None else self.checkpoint.step
 
     def _write_header(self) -> None:
@@ -67,7 +84,7 @@ class Keeper:
         }
         replace_file(REAL_FS, self.directory.header, (json.dumps(header, indent=2) + "\n").encode())
 
-    def update(self, trainer: PPOTrainer, told: dict[str, Any], episodes: list[Episode]) -> list[Finding]:
+    def update(self, trainer: Trains, told: dict[str, Any], episodes: list[Episode]) -> list[Finding]:
         """Write an update down; what the doctor has to say about it."""
         if not self.begun:
             self._begin(trainer)
@@ -93,7 +110,7 @@ class Keeper:
             self.recorder.finding(**finding.to_json())
         return news
 
-    def _begin(self, trainer: PPOTrainer | None) -> None:
+    def _begin(self, trainer: Trains | None) -> None:
         """The record's first line; `trainer` is None in a run that ends before its first update."""
         self.begun = True
         learner = None if trainer is None else trainer.learner
@@ -111,24 +128,24 @@ class Keeper:
             versions=versions(),
             command=["surefoot", "graph", "run", str(self.directory.path / "graph.json")],
             threads=torch.get_num_threads(),
-            exact=False,
-            exact_reason="a graph's environments start new episodes when it is taken up again",
+            exact=self.why_inexact is None,
+            exact_reason=self.why_inexact or "",
             path="" if learner is None else learner.path,
             path_reason="" if learner is None else learner.path_reason,
             num_envs=self.plan.streams,
             total_steps=self.plan.run.total_steps,
         )
 
-    def save(self, trainer: PPOTrainer, tick: int) -> None:
-        """A checkpoint to go on from."""
-        if trainer.learner is None or trainer.updates == self.saved_at or trainer.ticks is None:
+    def save(self, trainer: Trains, engine: Interpreter) -> None:
+        """A checkpoint to go on from; none where nothing was learned since the last, or a node cannot be put back."""
+        if trainer.learner is None or engine.ticks == self.saved_at or why_not(engine) is not None:
             return
-        at = {"tick": tick, "env_steps": trainer.ticks.env_steps}
-        meta = {"exact": False, "why": "environments start new episodes"}
-        state = trainer.state() | {"run": at}
-        save_checkpoint(self.directory.checkpoints, trainer.updates, state, meta=meta, ready=self.recorder.sync)
+        why = why_inexact(engine)
+        meta = {"exact": why is None, "why": why or ""}
+        state = trainer.state() | {"graph": snapshot(engine)}
+        save_checkpoint(self.directory.checkpoints, engine.ticks, state, meta=meta, ready=self.recorder.sync)
         prune(self.directory.checkpoints, KEPT)
-        self.saved_at = trainer.updates
+        self.saved_at = engine.ticks
 
     def close(self, reason: EndReason, message: str = "") -> None:
         """Write the end down."""
@@ -141,24 +158,12 @@ class Keeper:
 
 
 def take_up(engine: Interpreter, keeper: Keeper) -> None:
-    """Put a checkpoint's weights into a graph that starts anew, after its first tick has built what holds them."""
-    checkpoint = keeper.checkpoint
-    if checkpoint is None:
+    """Put a graph that starts anew where the run's checkpoint was taken."""
+    if keeper.checkpoint is None:
         raise CheckpointMissing(f"{keeper.directory.path} has no checkpoint to go on from")
-    trainers = [node for node in engine.nodes.values() if isinstance(node, PPOTrainer)]
-    if len(trainers) != 1 or any(f.declared.name == "HighLevelPPO" for f in engine.plan.firings):
-        raise RunError("only a run with a single learner is taken up again; start this one anew")
-    trainer, parts = trainers[0], checkpoint.parts
-    engine.tick()
-    assert trainer.learner is not None
-    assert trainer.ticks is not None
-    weights = {name: torch.as_tensor(x) for name, x in parts["weights"].items()}
-    trainer.learner.policy.load_state_dict(weights)
-    trainer.learner.set_state({"optimizer": parts["optimizer"], "learner": parts["learner"]})
-    for node in engine.nodes.values():
-        actor = getattr(node, "actor", None)
-        if actor is not None:
-            actor.net.refresh()
-    trainer.updates = checkpoint.step
-    trainer.ticks.env_steps = int(parts["run"]["env_steps"])
-    engine.machine.tick = int(parts["run"]["tick"]) + 1
+    restore(engine, keeper.checkpoint.parts["graph"])
+
+
+def _updates(parts: dict[str, Any]) -> int:
+    """How many updates a checkpoint has seen."""
+    return max((int(node["updates"]) for node in parts["graph"]["nodes"].values() if "updates" in node), default=0)

@@ -1,13 +1,20 @@
-"""Worlds that a page can draw from what they show: which they are, and what their first copies show now."""
+"""Worlds that a page can show: drawn there from what the first copies see, or, for towns, as pictures."""
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from surefoot.graph.nodes.town import Scenario
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.schedule import Schedule
+from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
+from surefoot.town.picture import picture
 
 DRAWN = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
 COPIES = 4
@@ -19,43 +26,67 @@ class Scene:
 
     kind: str
     env_id: str
+    env: str
     step: str
 
     def frame(self, engine: Interpreter) -> dict[str, Any] | None:
-        """The states of the first copies, as plain numbers; None before the first step."""
+        """The first copies as they are, in plain numbers or pictures; None before the first step."""
         seen = engine.machine.value(End(self.step, "observations"))
         if not seen:
             return None
+        told: dict[str, Any] = {"kind": self.kind, "env_id": self.env_id, "step": self.step, "tick": engine.ticks}
+        node = engine.nodes[self.env]
+        if isinstance(node, Scenario):
+            town, most = node.town, min(COPIES, node.town.towns)
+            return told | {"states": [], "pictures": [png(picture(town.layout, town.now, k)) for k in range(most)]}
         rows = next(iter(seen.values()))[:COPIES]
-        return {
-            "kind": self.kind,
-            "env_id": self.env_id,
-            "step": self.step,
-            "tick": engine.ticks,
-            "states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows],
-        }
+        return told | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
 
 
 def scenes_of(engine: Interpreter) -> list[Scene]:
-    """Of every step whose environment is one that can be drawn."""
+    """Of every step whose environment is one that can be shown."""
     found: list[Scene] = []
     for firing in engine.plan.firings:
-        if firing.declared.name == "Step" and (env_id := _world(engine.plan, firing.id)):
-            kind = next((name for name in DRAWN if name in env_id), None)
-            if kind is not None:
-                found.append(Scene(kind=kind, env_id=env_id, step=firing.id))
+        if firing.declared.name not in ("Step", "TownStep"):
+            continue
+        world = _world(engine.plan, firing.id)
+        if world is None:
+            continue
+        env_id = env_of(world)
+        kind = "Town" if world.declared.name == "Scenario" else next((name for name in DRAWN if name in env_id), None)
+        if kind is not None:
+            found.append(Scene(kind=kind, env_id=env_id, env=world.id, step=firing.id))
     return found
 
 
-def _world(plan: Schedule, id: str) -> str:
-    """The env_id at the beginning of a chain of handles."""
+def env_of(firing: Firing) -> str:
+    """What a source of experience is called in a record."""
+    params = firing.params
+    return f"town/{params['scenario']}" if "scenario" in params else str(params.get("env_id", firing.declared.name))
+
+
+def _world(plan: Schedule, id: str) -> Firing | None:
+    """The node at the beginning of a chain of handles."""
     firings = {each.id: each for each in plan.firings}
     for _ in range(len(firings)):
         firing = firings[id]
-        if firing.declared.name == "Environment":
-            return str(firing.params["env_id"])
+        if firing.declared.streams is not None:
+            return firing
         source = next((each.source for each in firing.inputs if each.port.name == "sim_handle"), None)
         if source is None:
-            return ""
+            return None
         id = source.node
-    return ""
+    return None
+
+
+def png(sheet: np.ndarray) -> str:
+    """[H, W, 3] uint8 as an address that an <img> shows."""
+    height, width, _ = sheet.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), sheet.reshape(height, -1)], axis=1)  # 0: a row as it is
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    parts = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    parts += chunk(b"IDAT", zlib.compress(rows.tobytes(), 1)) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + parts).decode()

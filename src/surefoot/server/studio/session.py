@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import FiringError, GraphError, SurefootError
-from surefoot.graph.nodes.trainer import PPOTrainer
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live import Live, summary
+from surefoot.graph.run.snapshot import why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
 from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.curves import CurveBook
-from surefoot.server.studio.keep import Keeper, take_up
+from surefoot.server.studio.keep import Keeper, Trains, take_up
 from surefoot.server.studio.scenes import Scene, scenes_of
 from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads
@@ -126,7 +126,10 @@ class Session:
     def _build(self) -> None:
         into = self.keeper.directory.path / "nodes"
         self.engine = Interpreter(self.plan, into=into, trust=self.trust, live=Live(1.0 / GAP))
-        self.trainers = {id: node for id, node in self.engine.nodes.items() if isinstance(node, PPOTrainer)}
+        self.trainers: dict[str, Trains] = {
+            each.id: self.engine.nodes[each.id] for each in self.plan.firings if each.declared.trains
+        }
+        self.keeper.why_inexact = why_not(self.engine) or why_inexact(self.engine)
         slots = self.engine.machine.slots
         self._heard = [
             (node, slots[End(id, "loss_info")], slots[End(id, "episodes")]) for id, node in self.trainers.items()
@@ -186,7 +189,7 @@ class Session:
         if due > now:
             time.sleep(min(MOST_SECONDS, due - now))
 
-    def _hear(self, trainer: PPOTrainer, told: dict[str, Any], episodes: list[Any]) -> None:
+    def _hear(self, trainer: Trains, told: dict[str, Any], episodes: list[Any]) -> None:
         self.curves.add(told)
         for finding in self.keeper.update(trainer, told, episodes):
             self.findings[finding.rule] = finding.to_json()
@@ -281,7 +284,7 @@ class Session:
     def _save(self) -> None:
         self._saved = time.monotonic()
         if len(self.trainers) == 1:
-            self.keeper.save(next(iter(self.trainers.values())), self.engine.ticks)
+            self.keeper.save(next(iter(self.trainers.values())), self.engine)
 
     def _end(self, reason: EndReason, message: str) -> None:
         engine = getattr(self, "engine", None)

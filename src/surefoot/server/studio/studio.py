@@ -11,7 +11,7 @@ from surefoot.errors import ConfigError, GraphError, RunError
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.script import to_script
 from surefoot.graph.spec.fit import fits, join
-from surefoot.graph.spec.groups import group, ungroup
+from surefoot.graph.spec.groups import group, ungroup, within
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import to_json
@@ -122,11 +122,15 @@ class Studio:
         found = fits(self._graph(doc, inside), source)
         return {end: fit.to_json() for end, fit in found.items()}
 
-    def do_group(self, doc: str, ids: list[str], name: str) -> dict[str, Any]:
-        return self._change(doc, group(self.desk.get(doc).graph, ids, name))
+    def do_group(self, doc: str, ids: list[str], name: str, inside: str = "") -> dict[str, Any]:
+        if name in self.desk.get(doc).graph.graphs:
+            raise GraphError(f"there is a sub-graph {name[:40]!r} already; give this one another name")
+        op = group(self._graph(doc, inside), ids, name)
+        return self._change(doc, within(op, inside) if inside else op)
 
-    def do_ungroup(self, doc: str, id: str) -> dict[str, Any]:
-        return self._change(doc, ungroup(self.desk.get(doc).graph, id))
+    def do_ungroup(self, doc: str, id: str, inside: str = "") -> dict[str, Any]:
+        op = ungroup(self._graph(doc, inside), id, self.desk.get(doc).graph)
+        return self._change(doc, within(op, inside) if inside else op)
 
     def do_undo(self, doc: str) -> bool:
         return self._moved_in_time(doc, self.desk.get(doc).undo())

@@ -1,17 +1,22 @@
 """A graph at work in a thread: commands, breaks, failures, what stays of it."""
 
+import base64
+import io
 import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from surefoot.errors import GraphError
+from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
 from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.curves import MOST, CurveBook
 from surefoot.server.studio.library import Library
 from surefoot.server.studio.remedy import pinned_on, remedy
+from surefoot.server.studio.scenes import scenes_of
 from surefoot.server.studio.session import Session
 
 
@@ -33,14 +38,14 @@ class Heard:
         self.all.append(message)
 
     def until(self, session: Session, *states: str) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while session.state not in states:
             assert time.monotonic() < end, session.state
             time.sleep(0.005)
 
 
 def stopped_at(session: Session, why: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while session.why != why:
         assert time.monotonic() < end, session.why
         time.sleep(0.005)
@@ -127,6 +132,44 @@ def test_a_stopped_run_is_taken_up_from_its_checkpoint(tmp_path) -> None:
     again.close()
     assert library.curves(name)["x"]["updates"][-1] == 4
     assert library.compare([name], "approx_kl")["groups"][0]["count"] == 1
+
+
+def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_is_not(tmp_path) -> None:
+    whole, heard = started(small(), tmp_path / "whole")
+    heard.until(whole, "finished")
+    whole.close()
+    first, _ = started(small(), tmp_path / "parts", paused=True)
+    first.command("update")
+    stopped_at(first, "update 1")
+    for number in range(3):
+        first.command("tick")
+        while first.told()["tick"] < 9 + number:
+            time.sleep(0.005)
+    first.close()
+    library = Library(tmp_path / "parts")
+    (row,) = library.rows()
+    second, heard = started(library.graph_of(row["run"]), tmp_path / "parts", resume=library.get(row["run"]))
+    heard.until(second, "finished")
+    second.close()
+    assert second.engine.sha256() == whole.engine.sha256()
+    assert first.engine.sha256() != whole.engine.sha256()
+
+
+def test_a_town_is_shown_as_pictures(tmp_path) -> None:
+    graph = template("town")
+    graph.remove("print")
+    graph.nodes["env"].params["towns"] = 2
+    with Interpreter(graph, into=tmp_path) as engine:
+        (scene,) = scenes_of(engine)
+        assert scene.frame(engine) is None
+        engine.tick()
+        told = scene.frame(engine)
+    assert told is not None
+    assert told["env_id"] == "town/queue_conflict"
+    assert len(told["pictures"]) == 2
+    with Image.open(io.BytesIO(base64.b64decode(told["pictures"][0].partition(",")[2]))) as seen:
+        assert seen.size == (168, 168)
+        assert len(seen.convert("RGB").getcolors(1 << 16) or []) > 3
 
 
 def test_curves_of_any_length_stay_short_and_whole() -> None:

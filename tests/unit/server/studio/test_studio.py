@@ -109,3 +109,21 @@ def test_the_page_and_all_it_names_go_into_the_wheel() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
     left_out = [file for file in needed for pattern in settings["wheel"]["exclude"] if fnmatch(file, pattern)]
     assert left_out == []
+
+
+def test_nodes_inside_a_sub_graph_become_one_and_are_taken_apart_again(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    ask(studio, "group", doc=doc, ids=["agent", "action"], name="brain")
+    before = studio.desk.get(doc).graph.sha256()
+    ask(studio, "group", doc=doc, ids=["agent"], name="core", inside="brain")
+    graph = studio.desk.get(doc).graph
+    assert graph.graphs["brain"].nodes["core"].type == "SubGraph"
+    assert set(graph.graphs) == {"brain", "core"}
+    assert ask(studio, "open", doc=doc)["check"]["ok"]
+    with pytest.raises(GraphError, match="there is a sub-graph 'core' already"):
+        ask(studio, "group", doc=doc, ids=["step"], name="core")
+    ask(studio, "ungroup", doc=doc, id="core", inside="brain")
+    assert studio.desk.get(doc).graph.sha256() == before
+    for _ in range(2):
+        ask(studio, "undo", doc=doc)
+    assert studio.desk.get(doc).graph.sha256() == before

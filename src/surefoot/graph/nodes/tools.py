@@ -1,0 +1,290 @@
+"""Tools at work: the library's questions, encoder, chooser and tools, a batch of decisions a tick."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.seeds import seed_for
+from surefoot.decide.choosers import Choice, Experience
+from surefoot.decide.encoders import Encoder, make_encoder
+from surefoot.decide.options import Options
+from surefoot.decide.outcomes import Scene
+from surefoot.decide.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
+from surefoot.decide.rewards import Facts, reward_of
+from surefoot.decide.tools.demo import questions, tools
+from surefoot.decide.tools.memory import Memory
+from surefoot.decide.tools.toolbox import Request, Toolbox
+from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.errors import SurefootError
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.train.episodes import Episode
+
+COMPLETE = "complete"
+WINDOW = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question and what a right answer matches."""
+
+    text: str
+    expected: str
+
+
+class QuerySource:
+    """The shipped questions, shuffled anew in every pass."""
+
+    def __init__(self, batch: int = 4, held_out: float = 0.0, *, seed: int = 0) -> None:
+        self.batch, self.generator = batch, np.random.default_rng(seed_for("queries", seed))
+        found = [Asked(text=text, expected=expected) for rows in questions().values() for text, expected in rows]
+        self.generator.shuffle(found)  # type: ignore[arg-type]
+        kept = round(held_out * len(found))
+        self.held_out, self.asked = found[:kept], found[kept:]
+        self.order: list[int] = []
+
+    def __call__(self) -> list[Asked]:
+        while len(self.order) < self.batch:
+            self.order += self.generator.permutation(len(self.asked)).tolist()
+        taken, self.order = self.order[: self.batch], self.order[self.batch :]
+        return [self.asked[k] for k in taken]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where in the questions it is."""
+        return {"order": list(self.order), "generator": rng_to_json(self.generator)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.order, self.generator = [int(k) for k in saved["order"]], rng_from_json(saved["generator"])
+
+
+class QueryEncoder:
+    """Texts as vectors."""
+
+    def __init__(self, encoder: str = "hashing") -> None:
+        self.encoder = make_encoder(encoder)
+
+    def __call__(self, queries: Sequence[Asked]) -> tuple[np.ndarray, Encoder]:
+        return self.encoder.encode([each.text for each in queries]), self.encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Tools and the memory that two of them read."""
+
+    box: Toolbox
+    memory: Memory
+
+
+class ToolBox:
+    """The shipped tools; notes and tables are files below `into`."""
+
+    def __init__(self, *, into: Path | str = ".") -> None:
+        self.into = Path(into) / "tools"
+
+    def __call__(self, encoder: Encoder) -> Tools:
+        self.into.mkdir(parents=True, exist_ok=True)
+        made, memory = tools(encoder, self.into)
+        return Tools(Toolbox(*made), memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A tool for one question."""
+
+    name: str
+    scene: Scene
+    choice: Choice
+
+
+class ToolPolicy:
+    """One chooser for all ticks, built in the first."""
+
+    def __init__(
+        self,
+        sharpness: float = 80.0,
+        floor: float = 0.02,
+        fresh: int = 32,
+        reuse: int = 224,
+        learning_rate: float = 3e-3,
+        epochs: int = 4,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.config = ChooserConfig(sharpness=sharpness, floor=floor, fresh=fresh, reuse=reuse)
+        self.ppo = PPO_DEFAULTS.replace(lr=learning_rate, epochs=epochs, seed=seed)
+        self.generator = np.random.default_rng(seed_for("choose", seed))
+        self.chooser: PPOChooser | None = None
+
+    def __call__(self, vectors: np.ndarray, toolbox: Tools, encoder: Encoder) -> tuple[list[Chosen], PPOChooser]:
+        if self.chooser is None:
+            self.options = Options(encoder)
+            for each in toolbox.box:
+                self.options.add(each.name, each.description)
+            self.chooser = PPOChooser(
+                encoder.dim, encoder.likeness, options=len(self.options), config=self.config, ppo=self.ppo
+            )
+        return [self.choose(row) for row in vectors], self.chooser
+
+    def choose(self, vector: np.ndarray, *, greedy: bool = False) -> Chosen:
+        """A tool for one vector."""
+        assert self.chooser is not None
+        names = self.options.names
+        scene = self.options.scene(vector, names)
+        choice = self.chooser.choose(scene, self.generator, greedy=greedy)
+        return Chosen(names[choice.at], scene, choice)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights of the policy, and what outcomes corrected."""
+        if self.chooser is None:
+            return {}
+        return {**self.chooser.policy.state_dict(), "theta": self.chooser.model.theta()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The chooser and its randomness."""
+        assert self.chooser is not None
+        return {"chooser": self.chooser.state(), "generator": rng_to_json(self.generator)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        assert self.chooser is not None
+        self.chooser.set_state(saved["chooser"])
+        self.generator = rng_from_json(saved["generator"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of running a tool."""
+
+    text: str
+    milliseconds: float
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    quality: float | None = None
+    sources: tuple[str, ...] = field(default_factory=tuple[str, ...])
+
+
+class ToolRunner:
+    """Runs what was chosen."""
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self.seconds = seconds
+
+    def __call__(self, queries: Sequence[Asked], choices: Sequence[Chosen], toolbox: Tools) -> list[Ran]:
+        async def all_of_them() -> list[Ran]:
+            # One after the other: tools write notes, and what is written first is to be found by the next.
+            return [
+                await self._one(asked.text, each.name, toolbox) for asked, each in zip(queries, choices, strict=True)
+            ]
+
+        return asyncio.run(all_of_them())
+
+    async def _one(self, text: str, name: str, toolbox: Tools) -> Ran:
+        begin = time.perf_counter()
+        context = [(hit.shard.id, hit.shard.text) for hit in toolbox.memory.search(text)]
+        try:
+            found = await toolbox.box.run(name, Request(text=text, context=context), seconds=self.seconds)
+        except SurefootError as why:
+            return Ran(text="", error=str(why), milliseconds=1000.0 * (time.perf_counter() - begin))
+        return Ran(
+            text=found.text,
+            milliseconds=1000.0 * (time.perf_counter() - begin),
+            warnings=tuple(found.warnings),
+            quality=found.quality,
+            sources=tuple(found.sources),
+        )
+
+
+def is_right(asked: Asked, ran: Ran) -> bool:
+    """Whether an answer has what the question asks for."""
+    return not ran.error and re.search(asked.expected, ran.text) is not None
+
+
+class ToolReward:
+    """One number an answer, 0 to 1."""
+
+    def __init__(self, by: str = "answer") -> None:
+        self.by = by
+
+    def __call__(
+        self, queries: Sequence[Asked], choices: Sequence[Chosen], results: Sequence[Ran]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        right = np.array([is_right(asked, ran) for asked, ran in zip(queries, results, strict=True)], bool)
+        rewards = [
+            reward_of(_facts(chosen, ran), {"success": bool(good)} if self.by == "answer" else None).unit
+            for chosen, ran, good in zip(choices, results, right, strict=True)
+        ]
+        return np.array(rewards, np.float64), right
+
+
+def _facts(chosen: Chosen, ran: Ran) -> Facts:
+    return Facts(
+        confidence=chosen.choice.probability,
+        duration_ms=ran.milliseconds,
+        quality=ran.quality,
+        errors=int(bool(ran.error)),
+        warnings=len(ran.warnings),
+        sources=ran.sources,
+    )
+
+
+Said = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTrainer | None"]
+
+
+class ToolTrainer:
+    """Hands outcomes to the chooser, which says when it has made an update."""
+
+    normalize_rewards = False
+
+    def __init__(self) -> None:
+        self.learner: Learner | None = None
+        self.updates = self.env_steps = 0
+        self.recent: deque[float] = deque(maxlen=WINDOW)
+        self.fresh: list[Episode] = []
+
+    def __call__(self, choices: Sequence[Chosen], rewards: np.ndarray, chooser: PPOChooser) -> Said:
+        self.learner = chooser.learner
+        seen = [
+            Experience(scene=each.scene, choice=each.choice, reward=float(reward))
+            for each, reward in zip(choices, rewards, strict=True)
+        ]
+        self.env_steps += len(seen)
+        self.recent.extend(each.reward for each in seen)
+        self.fresh += [
+            Episode(stream=k, return_=each.reward, length=1, success=None, truncated=False)
+            for k, each in enumerate(seen)
+        ]
+        report = chooser.learn([[each] for each in seen])
+        return (None, None, None, None) if report is None else self._said(report)
+
+    def _said(self, report: UpdateReport) -> Said:
+        self.updates = report.update
+        told = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
+        told |= {"return": float(np.mean(self.recent)), "length": 1.0}
+        fresh, self.fresh = self.fresh, []
+        return COMPLETE, told, fresh, self
+
+    def snapshot(self) -> dict[str, Any]:
+        """What it counts; the policy keeps the rest."""
+        return {"updates": self.updates, "env_steps": self.env_steps, "recent": list(self.recent)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.updates, self.env_steps, self.fresh = int(saved["updates"]), int(saved["env_steps"]), []
+        self.recent = deque(saved["recent"], maxlen=WINDOW)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint."""
+        assert self.learner is not None
+        policy = self.learner.policy
+        weights = {name: x.detach().clone() for name, x in policy.state_dict().items()}
+        return {"weights": weights, **self.learner.state()}
