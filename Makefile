@@ -108,15 +108,17 @@ bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 bench-supervise: setup  ## 30 kills and 10 stops of the workers of a training
 	$(BIN)/python benchmarks/supervise.py $(ARGS)
 
-bench-lm: setup  ## language models: speed and memory against TRL 1.12, the known optimum, real weights; hours, HH=FILE adds hh-rlhf
+bench-lm: setup  ## language models: the known optimum, real weights, TRL 1.12 beside; hours, HH=FILE adds hh-rlhf; goes on where it was stopped
 	$(BIN)/python benchmarks/lm/optimum.py
-	$(BIN)/python benchmarks/lm/speed.py $(ARGS)
 	$(BIN)/surefoot lm get smollm2
 	$(BIN)/surefoot lm get minilm
-	$(BIN)/python benchmarks/lm/reward_cv.py $(if $(HH),--hh $(HH))
-	$(BIN)/python benchmarks/lm/sentiment.py
 	$(BIN)/python benchmarks/lm/rule.py
+	$(BIN)/python benchmarks/lm/sentiment.py
+	$(BIN)/python benchmarks/lm/reward_cv.py $(if $(HH),--hh $(HH))
 	$(BIN)/python benchmarks/lm/constitution.py
+	$(BIN)/python benchmarks/lm/curves.py
+	$(BIN)/python benchmarks/lm/speed.py $(ARGS)
+	$(BIN)/python benchmarks/tables.py
 
 bench-selfplay: setup  ## Connect Four by self-play: the last policy against each of its ancestors
 	$(BIN)/python benchmarks/selfplay.py $(ARGS)

@@ -62,7 +62,7 @@ def run(kl: str, seed: int, steps: int) -> dict[str, Any]:
         [f"{i} {i + 1}" for i in range(500, 540)],
         lambda prompt, response: float(sum(int(t) in paid for t in response.split())),
         config,
-        ppo=config.ppo(lr=2e-3, minibatches=4, value_clip=None),
+        ppo=config.ppo(lr="lin_3e-3", minibatches=4, value_clip=None),
     )
     with training.policy.reference() as reference:
         ids = torch.tensor([[500, 501]])

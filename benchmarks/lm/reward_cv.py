@@ -10,23 +10,45 @@ import argparse
 from typing import Any
 
 import common
+import numpy as np
 import torch
 from sentences import sentences
 
 from surefoot.lm.compare import wilson
 from surefoot.lm.data import Pair, read_pairs
+from surefoot.lm.get import cache_root
 from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
 from surefoot.lm.reward_model import RewardModel, pair_features, train_reward_model
 
+CHUNK = 100
+"""Pairs whose features are kept together, so that a stop loses a minute."""
 
-def folds(pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float) -> dict[str, Any]:
+
+def features(name: str, model: RewardModel, pairs: list[Pair], speech: Speech, max_length: int) -> tuple[Any, Any]:
+    """What the trunk makes of every text, kept in the user's cache."""
+    place = cache_root() / "benchmarks" / f"lm-reward-{name}-{len(pairs)}-{max_length}"
+    place.mkdir(parents=True, exist_ok=True)
+    found: list[np.ndarray] = []
+    for begin in range(0, len(pairs), CHUNK):
+        file = place / f"{begin:05d}.npy"
+        if not file.is_file():
+            both = pair_features(model, pairs[begin : begin + CHUNK], speech, max_length=max_length)
+            np.save(file, torch.stack(both).numpy())
+            print(f"{name}: {min(begin + CHUNK, len(pairs))} of {len(pairs)} pairs read", flush=True)
+        found.append(np.load(file))
+    chosen, rejected = torch.from_numpy(np.concatenate(found, 1))
+    return chosen, rejected
+
+
+def folds(
+    name: str, pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float
+) -> dict[str, Any]:
     """Accuracy on each fold of a head fitted to the others; the trunk is asked once a text."""
     torch.set_num_threads(1)
     cpu = torch.device("cpu")
     base = load_model("smollm2", dtype=best_dtype("auto", cpu), device=cpu)
     speech = Speech(load_tokenizer("smollm2"), base)
-    model = RewardModel(base, frozen=True)
-    chosen, rejected = pair_features(model, pairs, speech, max_length=max_length)
+    chosen, rejected = features(name, RewardModel(base, frozen=True), pairs, speech, max_length)
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))
     right, each = 0, []
     for fold in range(count):
@@ -56,7 +78,7 @@ def main() -> None:
     kept, rows = common.Kept("lm_reward", fresh=args.fresh), []
     good, bad = sentences("A")
     pairs = [Pair("", g, b) for g, b in zip(good, bad, strict=True)]
-    made = kept.get("sentiment", lambda: folds(pairs, count=5, max_length=64, lr=3e-3, weight_decay=0.01))
+    made = kept.get("sentiment", lambda: folds("sentiment", pairs, count=5, max_length=64, lr=3e-3, weight_decay=0.01))
     rows.append(
         [
             "sentiment",
@@ -69,7 +91,9 @@ def main() -> None:
     )
     if args.hh:
         pairs = read_pairs(args.hh)[: args.limit]
-        made = kept.get(f"hh {args.limit}", lambda: folds(pairs, count=5, max_length=320, lr=1e-3, weight_decay=0.1))
+        made = kept.get(
+            f"hh {args.limit}", lambda: folds("hh", pairs, count=5, max_length=128, lr=1e-3, weight_decay=0.1)
+        )
         rows.append(
             [
                 "hh-rlhf harmless",

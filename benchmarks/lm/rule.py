@@ -15,7 +15,7 @@ import torch
 
 from surefoot.lm.config import LMConfig
 from surefoot.lm.models import load_backbone
-from surefoot.lm.training import LMTraining
+from surefoot.lm.training import LMTraining, Step
 
 THINGS = (
     "rain bread trains winter school music friends cats mountains tea books sleep cities gardens money work".split()
@@ -67,15 +67,17 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     training = LMTraining(
         backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=3, minibatches=2)
     )
-    curve = []
-    while not training.finished:
+
+    def row(step: Step) -> list[float]:
+        made = [float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]]
         kept.clear()
-        step = training.step()
-        curve.append([float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]])
-        print(f"{algorithm} seed {seed} step {step.number}: kept {curve[-1][0]:.2f} kl {curve[-1][1]:.1f}", flush=True)
+        return made
+
+    curve, earlier = common.go_on(f"lm-rule-{algorithm}-{seed}-{steps}-{lr:g}", training, row)
     ids = [training.speech.prompt(talk) for talk in PROMPTS] * 4
     texts = [training.speech.text(r.tokens) for r in training.respond(ids)]
     return {
+        "earlier_seconds": earlier,
         "before": curve[0][0],
         "satisfied": float(np.mean([kept_to(t) for t in texts])),
         "tokens": training.tokens,

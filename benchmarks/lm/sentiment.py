@@ -23,7 +23,7 @@ from surefoot.lm.reward_model import BackboneReward, train_reward_model
 from surefoot.lm.rewards import distinct
 from surefoot.lm.sample import generate
 from surefoot.lm.sft import nll
-from surefoot.lm.training import LMTraining
+from surefoot.lm.training import LMTraining, Step
 
 
 def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
@@ -65,14 +65,15 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
             "texts": texts[:6],
         }
 
-    before, curve = look(), []
-    while not training.finished:
-        stats = training.step().stats
-        curve.append({k: stats[k] for k in ("score", "kl", "judge", "beta") if k in stats})
-        print(f"seed {seed} step {len(curve)}: {curve[-1]}", flush=True)
+    def row(step: Step) -> dict[str, float]:
+        return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
+
+    before = look()
+    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
+        "earlier_seconds": earlier,
         "reward_accuracy": fit.final_accuracy,
         "classifier_accuracy": classify.accuracy,
         "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],

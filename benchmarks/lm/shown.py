@@ -73,7 +73,7 @@ def constitution() -> str:
         good = b >= 0.15 and a <= b / 2 and change[2] >= 0
         rows.append(
             f"| {key.split()[0]} | {b:.0%} | **{a:.0%}** | {change[0]:+.3f} [{change[1]:+.3f}, {change[2]:+.3f}] | "
-            f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
+            f"{sum(made['seconds'].values()) / 60:.1f} | {met(good)} |"
         )
     return table("| seed | violations before | after | helpfulness, change [95 %] | CPU-minutes | |", rows)
 
