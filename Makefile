@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve soak matrix serve-page clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-graph bench-studio soak matrix studio serve-page bench-lm clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -21,13 +21,16 @@ setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
 demo: setup  ## train CartPole before your eyes, then play it
 	$(BIN)/python examples/demo.py
 
-client: clients/typescript/node_modules/.package-lock.json  ## what the TypeScript client is built and tested with
+PACKAGES := clients/typescript tests/e2e/browser
 
-clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
-	cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error
+client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript client and the browser tests need
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
 test: setup client  ## everything that must hold: lint, types, contracts, all tests
+	$(BIN)/python scripts/browser.py
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -105,6 +108,16 @@ bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 bench-supervise: setup  ## 30 kills and 10 stops of the workers of a training
 	$(BIN)/python benchmarks/supervise.py $(ARGS)
 
+bench-lm: setup  ## language models: speed and memory against TRL 1.12, the known optimum, real weights; hours, HH=FILE adds hh-rlhf
+	$(BIN)/python benchmarks/lm/optimum.py
+	$(BIN)/python benchmarks/lm/speed.py $(ARGS)
+	$(BIN)/surefoot lm get smollm2
+	$(BIN)/surefoot lm get minilm
+	$(BIN)/python benchmarks/lm/reward_cv.py $(if $(HH),--hh $(HH))
+	$(BIN)/python benchmarks/lm/sentiment.py
+	$(BIN)/python benchmarks/lm/rule.py
+	$(BIN)/python benchmarks/lm/constitution.py
+
 bench-selfplay: setup  ## Connect Four by self-play: the last policy against each of its ancestors
 	$(BIN)/python benchmarks/selfplay.py $(ARGS)
 
@@ -131,5 +144,14 @@ serve-page:  ## the service's page, after a change in studio/serve or in the cli
 soak: setup  ## 300 cycles of capture and training in one process: memory, files, threads, record, learning
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
+bench-graph: setup  ## what drawing a loop costs: script, standalone and interpreter beside train; the templates learn
+	$(BIN)/python benchmarks/graph.py $(ARGS)
+
+studio:  ## the studio's page, after a change in studio/: needs Node; the bundle is kept in the repository
+	$(PYTHON) scripts/studio.py
+
+bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, and what watching a run costs
+	$(BIN)/python benchmarks/studio.py $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist site clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis tests/e2e/browser/node_modules

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +340,14 @@ def serve() -> str:
     return "\n".join([*rows, "", slower])
 
 
+def language(which: str) -> str:
+    sys.path.insert(0, str(HERE / "lm"))
+    import shown  # pyright: ignore[reportMissingImports]  # benchmarks/lm/shown.py
+
+    return getattr(shown, which)()
+
+
+LANGUAGE = ("rule", "sentiment", "reward", "constitution", "optimum", "speed")
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -351,6 +360,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "tools-apart": tools_apart,
     "prompts-table": prompts,
     "serve-table": serve,
+    **{f"lm-{which}": partial(language, which) for which in LANGUAGE},
 }
 
 

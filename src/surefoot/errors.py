@@ -25,13 +25,20 @@ SurefootError
 ├── EncoderError           texts cannot be turned into numbers as asked
 ├── ToolError              a tool refused what it was asked, or failed at it
 ├── JournalError           a file of decisions and outcomes that cannot be used
+├── DataError              a file of prompts, pairs or principles that cannot be used, by its line
+├── RewardError            a reward function raised, hung, or gave no numbers
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
 │   └── ReplayError        a replay sample or manifest that cannot be learned from
 ├── ScenarioError          a town that cannot be                                  (also a ValueError)
+├── GraphError             a graph that does not hold together                    (also a ValueError)
+│   └── FiringError        a node failed while its graph ran
 └── TelemetryError         a record that does not say what its schema promises
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class SurefootError(Exception):
@@ -137,6 +144,14 @@ class JournalError(SurefootError):
     """A file of decisions and outcomes that cannot be used."""
 
 
+class DataError(SurefootError, ValueError):
+    """A file of prompts, preferences or principles that cannot be used; the line is named."""
+
+
+class RewardError(SurefootError):
+    """A reward function raised, took too long, or gave something that is no number."""
+
+
 class RecordingError(SurefootError):
     """Recorded episodes that cannot be read, or that are not for this policy."""
 
@@ -151,3 +166,16 @@ class ScenarioError(SurefootError, ValueError):
 
 class TelemetryError(SurefootError):
     """A record that does not say what its schema promises."""
+
+
+class GraphError(SurefootError, ValueError):
+    """A graph that does not hold together; the message names node and port."""
+
+
+class FiringError(GraphError):
+    """A node failed while its graph ran."""
+
+    node: str = ""
+    tick: int = 0
+    inputs: Mapping[str, Any] = {}
+    """What it was given, by port."""

@@ -44,8 +44,9 @@ class PromptsTrainArgs:
     """Everything random follows from it."""
     scores: Path | None = None
     """People's scores to fit the scorer to first: .jsonl with "prompt" and "score" (1 to 5)."""
-    scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
-    """A function of your own that takes a prompt and returns 0 to 1, in place of the shipped scorer."""
+    scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|lm:MODEL")] = None
+    """In place of the shipped scorer: a function of your own that takes a prompt and returns 0 to 1, or a language model,
+    such as lm:smollm2 or a folder that `surefoot lm reward` wrote."""
     encoder: str = "hashing-1-256"
     """How texts become numbers: hashing-1-256, static, minilm or openai."""
     token_cost: float = 0.008
@@ -248,14 +249,18 @@ def lines(found: Improved, who: str) -> list[str]:
 
 
 def own_scorer(name: str) -> Scorer:
-    """MODULE:FUNCTION as a scorer."""
+    """MODULE:FUNCTION or lm:MODEL as a scorer."""
     import importlib
 
     from surefoot.decide.prompts.scorers import CallableScorer
 
+    if name == "lm" or name.startswith("lm:"):
+        from surefoot.lm.scoring import scorer
+
+        return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
     module, colon, function = name.partition(":")
     if not colon:
-        raise Usage(f"--scorer {name} is not MODULE:FUNCTION, such as judges:politeness")
+        raise Usage(f"--scorer {name} is neither MODULE:FUNCTION, such as judges:politeness, nor lm:MODEL")
     sys.path.insert(0, str(Path.cwd()))
     try:
         return CallableScorer(getattr(importlib.import_module(module), function))

@@ -34,8 +34,9 @@ class PromptsRlaifArgs:
 
     prompts: Path
     """A text file with a prompt a line, or .jsonl with a field "prompt"."""
-    judge: Annotated[str, tyro.conf.arg(metavar="scorer|MODULE:FUNCTION")] = "scorer"
-    """Who prefers: the shipped scorer, or a function of (one, other) that returns how likely the first is better."""
+    judge: Annotated[str, tyro.conf.arg(metavar="scorer|lm:MODEL|MODULE:FUNCTION")] = "scorer"
+    """Who prefers: the shipped scorer, a language model (lm:smollm2, or a folder that `surefoot lm reward` wrote), or a
+    function of (one, other) that returns how likely the first is better."""
     human_every: int = 3
     """Rounds from one look of yours to the next; 0 never asks."""
     human_pairs: int = 5
@@ -137,9 +138,15 @@ class PromptsRlaifArgs:
 
         if self.judge == "scorer":
             return judge_by(FeatureScorer())
+        if self.judge == "lm" or self.judge.startswith("lm:"):
+            from surefoot.cli.prompts import own_scorer
+
+            return judge_by(own_scorer(self.judge))
         module, colon, function = self.judge.partition(":")
         if not colon:
-            raise Usage(f"--judge {self.judge} is neither scorer nor MODULE:FUNCTION, such as judges:politeness")
+            raise Usage(
+                f"--judge {self.judge} is neither scorer nor lm:MODEL nor MODULE:FUNCTION, such as judges:politeness"
+            )
         sys.path.insert(0, str(Path.cwd()))
         try:
             return getattr(importlib.import_module(module), function)

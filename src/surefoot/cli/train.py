@@ -65,6 +65,15 @@ class TrainArgs:
     """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
     workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
     """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
+    rollouts: Annotated[str, tyro.conf.arg(metavar="here|local:N|ray:N@ADDRESS")] = "here"
+    """Who makes the rollouts: this process, N processes of this machine, or N actors of a Ray cluster (ADDRESS is auto,
+    host:port, or here to start Ray on this machine). The streams are shared out; the batch stays the same."""
+    overlap: bool = False
+    """Workers of --rollouts walk while the learner learns; every rollout is then one policy old."""
+    insecure_cluster: bool = False
+    """Let --rollouts use a Ray cluster that asks for no token: whoever reaches it can run code there."""
+    ddp: bool = False
+    """Learn with all processes that torchrun started: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp"""
     seeds: int = 1
     """Train this many seeds (seed, seed + 1, …), then print IQM and interval over them."""
     jobs: int = 1
@@ -122,10 +131,13 @@ class TrainArgs:
             return train_seeds(self, spec)
         from surefoot.train.device import pin_threads
         from surefoot.train.run import create_run
-        from surefoot.train.training import Training
 
         pin_threads(self.threads)
-        training = Training(spec, make=make)
+        if self.ddp:
+            from surefoot.cli.ddp import train_together
+
+            return train_together(self, spec, make)
+        training = training_of(spec, make, insecure=self.insecure_cluster)
         if self.from_run is not None:
             from surefoot.train.adopt import adopt
             from surefoot.train.rundir import find_run
@@ -174,6 +186,8 @@ class TrainArgs:
             eval_every=self.eval_every,
             eval_episodes=self.eval_episodes,
             checkpoint_every=self.checkpoint_every,
+            rollouts=self.rollouts,
+            overlap=self.overlap,
         )
         if probe.num_envs > 1:  # an env with several agents: envs counts its copies
             from surefoot.train.assemble import with_streams
@@ -237,7 +251,12 @@ class ResumeArgs:
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
         keep = _keep(self.record, self.minibatches)
-        training = open_training(directory.path, self.env, total_steps=self.steps, workers=self.workers)
+        spec, make = opened(directory.path, self.env, total_steps=self.steps, workers=self.workers)
+        if spec.learners > 1:
+            from surefoot.cli.ddp import resume_together
+
+            return resume_together(self, directory, spec, make)
+        training = training_of(spec, make)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
@@ -266,24 +285,44 @@ def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | N
     return None if off else Attending(at_length=at_length)
 
 
-def open_training(
-    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
-) -> Training:
+def open_training(path: Path, env: str | None) -> Training:
     """The training a run directory describes, with fresh weights; `env` names code that only the user may name."""
+    spec, make = opened(path, env)
+    return training_of(replace(spec, rollouts="here", overlap=False, learners=1), make)
+
+
+def opened(
+    path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
+) -> tuple[RunSpec, WorldMaker]:
+    """What a run directory describes, and what makes its worlds."""
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.train.rundir import RunDir
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training
 
-    spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
+    spec = RunSpec.from_json(RunDir(path).read_spec())
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
     if workers is not None:
         spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if is_code(spec.env) and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
-    return Training(spec, make=maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None))
+    return spec, maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
+
+
+def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> Training:
+    """A training of this process, or one whose rollouts are made elsewhere."""
+    if spec.rollouts == "here":
+        from surefoot.train.training import Training
+
+        if spec.overlap:
+            raise Usage("--overlap needs workers to walk meanwhile: say --rollouts local:2")
+        return Training(spec, make=make)
+    from surefoot.scale.choose import Placement
+    from surefoot.scale.far import FarTraining
+
+    placement = Placement.parse(spec.rollouts, insecure=insecure)
+    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.cli.worlds:maker_of"))
 
 
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:

@@ -15,7 +15,7 @@ from surefoot.envs.api import World
 from surefoot.envs.ids import is_library
 from surefoot.envs.make import SingleEnv, make_streams
 from surefoot.errors import ConfigError, UnknownEnv
-from surefoot.train.spec import Backend
+from surefoot.train.spec import Backend, RunSpec
 
 if TYPE_CHECKING:
     from surefoot.envs.placement import Workers
@@ -48,6 +48,11 @@ def maker(env: str, *, backend: Backend = "auto", env_kwargs: dict[str, Any] | N
         return make_streams(made_of, streams, workers=workers, **options)
 
     return make
+
+
+def maker_of(spec: RunSpec) -> WorldMaker:
+    """What makes a run's worlds in another process, which the command line started."""
+    return maker(spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
 
 
 def town_maker(env: str, env_kwargs: dict[str, Any] | None = None) -> WorldMaker:

@@ -85,7 +85,7 @@ class Supervisor:
             except (EOFError, OSError) as why:
                 self._lose(hand, why, command)
         for answer in answers.values():
-            _raise_failure(answer)
+            raise_failure(answer)
         return answers
 
     def ask_all(self, arguments: Mapping[int, tuple[Any, ...]], command: str) -> list[Any]:
@@ -166,7 +166,8 @@ class Supervisor:
         return f"worker {worker.number} of {self._employer.name}, with {envs}"
 
 
-def _raise_failure(answer: Any) -> None:
+def raise_failure(answer: Any) -> None:
+    """Raise what a worker's answer says went wrong, if it does."""
     if isinstance(answer, Failure):
         if answer.trace is None:
             raise answer.error

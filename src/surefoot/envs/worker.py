@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -151,14 +151,31 @@ class Share:
             board.mask[:] = view.action_mask
 
 
+class Served(Protocol):
+    """Whatever a worker process serves: its public methods are the commands that a parent may give."""
+
+    def step(self) -> None:
+        """The one command that comes without arguments and is answered without a message."""
+        ...
+
+    def close(self) -> None:
+        """Called when the parent is gone."""
+        ...
+
+
 def main(pipe: int, memory: int) -> None:
+    """Serve a share of a world's envs."""
+    serve(pipe, memory, Share(memory))
+
+
+def serve(pipe: int, memory: int, share: Served) -> None:
     """Serve until the parent hangs up, which it also does by dying."""
     # Ctrl-C and a stop from outside are the parent's to answer: it may want to finish the update that runs.
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     for file in (pipe, memory):  # what an env starts must not hold them: nobody would hear that this process is gone
         os.set_inheritable(file, False)
-    connection, share = Connection(pipe), Share(memory)
+    connection = Connection(pipe)
     try:
         _serve(connection, share)
     except (EOFError, ConnectionError):
@@ -167,7 +184,7 @@ def main(pipe: int, memory: int) -> None:
         share.close()
 
 
-def _serve(connection: Connection, share: Share) -> None:
+def _serve(connection: Connection, share: Served) -> None:
     pipe = connection.fileno()
     while True:
         kind, number = read_head(pipe)

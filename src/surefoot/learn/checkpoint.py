@@ -116,6 +116,16 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return _load_newest(path)
 
 
+def to_bytes(parts: Mapping[str, Tree]) -> list[bytes]:
+    """The files a checkpoint of `parts` would have, in memory: for processes that hand parts to each other."""
+    return [part for name, data in _render(0, parts, {}) if name != MANIFEST for part in (name.encode("ascii"), data)]
+
+
+def from_bytes(files: list[bytes]) -> dict[str, Tree]:
+    """The parts that `to_bytes` was given."""
+    return _parse({name.decode("ascii"): data for name, data in zip(files[::2], files[1::2], strict=True)})
+
+
 def step_of(name: str) -> int | None:
     """120 for "000120", and for the "000120.replaced" that a crash left; None for a name no checkpoint has."""
     match = _STEP_NAME.fullmatch(name)

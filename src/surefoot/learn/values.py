@@ -57,9 +57,11 @@ class ValueScale:
                 layer.bias.mul_(std).add_(mean)
 
     def _count_in(self, target: Any) -> None:
-        """Merge one rollout's targets in (Chan et al. 1979), in float64."""
         seen = np.asarray(target.detach().cpu() if isinstance(target, torch.Tensor) else target, np.float64)
-        mean, var, count = float(seen.mean()), float(seen.var()), float(seen.size)
+        self.merge(float(seen.mean()), float(seen.var()), float(seen.size))
+
+    def merge(self, mean: float, var: float, count: float) -> None:
+        """Take one rollout's targets in, of which only these are known (Chan et al. 1979), in float64."""
         before = min(self.count, MEMORY * count)
         total, delta = before + count, mean - self.mean
         var = (self.std**2 * before + var * count + delta * delta * before * count / total) / total

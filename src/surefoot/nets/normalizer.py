@@ -43,7 +43,10 @@ class Normalizer(nn.Module):
         rows = rows[finite]
         if len(rows) == 0:
             return
-        mean, var, count = torch.from_numpy(rows.mean(axis=0)), torch.from_numpy(rows.var(axis=0)), float(len(rows))
+        self.merge(torch.from_numpy(rows.mean(axis=0)), torch.from_numpy(rows.var(axis=0)), float(len(rows)))
+
+    def merge(self, mean: Tensor, var: Tensor, count: float) -> None:
+        """Take in `count` more rows, at least one, of which only these are known."""
         mean, var = mean.to(self.mean.device), var.to(self.var.device)
         total = self.count + count
         delta = mean - self.mean

@@ -30,10 +30,11 @@ class RewardScaler:
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
 
     def _merge(self, seen: np.ndarray) -> None:
-        """Chan et al. 1979, in float64."""
-        if len(seen) == 0:
-            return
-        mean, var, count = float(seen.mean()), float(seen.var()), float(len(seen))
+        if len(seen):
+            self.merge(float(seen.mean()), float(seen.var()), float(len(seen)))
+
+    def merge(self, mean: float, var: float, count: float) -> None:
+        """Take in `count` more returns of which only these are known (Chan et al. 1979, in float64)."""
         total = self.count + count
         delta = mean - self.mean
         self.var = (self.var * self.count + var * count + delta * delta * self.count * count / total) / total

@@ -38,6 +38,12 @@ class RunSpec:
     checkpoint_every: int
     """Env steps between checkpoints."""
     keep_checkpoints: int = 3
+    rollouts: str = "here"
+    """Who makes the rollouts: this process, or workers as `surefoot.scale` says."""
+    learners: int = 1
+    """Processes that learn as one, each from its share of the streams."""
+    overlap: bool = False
+    """Workers elsewhere walk while the learner learns, with the policy before."""
 
     def __post_init__(self) -> None:
         for name, least in (("total_steps", 1), ("eval_every", 0), ("eval_episodes", 1), ("checkpoint_every", 1)):

@@ -69,9 +69,22 @@ class Training:
         self.policy = policy or ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
         if not spec.net.allow_stateful_norm and isinstance(self.policy, torch.nn.Module):
             refuse_stateful_layers(self.policy)
-        self.learner = Learner(self.policy, spec.ppo, total_updates=spec.total_updates, device=self.device)
+        self.learner = self.make_learner()
         keep_large_blocks(self.policy)
-        self.collector = Collector(
+        self.collector = self.make_collector()
+        self.vitals = Vitals(self.policy, self.world.action)
+        """Numbers for the doctor."""
+        self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
+        """Adds a bonus to each rollout, where that is asked for."""
+
+    def make_learner(self) -> Learner:
+        """What moves the weights."""
+        return Learner(self.policy, self.spec.ppo, total_updates=self.spec.total_updates, device=self.device)
+
+    def make_collector(self) -> Collector:
+        """What walks the world with the policy."""
+        spec = self.spec
+        return Collector(
             self.world,
             self.policy,
             steps=spec.ppo.steps,
@@ -81,10 +94,6 @@ class Training:
             device=self.device,
             path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
         )
-        self.vitals = Vitals(self.policy, self.world.action)
-        """Numbers for the doctor."""
-        self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
-        """Adds a bonus to each rollout, where that is asked for."""
 
     def _curiosity(self) -> Curiosity:
         spec, world = self.spec, self.world

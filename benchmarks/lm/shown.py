@@ -1,0 +1,112 @@
+"""The tables of docs/lm/measured.md out of benchmarks/results/lm_*.json; benchmarks/tables.py puts them there."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+NOT_YET = "not measured yet"
+
+
+def read(name: str) -> dict[str, Any]:
+    path = RESULTS / f"lm_{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def met(good: bool) -> str:
+    return "met" if good else "not met"
+
+
+def table(head: str, rows: list[str]) -> str:
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) if rows else NOT_YET
+
+
+def rule() -> str:
+    rows = []
+    for key, made in sorted(read("rule").items()):
+        name, seed, *_ = key.split()
+        rows.append(
+            f"| {name} | {seed} | {made['before']:.0%} → **{made['satisfied']:.0%}** | {made['tokens']:,} | "
+            f"{made['curve'][-1][1]:.1f} | {made['cpu_seconds'] / 60:.1f} | {met(made['satisfied'] >= 0.9)} |"
+        )
+    return table("| method | seed | responses that keep to the rule | tokens | nats | CPU-minutes | ≥ 90 % |", rows)
+
+
+def sentiment() -> str:
+    rows = []
+    for key, made in sorted(read("sentiment").items()):
+        c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
+        low = [made["change"][name][1] for name in ("classifier", "vader")]
+        good = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
+        rows.append(
+            f"| {key.split()[0]} | {made['reward_accuracy']:.2f} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
+            f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | "
+            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{', stopped' if made['stopped'] else ''} | "
+            f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
+        )
+    head = "| seed | reward model | classifier | VADER | nats | distinct-2 | reference NLL | steps | CPU-minutes | |"
+    return table(head, rows)
+
+
+def reward() -> str:
+    bars = {"sentiment": ("accuracy", 0.82), "hh": ("interval", 0.55)}
+    rows = []
+    for key, made in read("reward").items():
+        what, bar = bars[key.split()[0]]
+        found = made["accuracy"] if what == "accuracy" else made["interval"][0]
+        asked = f"≥ {bar}" if what == "accuracy" else f"lower bound > {bar}"
+        low, high = made["interval"]
+        name = "sentiment" if key == "sentiment" else "hh-rlhf harmless"
+        rows.append(
+            f"| {name} | {made['pairs']:,} | **{made['accuracy']:.3f}** [{low:.3f}, {high:.3f}] | {asked} | {met(found >= bar)} |"
+        )
+    return table("| pairs | n | accuracy over 5 folds [95 %] | bar | |", rows)
+
+
+def constitution() -> str:
+    rows = []
+    for key, made in sorted(read("constitution").items()):
+        (b, a), change = made["violations"], made["helpfulness_change"]
+        good = b >= 0.15 and a <= b / 2 and change[2] >= 0
+        rows.append(
+            f"| {key.split()[0]} | {b:.0%} | **{a:.0%}** | {change[0]:+.3f} [{change[1]:+.3f}, {change[2]:+.3f}] | "
+            f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
+        )
+    return table("| seed | violations before | after | helpfulness, change [95 %] | CPU-minutes | |", rows)
+
+
+def optimum() -> str:
+    rows = []
+    for key, made in sorted(read("optimum").items()):
+        kl, seed, steps = key.split()
+        off = abs(made["share"] - made["optimal_share"])
+        rows.append(
+            f"| {kl} | {seed} | {steps} | {made['share']:.3f} | {made['optimal_share']:.3f} | "
+            f"{made['objective_share']:.3f} | {made['cpu_seconds']:.0f} | {met(off < 0.04 and made['objective_share'] > 0.93)} |"
+        )
+    return table("| KL | seed | steps | share | optimal share | objective / optimum | CPU-s | |", rows)
+
+
+def speed() -> str:
+    found = read("speed")
+    if not found:
+        return NOT_YET
+    from speed import BARS  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    def median(name: str, what: str) -> float | None:
+        each = [made[what] for key, made in found.items() if key.startswith(f"{name} #")]
+        return statistics.median(each) if each else None
+
+    rows = []
+    for ours, theirs, bar, _ in BARS:
+        a, b = median(ours, "step"), median(theirs, "step")
+        if a is not None and b is not None:
+            memory = (median(theirs, "peak_mb") or 0) / (median(ours, "peak_mb") or 1)
+            rows.append(
+                f"| {ours}: {a:.2f} s, {median(ours, 'peak_mb'):,.0f} MB | {theirs}: {b:.2f} s, "
+                f"{median(theirs, 'peak_mb'):,.0f} MB | ≥ {bar:g} × | **{b / a:.1f} ×** | {memory:.1f} × | {met(b / a >= bar)} |"
+            )
+    return table("| ours: CPU-seconds a step, peak memory | TRL 1.12.0 | bar | faster | less memory | |", rows)

@@ -1,0 +1,1 @@
+"""Beyond one process: rollouts made elsewhere, and one learner made of several."""

@@ -1,0 +1,229 @@
+"""One learner made of R processes: each walks and learns from its share, and all take the same steps.
+
+A minibatch is drawn from the streams of all; every process computes the gradient of its own part, and the sum of the
+gradients is that of the whole. Moments of advantages, the distance from the old policy, and the statistics of
+observations, returns and values are those of all streams, so that R processes do what one would on the same batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.core.batch import Batch
+from surefoot.core.divergence import k3
+from surefoot.core.losses import LOG_RATIO_LIMIT, Losses
+from surefoot.data.rollout import Rollout
+from surefoot.errors import ConfigError, Diverged
+from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.learn.tally import Table
+from surefoot.learn.values import ValueScale
+from surefoot.nets.normalizer import Normalizer
+from surefoot.nets.policy import Policy
+from surefoot.scale.group import Group
+from surefoot.train.reward import RewardScaler
+
+
+class SharedLearner(Learner):
+    """A `Learner` whose batch lies in several processes. Its policy must be the same in all, and stays so."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        config: PPOConfig,
+        group: Group,
+        *,
+        total_updates: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if policy.sequential:
+            raise ConfigError("a policy with memory cannot be learned by several processes yet; train it in one")
+        if config.temperature != 1.0:
+            raise ConfigError("temperature is not known to learning together; leave it at 1.0")
+        self.whole, self.group = config, group
+        """The config as asked for; the base class standardises nothing, since it sees a part only."""
+        config = config.replace(path="torch", normalize_advantage="off", min_samples=1)
+        super().__init__(policy, config, total_updates=total_updates, device=device)
+        self.values = _SharedValues(policy, group, normalize=config.normalize_value)
+        self._normalizers = [m for m in policy.modules() if isinstance(m, Normalizer)]
+        self._where = torch.zeros(0, dtype=torch.int64)
+        """[own columns]: which column of the whole batch each is."""
+        self._columns = 0
+        self._own = self._all = 0
+        """Columns of the minibatch that is learned from: here, and everywhere."""
+        self._spread = torch.zeros(())
+        self._widths: list[tuple[int, int]] = []
+
+    def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
+        valid, _ = self._fresh(rollout)
+        samples = self.group.gather(np.array([np.count_nonzero(valid)]))[:, 0]
+        if samples.sum() < self.whole.min_samples or samples.min() < 1:
+            why = f"{samples.sum():.0f} valid steps, {samples.min():.0f} in one of {self.group.size} processes"
+            return self._skipped(rollout, int(samples.sum()), self.knobs(progress), why)
+        self._locate(valid)
+        before = [_moments(normalizer) for normalizer in self._normalizers]
+        report = super().update(rollout, progress=progress)
+        self._share_statistics(before, {name: x[valid] for name, x in rollout.obs.items()})
+        return replace(report, samples=int(samples.sum()))
+
+    def _locate(self, valid: np.ndarray) -> None:
+        """Where this process's steps are in the batch of all: streams side by side, time first, padding dropped."""
+        steps, streams = valid.shape
+        files = self.group.gather_bytes(np.packbits(valid).tobytes() + streams.to_bytes(4, "little"))
+        counts = [int.from_bytes(each[-4:], "little") for each in files]
+        whole = np.concatenate(
+            [
+                np.unpackbits(np.frombuffer(each[:-4], np.uint8), count=steps * n).reshape(steps, n)
+                for each, n in zip(files, counts, strict=True)
+            ],
+            axis=1,
+        ).astype(bool)
+        number = np.cumsum(whole.ravel()).reshape(whole.shape) - 1
+        first = sum(counts[: self.group.rank])
+        self._where = torch.from_numpy(number[:, first : first + streams][valid])
+        self._columns = int(whole.sum())
+
+    def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        mode, columns = self.whole.normalize_advantage, self._columns
+        self._widths = []
+        if mode == "batch":
+            batch.advantage, _ = self._standardized(batch.advantage, columns)
+        size, _ = self.config.minibatch_size_for(columns)
+        place = torch.full((columns,), -1, dtype=torch.int64)
+        place[self._where] = torch.arange(len(self._where))
+        for epoch in range(self.config.epochs):
+            order, begin = torch.randperm(columns, generator=self.generator), 0
+            for width in split_sizes(columns, size):
+                mine = place[order[begin : begin + width]]
+                part = batch.take(mine[mine >= 0].to(self.device))
+                begin += width
+                self._own, self._all = part.columns, width
+                standardized, self._spread = self._standardized(part.advantage, width)
+                if mode == "minibatch":
+                    part.advantage = standardized
+                yield epoch, part
+
+    def _standardized(self, advantage: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """As `core.moments.standardize`, over the entries of all processes."""
+        wide = advantage.double()
+        total = self.group.sum_(torch.stack([wide.sum(), wide.square().sum()]).cpu())
+        mean = total[0] / count
+        std = (total[1] / count - mean.square()).clamp(min=0.0).sqrt()
+        if std < 1e-6 * max(1.0, abs(float(mean))):
+            return torch.zeros_like(advantage), torch.zeros((), device=advantage.device)
+        mean, std = mean.to(advantage), std.to(advantage)
+        return (advantage - mean) / (std + 1e-8), std
+
+    def _loss(self, minibatch: Batch, knobs: Any) -> tuple[Losses, Tensor]:
+        if self._own == 0:  # all of this minibatch is elsewhere
+            nothing = torch.zeros((), device=self.device)
+            return Losses(nothing, nothing, nothing, nothing, None, torch.zeros(1, 0, device=self.device)), self._spread
+        return super()._loss(minibatch, knobs)[0], self._spread
+
+    def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
+        target = self.config.target_kl
+        if target is None:
+            return False
+        moved = k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)).double().sum().cpu()
+        return float(self.group.sum_(moved)) / self._all > self.config.kl_stop_factor * target
+
+    def _gradient(self, losses: Losses) -> Tensor:
+        self.optimizer.zero_grad()
+        if self._own:
+            (losses.total * (self._own / self._all)).backward()
+        parameters = self.optimizer.parameters
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        # The loss goes with them: if it is not finite anywhere, nobody takes the step.
+        flat = self.group.sum_(torch.cat([losses.total.detach().reshape(1), *[g.reshape(-1) for g in grads]]))
+        begin = 1
+        for parameter in parameters:
+            end = begin + parameter.numel()
+            parameter.grad = flat[begin:end].view_as(parameter)
+            begin = end
+        self._widths.append((self._own, self._all))
+        return self.optimizer.clip(self.config.max_grad_norm) + flat[0] * 0.0
+
+    def _learn(self, batch: Batch, knobs: Any) -> Any:
+        done = super()._learn(batch, knobs)
+        steps = len(done.table.epoch)
+        if steps:
+            own, whole = np.array(self._widths[:steps], dtype=np.float64).T[:, :, None]
+            rows = np.where(own > 0, done.table.rows * own / whole, 0.0)
+            done.table = Table(done.table.epoch, self.group.sum_(torch.from_numpy(rows)).numpy())
+        return done
+
+    def _share_statistics(self, before: list[tuple[Tensor, Tensor, Tensor]], obs: dict[str, np.ndarray]) -> None:
+        """Observation statistics as if all had been seen in one place: own rows apart, then everybody's in turn."""
+        if not self._normalizers:
+            return
+        for normalizer in self._normalizers:
+            _put(normalizer, torch.zeros_like(normalizer.mean), torch.ones_like(normalizer.var), normalizer.count * 0)
+        self.policy.absorb(obs)
+        for normalizer, kept in zip(self._normalizers, before, strict=True):
+            mine = torch.cat([normalizer.mean, normalizer.var, normalizer.count.reshape(1)]).cpu().numpy()
+            _put(normalizer, *kept)
+            for each in self.group.gather(mine):
+                mean, var = np.split(each[:-1], 2)
+                if each[-1] > 0:
+                    normalizer.merge(torch.from_numpy(mean.copy()), torch.from_numpy(var.copy()), float(each[-1]))
+            normalizer.derive()
+
+    def refuse_to_part(self) -> None:
+        """Raise if the processes no longer hold the same weights; they always should."""
+        digest = hashlib.sha256()
+        for x in self.policy.state_dict().values():
+            digest.update(x.detach().cpu().numpy().tobytes())
+        if len(set(self.group.gather_bytes(digest.digest()))) > 1:
+            raise Diverged("the processes that learn together no longer have the same weights; resume the run")
+
+
+class SharedScaler(RewardScaler):
+    """Rewards scaled by the spread of the returns of all processes."""
+
+    def __init__(self, streams: int, group: Group, *, gamma: float, clip: float) -> None:
+        super().__init__(streams, gamma=gamma, clip=clip)
+        self.group = group
+
+    def _merge(self, seen: np.ndarray) -> None:
+        for mean, var, count in _everybody(self.group, seen):
+            self.merge(mean, var, count)
+
+
+class _SharedValues(ValueScale):
+    """Targets scaled by the moments of all processes' together."""
+
+    def __init__(self, policy: Policy, group: Group, *, normalize: bool) -> None:
+        super().__init__(policy, normalize=normalize)
+        self.group = group
+
+    def _count_in(self, target: Any) -> None:
+        found = _everybody(self.group, target.detach().cpu().numpy().ravel())
+        count = sum(n for *_, n in found)
+        mean = sum(m * n for m, _, n in found) / count
+        var = sum((v + (m - mean) ** 2) * n for m, v, n in found) / count
+        self.merge(mean, var, count)
+
+
+def _everybody(group: Group, seen: np.ndarray) -> list[tuple[float, float, float]]:
+    """(mean, variance, count) of each process's numbers, of those that have any."""
+    wide = seen.astype(np.float64)
+    mine = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)
+    return [(float(m), float(v), float(n)) for m, v, n in group.gather(mine) if n > 0]
+
+
+def _moments(normalizer: Normalizer) -> tuple[Tensor, Tensor, Tensor]:
+    return normalizer.mean.clone(), normalizer.var.clone(), normalizer.count.clone()
+
+
+def _put(normalizer: Normalizer, mean: Tensor, var: Tensor, count: Tensor) -> None:
+    normalizer.mean.copy_(mean)
+    normalizer.var.copy_(var)
+    normalizer.count.copy_(count)

@@ -1,0 +1,84 @@
+"""The far end: a worker's streams, walked with the weights it is given."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.scale.backend import Piece, Weights
+from surefoot.train.collect import Collector
+from surefoot.train.device import pin_threads
+from surefoot.train.spec import RunSpec
+
+
+class RolloutWorker:
+    """A world, a policy and a collector, told when to walk. Rewards leave it raw: their scale is the learner's."""
+
+    def __init__(self, spec_json: Mapping[str, Any], worker: int, streams: int, generation: int, worlds: str) -> None:
+        pin_threads(1)
+        spec = RunSpec.from_json(spec_json)
+        self.worker, self.generation = worker, generation
+        # A worker that takes another's place must not play its episodes again.
+        seed = seed_for(f"rollouts of worker {worker}, {generation}", spec.seed) % 2**31
+        module, _, function = worlds.partition(":")
+        self.world = getattr(importlib.import_module(module), function)(spec)(streams)
+        self.policy = ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
+        self.collector = Collector(
+            self.world,
+            self.policy,
+            steps=spec.ppo.steps,
+            gamma=spec.ppo.gamma,
+            config=spec.collect.replace(normalize_reward=False),
+            seed=seed,
+            path=spec.ppo.path,
+        )
+        self._fresh = generation > 0
+        self._made = 0
+
+    def load(self, weights: Weights) -> None:
+        """Act with these from now on."""
+        self.policy.load_state_dict({name: torch.from_numpy(np.array(x)) for name, x in weights.items()})
+
+    def collect(self, version: int) -> Piece:
+        """Walk on for one piece."""
+        collector, before = self.collector, self.collector.env_steps
+        rollout = collector.collect(version)
+        piece = Piece(
+            worker=self.worker,
+            serial=f"{self.worker}.{self.generation}.{self._made}",
+            version=version,
+            rollout=rollout,
+            episodes=collector.episodes.take_fresh(),
+            steps=collector.env_steps - before,
+            seconds=dict(collector.seconds),
+            began_anew=self._fresh,
+        )
+        self._fresh, self._made = False, self._made + 1
+        return piece
+
+    def state(self) -> dict[str, Any]:
+        """Where its streams are; tensors as arrays."""
+        return _plain({**self.collector.state(), "generation": self.generation, "made": self._made})
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.generation, self._made, self._fresh = int(state["generation"]), int(state["made"]), False
+        self.collector.set_state(state)
+
+    def close(self) -> None:
+        """Free the world."""
+        self.world.close()
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, torch.Tensor):
+        return tree.detach().cpu().numpy().copy()
+    if isinstance(tree, dict):
+        return {name: _plain(branch) for name, branch in tree.items()}
+    return tree

@@ -1,0 +1,79 @@
+"""Run by torchrun: trains together, and beside it one learner on the joined batches; says how far they are apart."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.learner import Learner
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.scale.backend import STEPWISE, Piece, join
+from surefoot.scale.crowd import TogetherTraining
+from surefoot.scale.group import join_group
+from surefoot.train.config import CollectConfig
+from surefoot.train.spec import RunSpec
+
+UPDATES = 6
+
+
+def main(out: Path) -> None:
+    torch.set_num_threads(1)
+    group = join_group()
+    ppo = {"steps": 16, "envs": 6, "minibatch_size": 40, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"}
+    spec = RunSpec(
+        env="Pendulum-v1",
+        preset="sb3",
+        ppo=PPOConfig(**ppo, normalize_value=True),
+        net=NetConfig(hidden=(8,), normalize_obs=True),
+        collect=CollectConfig(normalize_reward=True),
+        eval_every=0,
+        checkpoint_every=10_000,
+        total_steps=10_000,
+    )
+    training = TogetherTraining(spec, group)
+    policy = ActorCritic(training.world.observation, training.world.action, spec.net, seed=spec.seed)
+    lone = Learner(policy, spec.ppo.replace(path="torch"), total_updates=spec.total_updates)
+    stopped: list[tuple[bool, bool]] = []
+    for _ in range(UPDATES):
+        kept, progress = [], training.env_steps / spec.total_steps
+        if group.rank > 0:
+            group.tell()  # that an update comes
+        report = training.update(kept)
+        whole = join(
+            [Piece(worker=k, serial="", version=0, rollout=r) for k, r in enumerate(everybody(group, kept[0]))]
+        )
+        alone = lone.update(whole, progress=progress)
+        stopped.append((report.stopped_early, alone.stopped_early))
+    pairs = zip(training.policy.state_dict().values(), policy.state_dict().values(), strict=True)
+    if group.rank == 0:
+        said = {
+            "difference": max(float((a - b).abs().max()) for a, b in pairs),
+            "samples": [report.samples, alone.samples],
+            "approx_kl": [report.approx_kl, alone.approx_kl],
+            "stopped_early": list(zip(*stopped, strict=True)),
+        }
+        out.write_text(json.dumps(said))
+        training.close()
+    else:
+        training.follow()
+    group.close()
+
+
+def everybody(group, rollout):
+    """The rollouts of all processes, gathered array by array."""
+    found = {name: group.gather(getattr(rollout, name)) for name in STEPWISE}
+    obs = {name: group.gather(x) for name, x in rollout.obs.items()}
+    kinds = {name: getattr(rollout, name).dtype for name in STEPWISE}
+    for rank in range(group.size):
+        given = {name: np.ascontiguousarray(x[rank]).astype(kinds[name]) for name, x in found.items()}
+        yield type(rollout)(obs={name: x[rank].astype(rollout.obs[name].dtype) for name, x in obs.items()}, **given)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
