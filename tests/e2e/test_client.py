@@ -1,5 +1,6 @@
 """The TypeScript and the Python client against the real service."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.client import Conflict, Invalid, NotFound, Surefoot
+from surefoot.client import AsyncSurefoot, Conflict, Invalid, NotFound, Surefoot
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "clients" / "typescript"
@@ -77,6 +78,16 @@ def test_the_python_client_brings_candidates_and_looks_without_deciding(service:
     assert told.distribution[0] > 0.5
     assert service.policy("pick").decisions == 1
     assert service.runs() == []
+
+    async def at_once() -> list[str]:
+        async with AsyncSurefoot(service.base_url) as client:
+            asked = [{"text": f"cup {i}", "candidates": candidates} for i in range(20)]
+            made = await asyncio.gather(*(client.decide("pick", **each) for each in asked))
+            await asyncio.gather(*(client.reward(each.decision_id, 0.5) for each in made))
+            return [each.decision_id for each in made]
+
+    assert len(set(asyncio.run(at_once()))) == 20
+    assert service.policy("pick").rewards == 21
 
 
 @pytest.fixture(scope="module")

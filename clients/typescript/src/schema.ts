@@ -300,6 +300,8 @@ export interface Run {
 export interface Training {
   /** Default: true */
   automatic?: boolean;
+  /** Default: 0.2 */
+  client_share?: number;
   /** Default: 128 */
   every?: number;
   /** Default: 64 */

@@ -79,6 +79,7 @@ VERBS = {
         "Learn from a judge's preferences, with a person looking over its shoulder",
     ),
     "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
+    "prompts report": Verb("surefoot.cli.prompts", "PromptsReportArgs", "A run on prompts as one page"),
     "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
     "store backup": Verb("surefoot.cli.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"),
     "store restore": Verb("surefoot.cli.store", "StoreRestoreArgs", "Put a backup where a service will find it"),

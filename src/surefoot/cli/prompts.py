@@ -201,6 +201,60 @@ class PromptsEvalArgs:
         return 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class PromptsReportArgs:
+    """Write a run on prompts as one page that needs nothing but a browser: how it learned, what it chooses for which prompts,
+    what that is worth beside a random choice and one after the other, and what became of the prompts.
+
+        surefoot prompts report mine
+        surefoot prompts report mine --prompts held_out.txt -o held_out.html
+    """
+
+    run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """A run of `surefoot prompts train` or `rlaif`."""
+    prompts: Path | None = None
+    """The prompts; those it was trained on if none are given."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Where the page goes (default: prompts.html in the run's directory)."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from dataclasses import replace
+
+        from surefoot.decide.prompts.improve import at_random, improve, round_robin
+        from surefoot.decide.prompts.page import prompts_page, said
+        from surefoot.decide.prompts.runs import read_prompts
+        from surefoot.train.rundir import find_run, runs_root
+
+        directory = find_run(self.run_name, runs_root(self.runs))
+        task, choose = trained(self.run_name, self.runs)
+        if self.prompts is not None:
+            task = replace(task, prompts=tuple(read_prompts(self.prompts)))
+        named = {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}
+        ways = {
+            name: improve(way, task.world(min(64, len(task.prompts)), in_order=True)) for name, way in named.items()
+        }
+        title = f"{directory.name}: which mutations prompts need"
+        page = prompts_page(title, ways, learned(directory.path), token_cost=task.config.token_cost)
+        out = self.out or directory.path / "prompts.html"
+        out.write_text(page, encoding="utf-8")
+        print(f"{said(ways)} → {out}")
+        return 0
+
+
+def learned(directory: Path) -> list[tuple[float, float]]:
+    """(mutations so far, reward of an episode) of every update in a run's record."""
+    from surefoot.telemetry.read import read_records
+    from surefoot.telemetry.schema import Update
+
+    return [
+        (float(record.env_steps), float(record.episodes.return_mean))
+        for record in read_records(directory)
+        if isinstance(record, Update) and record.episodes is not None and record.episodes.return_mean is not None
+    ]
+
+
 def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
     """What a run was about, and its policy's choices."""
     from surefoot.decide.prompts.improve import by_policy

@@ -19,6 +19,7 @@ class ServeArgs:
     surefoot serve                                  on 127.0.0.1:8765, everything kept in ./decisions
     surefoot serve --compat directive-023           the eight endpoints of the earlier prompt server, too
     surefoot serve --host 0.0.0.0 --token-file F    for others: then a token is asked for
+    surefoot serve --ui                             and a page to look at, in a browser
     surefoot serve RUN                              a policy of `surefoot train`: observation in, action out
     surefoot serve --openapi > openapi.json         what can be asked, without starting anything
 
@@ -49,6 +50,8 @@ class ServeArgs:
     """A site whose pages may ask, such as https://app.example; may be given several times."""
     rate: float = 0.0
     """Requests of one client a second; 0 sets no limit."""
+    ui: bool = False
+    """A page at / that shows policies, counts, learning curves and versions, and lets you try a decision."""
     durability: Literal["disk", "process"] = "disk"
     """disk: what was acknowledged survives a power cut. process: it survives kill -9 only, and is faster."""
     digits: int | None = None
@@ -85,6 +88,7 @@ class ServeArgs:
                 rate=self.rate,
                 durability=self.durability,
                 digits=self.digits,
+                ui=self.ui,
                 compat=self.compat == "directive-023",
                 input_dim=self.input_dim,
                 least=self.min_buffer_size,

@@ -12,7 +12,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from surefoot.client.bodies import backoff, error_of, observed, read, wire, without_id
+from surefoot.client.asynchronous import AsyncSurefoot
+from surefoot.client.bodies import (
+    AGAIN,
+    IDLE,
+    NOTHING_DONE,
+    at,
+    backoff,
+    error_of,
+    observed,
+    quoted,
+    read,
+    wire,
+    without_id,
+)
 from surefoot.client.errors import (
     Conflict,
     ConnectionFailed,
@@ -48,6 +61,7 @@ from surefoot.server.schema import (
 )
 
 __all__ = [
+    "AsyncSurefoot",
     "Conflict",
     "ConnectionFailed",
     "DiskFull",
@@ -67,11 +81,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-AGAIN = (408, 429, 500, 502, 503, 504)
-NOTHING_DONE = (429, 503)
-"""Answers that say that nothing was done."""
-IDLE = 2.0
-"""Seconds after which a connection is made anew."""
 
 
 class Surefoot:
@@ -127,7 +136,7 @@ class Surefoot:
 
     def policy(self, name: str) -> Policy:
         """How a policy is doing."""
-        return self._get(_at(name), Policy)
+        return self._get(at(name), Policy)
 
     def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
         """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`.
@@ -142,16 +151,16 @@ class Surefoot:
         The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
         numpy array or another buffer of floats is sent as base64, a list as JSON.
         """
-        return self._post(f"{_at(policy)}/decisions", wire(seen), Decision)
+        return self._post(f"{at(policy)}/decisions", wire(seen), Decision)
 
     def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Choose many actions, all or none."""
         body = {"decisions": [wire(seen) for seen in many]}
-        return self._post(f"{_at(policy)}/decisions/batch", body, schema.DecisionList).decisions
+        return self._post(f"{at(policy)}/decisions/batch", body, schema.DecisionList).decisions
 
     def distribution(self, policy: str, **seen: Any) -> Chances:
         """What would be chosen how often; nothing is decided or kept. Fields as for `decide`."""
-        return self._post(f"{_at(policy)}/distribution", without_id(seen), Chances)
+        return self._post(f"{at(policy)}/distribution", without_id(seen), Chances)
 
     def runs(self) -> list[Run]:
         """The trained policies that `surefoot serve RUN` serves."""
@@ -159,19 +168,19 @@ class Surefoot:
 
     def run(self, name: str) -> Run:
         """What a trained policy sees and does."""
-        return self._get(f"/v1/runs/{_quoted(name)}", Run)
+        return self._get(f"/v1/runs/{quoted(name)}", Run)
 
     def act(self, run: str, observation: Any, **how: Any) -> Act:
         """What a trained policy does: `deterministic`, `mask`, `episode` and `start` as in `schema.NewAct`.
 
         An observation is a list of numbers laid flat, an array, or a dict of them; arrays go as base64.
         """
-        return self._post(f"/v1/runs/{_quoted(run)}/actions", observed(observation, how), Act)
+        return self._post(f"/v1/runs/{quoted(run)}/actions", observed(observation, how), Act)
 
     def act_many(self, run: str, observations: Iterable[Any], **how: Any) -> list[Act]:
         """The same for many observations, all asked for alike."""
         body = {"acts": [observed(each, how) for each in observations]}
-        return self._post(f"/v1/runs/{_quoted(run)}/actions/batch", body, schema.ActList).acts
+        return self._post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList).acts
 
     def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`.
@@ -179,40 +188,40 @@ class Surefoot:
         Telling the same twice counts once, except where a policy's aggregation is "sum".
         """
         body = told if value is None else {"value": value, **told}
-        return self._post(f"/v1/decisions/{_quoted(decision)}/reward", body, Reward)
+        return self._post(f"/v1/decisions/{quoted(decision)}/reward", body, Reward)
 
     def activate(self, decision: str) -> Decision:
         """A deferred decision was carried out."""
-        return self._post(f"/v1/decisions/{_quoted(decision)}/activate", None, Decision)
+        return self._post(f"/v1/decisions/{quoted(decision)}/activate", None, Decision)
 
     def explain(self, decision: str) -> Explained:
         """Why an action was chosen, and what came of decisions like it."""
-        return self._get(f"/v1/decisions/{_quoted(decision)}", Explained)
+        return self._get(f"/v1/decisions/{quoted(decision)}", Explained)
 
     def versions(self, policy: str) -> list[Version]:
         """Newest first."""
-        return self._get(f"{_at(policy)}/versions", schema.VersionList).versions
+        return self._get(f"{at(policy)}/versions", schema.VersionList).versions
 
     def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
         """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
-        return self._post(f"{_at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
+        return self._post(f"{at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
 
     def rollback(self, policy: str) -> Policy:
         """Back to the version that answered before."""
-        return self._post(f"{_at(policy)}/rollback", None, Policy, repeatable=False)
+        return self._post(f"{at(policy)}/rollback", None, Policy, repeatable=False)
 
     def evaluate(self, policy: str, version: int, *, last: int = 10_000) -> OffPolicy:
         """What another version would have earned, from the log."""
-        return self._post(f"{_at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
+        return self._post(f"{at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
 
     def update(self, policy: str, *, least: int | None = None) -> Job:
         """Learn now, as a job; `finished` waits for it."""
         body = {} if least is None else {"least": least}
-        return self._post(f"{_at(policy)}/updates", body, Job, repeatable=False)
+        return self._post(f"{at(policy)}/updates", body, Job, repeatable=False)
 
     def job(self, id: str) -> Job:
         """How far a job is."""
-        return self._get(f"/v1/jobs/{_quoted(id)}", Job)
+        return self._get(f"/v1/jobs/{quoted(id)}", Job)
 
     def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
         """The job once it is over; SurefootError where it failed."""
@@ -226,11 +235,11 @@ class Surefoot:
     def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
         """Give a version a name that stays; the one that answers, if none is given."""
         body = {} if version is None else {"version": version}
-        return self._post(f"{_at(policy)}/checkpoints", body, Checkpoint)
+        return self._post(f"{at(policy)}/checkpoints", body, Checkpoint)
 
     def activate_checkpoint(self, id: str) -> Policy:
         """Let the version of a checkpoint answer."""
-        return self._post(f"/v1/checkpoints/{_quoted(id)}/activate", None, Policy)
+        return self._post(f"/v1/checkpoints/{quoted(id)}/activate", None, Policy)
 
     def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
         """The answer as it came, tried again where that is safe."""
@@ -283,11 +292,3 @@ class Surefoot:
 
     def _post(self, path: str, body: Any, kind: type[T], *, repeatable: bool = True) -> T:
         return read(self.send("POST", path, body, repeatable=repeatable), kind)
-
-
-def _at(policy: str) -> str:
-    return f"/v1/policies/{_quoted(policy)}"
-
-
-def _quoted(word: str) -> str:
-    return urllib.parse.quote(word, safe="")

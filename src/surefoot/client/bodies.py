@@ -7,6 +7,7 @@ import email.utils
 import random
 import struct
 import time
+import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from email.message import Message
@@ -19,6 +20,21 @@ from surefoot.errors import SurefootError
 
 T = TypeVar("T")
 FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
+AGAIN = (408, 429, 500, 502, 503, 504)
+NOTHING_DONE = (429, 503)
+"""Answers that say that nothing was done."""
+IDLE = 2.0
+"""Seconds after which a connection is made anew."""
+
+
+def at(policy: str) -> str:
+    """Where a policy is asked."""
+    return f"/v1/policies/{quoted(policy)}"
+
+
+def quoted(word: str) -> str:
+    """A word as a part of a path."""
+    return urllib.parse.quote(word, safe="")
 
 
 def wire(seen: Mapping[str, Any]) -> dict[str, Any]:

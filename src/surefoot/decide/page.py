@@ -24,6 +24,7 @@ svg { width: 100%; height: auto } svg text { font-size: 11px; fill: var(--soft) 
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 td, th { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid var(--line); font-weight: normal }
 #confusion { font-size: .8rem } th:first-child, td:first-child { text-align: left } thead th { color: var(--soft) }
+details { border-bottom: 1px solid var(--line); padding: .3rem 0 } pre { white-space: pre-wrap; color: var(--ink) }
 .bar { display: inline-block; height: .6em; background: var(--a); border-radius: 2px }
 """
 
@@ -32,12 +33,17 @@ def page_of(summary: dict[str, Any], title: str) -> str:
     """The whole page of a summary (summary.py)."""
     parts = [_curve(summary), _regret(summary), _calibration(summary), _mistakes(summary)]
     parts += [_options(summary), _confusion(summary)]
+    return document(title, headline(summary), parts)
+
+
+def document(title: str, said: str, parts: Sequence[str]) -> str:
+    """A page of sections under a title and a sentence."""
     name = html.escape(title)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f'<link rel="icon" href="data:,"><title>{name}</title><style>{_STYLE}</style></head><body>'
-        f"<h1>{name}</h1><p>{html.escape(headline(summary))}</p><main>{''.join(parts)}</main></body></html>\n"
+        f"<h1>{name}</h1><p>{html.escape(said)}</p><main>{''.join(parts)}</main></body></html>\n"
     )
 
 
@@ -57,33 +63,33 @@ def _curve(summary: dict[str, Any]) -> str:
         note += " Dashed: the nearest description on the same queries."
     if marks := ", ".join(f"{y:.0%} after {m}" for m, y in summary["marks"].items()):
         note += f" Of the last 100: {marks}."
-    return _section("curve", "Learning curve", note, _plot(lines, top=1.0))
+    return section("curve", "Learning curve", note, plot(lines, top=1.0))
 
 
 def _regret(summary: dict[str, Any]) -> str:
     points = [(float(n), y) for n, y in summary["regret_curve"]]
     if not points:
-        return _section("regret", "Regret", "Unknown: nobody said which option would have been right.", "")
+        return section("regret", "Regret", "Unknown: nobody said which option would have been right.", "")
     note = f"Decisions so far that were not the right one: {summary['regret']:,.0f} in the end. It should flatten."
     lines = [("a", points)]
     if summary["nearest"] is not None:
         end = points[-1][0]
         lines.append(("b", [(0.0, 0.0), (end, (1.0 - summary["nearest"]) * end)]))
         note += " Dashed: the nearest description's."
-    return _section("regret", "Regret", note, _plot(lines, top=max(1.0, *(y for _, line in lines for _, y in line))))
+    return section("regret", "Regret", note, plot(lines, top=max(1.0, *(y for _, line in lines for _, y in line))))
 
 
 def _calibration(summary: dict[str, Any]) -> str:
     lines = [("b", [(0.0, 0.0), (1.0, 1.0)]), ("a", [(x, y) for x, y in summary["calibration"]])]
     note = f"Expected success across, what came of it up; mean distance {summary['calibration_error']:.3f}."
-    return _section("calibration", "Calibration", note, _plot(lines, top=1.0, dots=True))
+    return section("calibration", "Calibration", note, plot(lines, top=1.0, dots=True))
 
 
 def _mistakes(summary: dict[str, Any]) -> str:
     rows = [[c["right"], c["chosen"], str(c["count"])] for c in summary["confusion"]]
     if not rows:
-        return _section("mistakes", "Commonest mistakes", "None is known.", "")
-    return _section("mistakes", "Commonest mistakes", "", _table(["right", "chosen", "times"], rows))
+        return section("mistakes", "Commonest mistakes", "None is known.", "")
+    return section("mistakes", "Commonest mistakes", "", table(["right", "chosen", "times"], rows))
 
 
 def _options(summary: dict[str, Any]) -> str:
@@ -95,7 +101,7 @@ def _options(summary: dict[str, Any]) -> str:
         for t in summary["tools"]
     )
     table = f"<table><thead><tr>{head}</tr></thead>{rows}</table>"
-    return _section("options", "Success per option", "", table, wide=True)
+    return section("options", "Success per option", "", table, wide=True)
 
 
 def _confusion(summary: dict[str, Any]) -> str:
@@ -113,21 +119,23 @@ def _confusion(summary: dict[str, Any]) -> str:
         rows += f"<tr><td>{html.escape(name)}</td>{cells}</tr>"
     note = "Right option down, chosen one across; the most wanted ones, the others together."
     table = f"<table><thead><tr>{head}</tr></thead>{rows}</table>"
-    return _section("confusion", "Confusion", note, table, wide=True)
+    return section("confusion", "Confusion", note, table, wide=True)
 
 
-def _section(id: str, title: str, note: str, body: str, *, wide: bool = False) -> str:
+def section(id: str, title: str, note: str, body: str, *, wide: bool = False) -> str:
+    """A part of a page, with a title and a sentence; `body` is HTML."""
     kind = ' class="wide"' if wide else ""
     return f'<section id="{id}"{kind}><h2>{title}</h2><p>{html.escape(note)}</p>{body}</section>'
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts."""
     top = "".join(f"<th>{html.escape(each)}</th>" for each in head)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead>{body}</table>"
 
 
-def _plot(lines: Sequence[tuple[str, Sequence[Point]]], *, top: float, dots: bool = False) -> str:
+def plot(lines: Sequence[tuple[str, Sequence[Point]]], *, top: float, dots: bool = False) -> str:
     """Lines over a common scale that begins at 0 both ways."""
     right = max([x for _, points in lines for x, _ in points], default=1.0) or 1.0
 
@@ -140,9 +148,9 @@ def _plot(lines: Sequence[tuple[str, Sequence[Point]]], *, top: float, dots: boo
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = float(at((0.0, share * top)).split(",")[1])
         made.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDE - 20}" y1="{y}" y2="{y}"/>')
-        made.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_number(share * top)}</text>')
+        made.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(share * top)}</text>')
         x = float(at((share * right, 0.0)).split(",")[0])
-        made.append(f'<text x="{x:.1f}" y="{_HIGH - 8}" text-anchor="middle">{_number(share * right)}</text>')
+        made.append(f'<text x="{x:.1f}" y="{_HIGH - 8}" text-anchor="middle">{number(share * right)}</text>')
     for kind, points in lines:
         made.append(f'<polyline class="{kind}" points="{" ".join(map(at, points))}"/>')
         if dots and kind == "a":
@@ -150,7 +158,8 @@ def _plot(lines: Sequence[tuple[str, Sequence[Point]]], *, top: float, dots: boo
     return "".join(made) + "</svg>"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """As an axis tells it."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
 
 

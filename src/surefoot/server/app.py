@@ -87,6 +87,7 @@ class App:
         compat: Directive023 | None = None,
         steward: Steward | None = None,
         routes: Callable[[App], list[Route]] | None = None,
+        pages: Sequence[Route] = (),
     ) -> None:
         self.service, self.guard, self.compat = service, guard or Guard(), compat
         self.counts: dict[tuple[str, int], int] = {}
@@ -96,7 +97,7 @@ class App:
         self.routes: list[Route] = (routes or _deciding(service, steward))(self)
         self.routes += compat.routes() if compat else []
         self._theirs = {route.path for route in compat.routes()} if compat else set[str]()
-        self._exact = {(r.method, r.path): r for r in self.routes if "{" not in r.path}
+        self._exact = {(r.method, r.path): r for r in [*self.routes, *pages] if "{" not in r.path}
         self._patterns = [(r.path.split("/"), r) for r in self.routes if "{" in r.path]
         self._found: dict[tuple[str, str], tuple[Route, Sequence[str]]] = {}
         self._decoders = {r.body: msgspec.json.Decoder(r.body) for r in self.routes if r.body is not None}
@@ -118,7 +119,8 @@ class App:
             return asking, self._preflight(asking)
         try:
             asking.route, asking.words = self._find(head.method, head.path)
-            asking.scopes = self.guard.check(head.path, head.headers, head.client, asking.route.scope)
+            path = "/healthz" if asking.route.open else head.path
+            asking.scopes = self.guard.check(path, head.headers, head.client, asking.route.scope)
             if self.service.draining:
                 raise Refused("unavailable", "the service is shutting down", headers={"Retry-After": "5"})
             _check_accept(head.headers)
@@ -192,7 +194,8 @@ class App:
         route = asking.route
         assert route is not None
         content = found if isinstance(found, bytes) else b"" if found is None else _encode(found)
-        return self._counted(asking, Answer(route.status, content, route.kind, asking.cors))
+        headers = {**route.headers, **asking.cors} if route.headers else asking.cors
+        return self._counted(asking, Answer(route.status, content, route.kind, headers))
 
     def _failed(self, asking: Asking, why: Exception) -> Answer:
         if not isinstance(why, Refused):

@@ -142,6 +142,7 @@ def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, ro
         report = learner.update(rollout)
         tell(record_of(recipe, root, learner), report, rollout)
         metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
+        metrics["reward_mean"] = float(rollout.reward[rollout.valid].mean())
         if report.rolled_back or report.skipped_reason:
             why = report.skipped_reason or "the numbers left the finite; the update was taken back"
             return Learned(version=learner.updates - 1, metrics=metrics, error=why)

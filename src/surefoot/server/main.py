@@ -22,6 +22,7 @@ from surefoot.server.app import App
 from surefoot.server.compat import Directive023
 from surefoot.server.guard import Guard, read_tokens
 from surefoot.server.http import Connections
+from surefoot.server.page import page_routes
 from surefoot.server.reading import reading_app
 from surefoot.server.runs import Runs
 from surefoot.server.service import Service
@@ -46,6 +47,7 @@ class Settings:
     rate: float = 0.0
     durability: Durability = "disk"
     digits: int | None = None
+    ui: bool = False
     compat: bool = False
     input_dim: int = 1536
     least: int = 128
@@ -64,6 +66,8 @@ def serve(settings: Settings) -> int:
         guard = Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
         app = _app(settings, guard)
         sentence = f"Server started at http://{_shown(settings.host)}:{port}"
+        if settings.ui:
+            sentence = f"{sentence}\nIts page: http://{_shown(settings.host)}:{port}/"
         with asyncio.Runner(loop_factory=_loop) as runner:
             return runner.run(_serve(app, listening, sentence))
 
@@ -76,7 +80,8 @@ def _app(settings: Settings, guard: Guard) -> App:
     compat = None
     if settings.compat:
         compat = Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
-    return App(service, guard, compat=compat, steward=steward)
+    pages = page_routes() if settings.ui else ()
+    return App(service, guard, compat=compat, steward=steward, pages=pages)
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,6 +45,10 @@ class Route:
     status: int = 200
     limit: int = BODY
     kind: str = JSON
+    open: bool = False
+    """Asked without a token."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of its answer, beside the usual ones."""
     name: str = ""
     """What a client calls it."""
     about: str = ""

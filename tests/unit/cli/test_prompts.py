@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from surefoot.cli.main import main
+from surefoot.decide.prompts.improve import Improved
+from surefoot.decide.prompts.page import prompts_page
 
 PROMPTS = [
     "Write a story about bees.",
@@ -52,6 +55,26 @@ def test_a_policy_is_trained_used_and_measured(prompts, tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert rows["prompts"] == 4
     assert set(rows["rows"]) == {"the policy", "at random", "one after the other"}
+    assert main(["prompts", "report", "mine", *runs]) == 0
+    assert "the policy earns" in capsys.readouterr().out
+    page = (tmp_path / "runs/mine/prompts.html").read_text()
+    assert re.findall(r'<section id="(\w+)"', page) == [
+        "curve",
+        "compared",
+        "chosen",
+        "spread",
+        "categories",
+        "examples",
+    ]
+    assert "default-src 'none'" in page
+    assert "Write a story about bees." in page
+
+
+def test_what_prompts_say_cannot_break_out_of_the_page():
+    bad = Improved(original="<script>alert(1)</script>", score_before=0.1, score=0.2, reward=0.1)
+    page = prompts_page("<b>run</b>", {"the policy": [bad]}, [], token_cost=0.008)
+    assert "<script>" not in page
+    assert "<b>run" not in page
 
 
 def test_the_scorer_learns_from_people_first_if_there_are_scores(prompts, tmp_path, capsys):

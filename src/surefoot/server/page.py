@@ -1,0 +1,59 @@
+"""The service's own page: files of the package, and nothing else, at /ui."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from surefoot.errors import ConfigError
+from surefoot.server.routes import Route
+
+STATIC = Path(__file__).with_name("static") / "serve"
+KINDS = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+}
+POLICY = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def page_routes() -> list[Route]:
+    """The page, its script and its style. They hold no secret, so that no token is asked for; what they ask for does."""
+    index = STATIC / "index.html"
+    if not index.is_file():
+        raise ConfigError("this copy has no page: `make serve-page` builds it")
+    files = {"/ui/": index, "/": index} | {f"/ui/assets/{file.name}": file for file in (STATIC / "assets").iterdir()}
+    return [_route(path, file) for path, file in files.items()]
+
+
+def _route(path: str, file: Path) -> Route:
+    content = file.read_bytes()
+    if path == "/":
+        content = content.replace(b'"./assets/', b'"/ui/assets/')
+    return Route(
+        method="GET",
+        path=path,
+        handle=_giver(content),
+        answer=str,
+        kind=KINDS.get(file.suffix, "application/octet-stream"),
+        scope="read",
+        open=True,
+        headers=HEADERS,
+        name=f"page {path}",
+        about="The page of the service.",
+    )
+
+
+def _giver(content: bytes) -> Callable[[], Awaitable[bytes]]:
+    async def give() -> bytes:
+        return content
+
+    return give
