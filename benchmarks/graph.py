@@ -248,7 +248,7 @@ def score(graph: Graph, seed: int) -> dict[str, float]:
     cpu = time.process_time() - begin
     if graph.nodes["trainer"].type in ("ToolTrainer", "LMTrainer"):
         return {"mean": statistics.mean(program.nodes["trainer"].recent), "cpu_seconds": cpu}
-    if graph.nodes["env"].type == "Scenario":
+    if any(node.type == "Scenario" for node in graph.nodes.values()):
         policy, scenario = program.nodes["agent"].policy, program.nodes["env"].town.scenario
         found = measure_policy(policy, scenario, EPISODES, seed=seed + EVAL_SEED_OFFSET)
         return {"mean": float(found["return"].mean()), "cpu_seconds": cpu}
@@ -351,7 +351,7 @@ def learning(seeds: int, kept: dict[str, Any], save: Callable[[], None], only: s
             if str(seed) not in entry["seeds"]:
                 entry["seeds"][str(seed)] = way(seed)
                 save()
-            print(f"{name}, seed {seed}: {entry['seeds'][str(seed)]['mean']:.1f}", flush=True)
+            print(f"{name}, seed {seed}: {entry['seeds'][str(seed)]['mean']:.2f}", flush=True)
 
 
 def report(results: dict[str, Any]) -> int:
@@ -367,7 +367,7 @@ def report(results: dict[str, Any]) -> int:
         fine = not means or entry["bar"] is None or statistics.median(means) >= entry["bar"]
         missed += not fine
         shown = (
-            f"{statistics.median(means):.1f} ({min(means):.1f} to {max(means):.1f}, {len(means)} seeds)"
+            f"{statistics.median(means):.2f} ({min(means):.2f} to {max(means):.2f}, {len(means)} seeds)"
             if means
             else ""
         )

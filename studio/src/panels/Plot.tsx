@@ -48,7 +48,7 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
         scales: { x: { time: false } },
         axes: [
           { ...axis, size: 22, space: 70, values: (_, ticks) => ticks.map((t) => (t >= 1e6 ? `${t / 1e6}M` : t >= 1e3 ? `${t / 1e3}k` : String(t))) },
-          { ...axis, size: 44, space: 26, values: (_, ticks) => ticks.map(short) },
+          { ...axis, size: 54, space: 26, values: (_, ticks) => ticks.map(short) },
         ],
         series: lines,
         bands,
