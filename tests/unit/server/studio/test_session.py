@@ -44,9 +44,10 @@ class Heard:
             time.sleep(0.005)
 
 
-def stopped_at(session: Session, why: str) -> None:
+def stopped_at(session: Session, heard: Heard, why: str) -> None:
+    """Told to all, that is: with its numbers."""
     end = time.monotonic() + 120
-    while session.why != why:
+    while not any(message["on"] == "status" and message["why"] == why for message in list(heard.all)):
         assert time.monotonic() < end, session.why
         time.sleep(0.005)
 
@@ -78,7 +79,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
     session.command("tick")
     session.command("node")
     session.command("update")
-    stopped_at(session, "update 1")
+    stopped_at(session, heard, "update 1")
     whys = [message["why"] for message in heard.all if message["on"] == "status"]
     assert "one tick" in whys
     assert "either fired" in whys
