@@ -44,6 +44,10 @@ VERBS = {
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "export": Verb("surefoot.cli.portable", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
+    "import sb3": Verb(
+        "surefoot.cli.migrate", "ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"
+    ),
+    "import zoo": Verb("surefoot.cli.migrate", "ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
     "tools train": Verb(

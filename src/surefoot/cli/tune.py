@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ class TuneArgs:
     The first trial is the base: the preset of the env's family, or what --preset, --config and --set say; what --set
     says is not searched. In the end the best settings and the base meet again on fresh seeds, and the winner there is
     written as best.yaml. report.html shows all trials and what mattered. Ctrl-C saves; --resume goes on.
-    Needs "surefoot[tune]". Exit codes: 0 fine, 1 nothing beat the base, 2 failed or refused.
+    Needs "surefoot[tune]". Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -73,18 +74,10 @@ class TuneArgs:
     """Episodes of each judgement, a seed."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor."""
-    backend: Literal["local", "ray"] = "local"
-    """Where trials run: on this machine, or on a Ray cluster that is there already (see --address)."""
-    address: str | None = None
-    """The Ray cluster (default $RAY_ADDRESS). Ray is never started from here."""
-    scheduler: Literal["asha", "pbt"] = "asha"
-    """On Ray: asha gives up early, pbt copies the weights of the good to the bad and changes their settings."""
-    allow_insecure_cluster: bool = False
-    """Use a Ray cluster without token authentication: whoever reaches it can run code on it."""
     name: str | None = None
     """The search's name; default <env>-tune-<date>-<time>."""
     resume: bool = False
-    """Go on with the search of --name, or the newest of this env; --trials and --minutes count from 0 only for time."""
+    """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
     """Print what came of it as JSON."""
     runs: Path | None = None
@@ -98,8 +91,7 @@ class TuneArgs:
         if self.jobs < 1:
             raise Usage(f"--jobs is {self.jobs}; it must be at least 1")
         pin_threads()
-        if self.backend == "local":
-            optuna()
+        optuna()
         directory = self._directory()
         if self.resume:
             kept, about = read_plan(directory)
@@ -109,14 +101,10 @@ class TuneArgs:
             fields = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
             plan, args, about = Plan(**fields), self, _about(self)
         task = args.task()
-        if self.backend == "ray":
-            from surefoot.train.raytune import search_on_ray
-
-            return self._end(search_on_ray(task, plan, directory, self._ray_options()), task, plan, directory)
         with RunLock(directory):
             write_plan(directory, plan, about)
-            found = self._search(task, plan, directory)
-        return self._end(found, task, plan, directory)
+            found = args._search(task, plan, directory)
+        return self._end(found, task, directory)
 
     def task(self) -> Task:
         """What is searched."""
@@ -142,11 +130,12 @@ class TuneArgs:
         return EnvTask(spec, make, probe.action, held=pairs(self.set, "--set"), space=ranges)
 
     def _directory(self) -> Path:
+        from surefoot.envs.ids import short_name
         from surefoot.train.rundir import new_run_dir, runs_root
         from surefoot.train.tune import PLAN
 
         root = runs_root(self.runs)
-        stem = Path(self.env).stem if self.env.endswith(".json") else self.env.replace("/", "-").replace(":", "-")
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
         if not self.resume:
             return new_run_dir(
                 self.env, 0, root=root, name=self.name or f"{stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -188,21 +177,14 @@ class TuneArgs:
         write_outcome(directory, found, task, plan)
         return found
 
-    def _end(self, found: Outcome, task: Task, plan: Plan, directory: Path) -> int:
+    def _end(self, found: Outcome, task: Task, directory: Path) -> int:
         from surefoot.cli.tuning import lines
 
         if self.as_json:
             print(json.dumps(_as_json(found, task, directory)))
         else:
             print("\n".join(lines(found, task, directory)))
-        return 0 if found.best is not None and found.best.number != 0 else 1
-
-    def _ray_options(self) -> Any:
-        from surefoot.train.raytune import RayOptions
-
-        return RayOptions(
-            address=self.address, scheduler=self.scheduler, allow_insecure=self.allow_insecure_cluster, jobs=self.jobs
-        )
+        return 0 if found.best is not None else 1
 
 
 _KEPT = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")

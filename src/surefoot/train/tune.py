@@ -23,6 +23,7 @@ from surefoot.learn.search import Choice, Dimension, Range, Space, label
 from surefoot.train.statistics import iqm
 
 PLAN, JOURNAL, STUDY = "tune.json", "study.journal", "surefoot"
+TAKEN_BACK = "taken_back"
 FRESH_SEEDS = 10_000
 """Added to the seeds of a search for those on which its finalists meet again."""
 Sampler = Literal["tpe", "random"]
@@ -104,6 +105,10 @@ Tell = Callable[[int, int, float], None]
 """Called with a trial's number, how many rungs it has behind it, and its score there."""
 
 
+def _nobody(number: int, rung: int, score: float) -> None:
+    pass
+
+
 def optuna() -> Any:
     """The package of the extra `tune`, without its chatter."""
     try:
@@ -167,8 +172,7 @@ def begin(study: Any, task: Task) -> None:
     if not study.trials:
         study.enqueue_trial({name: _told(task.space[name], task.base[name]) for name in task.space})
     for trial in study.get_trials(states=(state.RUNNING,)):
-        study.tell(trial.number, state=state.FAIL)
-        study.enqueue_trial(trial.params)
+        _take_back(study, trial)
 
 
 def search(
@@ -178,7 +182,7 @@ def search(
     directory: Path,
     *,
     stop: Callable[[], bool] = lambda: False,
-    tell: Tell = lambda number, rung, score: None,
+    tell: Tell = _nobody,
 ) -> None:
     """Try settings until the plan's trials are done or `stop` says so; several processes may do so at once."""
     while not stop():
@@ -201,7 +205,7 @@ def standings(study: Any, task: Task) -> list[Standing]:
 
 
 def play_off(
-    task: Task, study: Any, plan: Plan, *, stop: Callable[[], bool] = lambda: False, tell: Tell = lambda *_: None
+    task: Task, study: Any, plan: Plan, *, stop: Callable[[], bool] = lambda: False, tell: Tell = _nobody
 ) -> list[Standing]:
     """The base and the best trials once more, on fresh seeds: whoever was merely lucky shows it here. Best first.
 
@@ -257,9 +261,16 @@ def _told(dim: Dimension, value: Any) -> Any:
 
 
 def _begun(study: Any) -> int:
-    """Trials that were begun and not taken back."""
-    state = optuna().trial.TrialState
-    return len(study.get_trials(deepcopy=False, states=(state.RUNNING, state.COMPLETE, state.PRUNED)))
+    """Trials that were begun and not taken back; one that failed by itself counts, or a search might never end."""
+    waiting = optuna().trial.TrialState.WAITING
+    return sum(t.state != waiting and TAKEN_BACK not in t.user_attrs for t in study.get_trials(deepcopy=False))
+
+
+def _take_back(study: Any, trial: Any) -> None:
+    """End a trial that did nothing wrong, and have its settings tried again."""
+    study._storage.set_trial_user_attr(trial._trial_id, TAKEN_BACK, True)
+    study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
+    study.enqueue_trial(trial.params)
 
 
 def _try(task: Task, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], tell: Tell) -> None:
@@ -293,8 +304,7 @@ def _try(task: Task, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool
     finally:
         contest.close()
     if stop() and not late():  # it did nothing wrong: it will be tried again
-        study.tell(trial, state=state.FAIL)
-        study.enqueue_trial(trial.params)
+        _take_back(study, trial)
         return
     study.tell(trial, state=state.PRUNED if math.isfinite(value) else state.FAIL)
 

@@ -106,10 +106,12 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --bg: #131719; --card: #1b2023; --ink: #e7e9e8; --dim: #95a0a5;
   --line: #2d3437; --grid: #252b2e; --curve: #5bc0c4; --point: #f09a54 } }
 * { box-sizing: border-box } body { margin: 0; background: var(--bg); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
-main { max-width: 1160px; margin: 0 auto; padding: 32px 24px 64px } h1 { font-size: 28px; margin: 0 } h2 { font-size: 15px; margin: 0 }
+main { max-width: 1160px; margin: 0 auto; padding: 32px 24px 64px } h1 { font-size: 28px; margin: 0 }
+h2 { font-size: 15px; margin: 0 }
 p { color: var(--dim); margin: 4px 0 12px } .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 14px 16px; margin-top: 12px; overflow-x: auto }
-.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px } .multiples .card { margin: 0 }
+.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px }
+.multiples .card { margin: 0 }
 svg { display: block; width: 100% } svg text { fill: var(--dim); font-size: 11px } .grid { stroke: var(--grid) }
 .best { fill: none; stroke: var(--curve); stroke-width: 1.7 } .base { stroke: var(--point); stroke-dasharray: 5 4 }
 .done { fill: var(--curve) } .pruned { fill: none; stroke: var(--dim) } .won { fill: var(--point) } .share { fill: var(--curve) }
