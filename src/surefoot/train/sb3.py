@@ -27,6 +27,8 @@ from surefoot.nets.config import NetConfig
 _LAYER = re.compile(r"mlp_extractor\.(policy|value)_net\.(\d+)\.(weight|bias)")
 _NUMBER = re.compile(r"[-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?)")
 _SETTINGS = ("learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "ent_coef", "vf_coef")
+_SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")
+_CONSTANT = re.compile(r"ConstantSchedule\(val=([-+.e\d]+)\)")
 _SETTINGS += ("max_grad_norm", "n_envs", "target_kl", "seed", "normalize_advantage")
 
 
@@ -40,15 +42,15 @@ class Sb3Model:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The numbers it was trained with, by SB3's names; schedules are pickles there and are not read."""
-        plain = {name: self.data.get(name) for name in _SETTINGS}
-        return {name: value for name, value in plain.items() if isinstance(value, int | float)}
+        """The numbers it was trained with, by SB3's names; a schedule that moves is a pickle there and is not read."""
+        found = {name: value for name in _SETTINGS if isinstance(value := self.data.get(name), int | float)}
+        return found | {name: value for name in _SCHEDULES if (value := _constant(self.data.get(name))) is not None}
 
     @property
     def left_out(self) -> list[str]:
         """Settings that are there but could not be read."""
-        named = {"learning_rate", "clip_range", "clip_range_vf"}
-        return sorted(name for name in named if as_mapping(self.data.get(name)) is not None)
+        held = self.settings
+        return sorted(name for name in _SCHEDULES if as_mapping(self.data.get(name)) is not None and name not in held)
 
 
 def read_sb3(path: Path) -> Sb3Model:
@@ -208,6 +210,16 @@ def _plan(model: Sb3Model, tensors: Mapping[str, np.ndarray]) -> tuple[NetConfig
         return NetConfig.make(**shaped), names
     except SurefootError as why:
         raise CheckpointIncompatible(f"the model's network cannot be built: {why}") from why
+
+
+def _constant(value: Any) -> float | None:
+    """What newer versions of SB3 write beside the pickle of a schedule that does not move."""
+    said = as_mapping(value) or {}
+    found = _CONSTANT.fullmatch(str(said.get("value_schedule", "")))
+    try:
+        return None if found is None else float(found[1])
+    except ValueError:
+        return None
 
 
 def _readable(said: dict[str, Any]) -> dict[str, Any]:

@@ -127,6 +127,13 @@ def test_spaces_are_read_from_the_zip_s_own_words(tmp_path):
     assert action_of(model) == Discrete(2)
 
 
+def test_a_schedule_is_read_only_where_it_is_written_in_words(tmp_path):
+    still = {":type:": "FloatSchedule", ":serialized:": PICKLED, "value_schedule": "ConstantSchedule(val=0.15)"}
+    model = read_sb3(write(tmp_path / "m.zip", weights(), clip_range=still, learning_rate={":serialized:": PICKLED}))
+    assert model.settings["clip_range"] == 0.15
+    assert model.left_out == ["learning_rate"]
+
+
 def test_pictures_go_through_the_nature_network(tmp_path):
     torch.manual_seed(0)
     cnn = nn.Sequential(nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3, 1), nn.ReLU(), nn.Flatten())  # fmt: skip
