@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -145,6 +145,9 @@ bench-town: setup  ## towns: trained against chance and script over 5 seeds, tea
 
 serve-page:  ## the service's page, after a change in studio/serve or in the client's types: needs Node; the bundle is kept in the repository
 	$(PYTHON) scripts/serve_page.py
+
+bench-tune: setup  ## settings that `surefoot tune` finds within half an hour, against the defaults, on fresh seeds; an hour
+	$(BIN)/python benchmarks/tune.py $(ARGS)
 
 soak: setup  ## 300 cycles of capture and training in one process: memory, files, threads, record, learning
 	$(BIN)/python benchmarks/soak.py $(ARGS)

@@ -400,6 +400,22 @@ def scale_model() -> str:
     return "\n".join(rows)
 
 
+def tune() -> str:
+    results = read("tune.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| env, steps | defaults | found | difference of the IQMs | search |", "|---|---|---|---|---|"]
+    for name, entry in results["envs"].items():
+        if "comparison" not in entry:
+            continue
+        found, search = entry["comparison"], entry["search"]
+        sides = [f"{x['iqm']:.1f} [{x['low']:.1f}, {x['high']:.1f}]" for x in (found["defaults"], found["tuned"])]
+        gap = f"{found['gap']:+.1f} [{found['low']:+.1f}, {found['high']:+.1f}]"
+        took = f"{search['trials']} trials, {search['minutes']:.0f} min"
+        rows.append(f"| {name.partition('@')[0]}, {search['steps']:,} | {' | '.join(sides)} | {gap} | {took} |")
+    return "\n".join(rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -416,6 +432,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scale-losses-table": scale_losses,
     "scale-model-table": scale_model,
     **{f"lm-{which}": partial(language, which) for which in LANGUAGE},
+    "tune-table": tune,
 }
 
 

@@ -25,6 +25,7 @@ class Verb:
 VERBS = {
     "train": Verb("surefoot.cli.train", "TrainArgs", "Train a policy: surefoot train CartPole-v1"),
     "resume": Verb("surefoot.cli.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"),
+    "tune": Verb("surefoot.cli.tune", "TuneArgs", "Find settings: several seeds a trial, best config as YAML"),
     "eval": Verb("surefoot.cli.look", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
     "play": Verb("surefoot.cli.look", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
     "record": Verb("surefoot.cli.offline", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"),
@@ -43,6 +44,10 @@ VERBS = {
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
     "export": Verb("surefoot.cli.portable", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
+    "import sb3": Verb(
+        "surefoot.cli.migrate", "ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"
+    ),
+    "import zoo": Verb("surefoot.cli.migrate", "ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
     "tools train": Verb(

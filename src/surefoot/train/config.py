@@ -257,6 +257,11 @@ def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
     return _with_total_steps(POLICIES[policy] | settings, path)
 
 
+def zoo_entry(path: Path, env_id: str) -> dict[str, Any]:
+    """An env's entry of a zoo's file as it is written there."""
+    return {str(name): value for name, value in _entry_of(_load(path), env_id, path).items()}
+
+
 def _with_total_steps(settings: dict[str, Any], path: Path) -> dict[str, Any]:
     given = [name for name in _RUN_LENGTH if name in settings]
     if len(given) > 1:
@@ -275,8 +280,8 @@ def _with_total_steps(settings: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _entry_of(content: dict[Any, Any], env_id: str | None, path: Path) -> dict[Any, Any]:
     for name in (env_id, "default"):
-        if name in content:
-            return dict(content[name])
+        if name in content and (entry := as_mapping(content[name])) is not None:
+            return entry
     raise ConfigError(f"{path} has settings for {', '.join(map(str, content))} but none for {env_id!r} and no default")
 
 

@@ -1,0 +1,140 @@
+"""`surefoot import`: what was made with other libraries."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from surefoot.nets.actor_critic import ActorCritic
+    from surefoot.train.sb3 import Sb3Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportSb3Args:
+    """Take over the weights of a Stable-Baselines3 PPO model.
+
+        surefoot import sb3 ppo_cartpole.zip --env CartPole-v1 -o cartpole
+
+    MlpPolicy and CnnPolicy, gSDE too. With --env the result is a run: eval, play, export and `train --from` take it.
+    Without, it is a directory for PPO.load and `surefoot export`. Nothing in the zip is run: its tensors are read by a
+    reader of our own, its pickles are left alone. What VecNormalize kept in a file of its own is not in the zip.
+    Exit codes: 0 fine, 2 it cannot be read, or has no counterpart here.
+    """
+
+    model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL.zip")]
+    """What model.save wrote."""
+    out: Annotated[str, tyro.conf.arg(aliases=["-o"])]
+    """The run's name; or without --env the directory to write."""
+    env: str | None = None
+    """The env it was trained in."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.train.sb3 import policy_from_sb3, read_sb3
+
+        model = read_sb3(self.model)
+        if self.env is None:
+            policy = policy_from_sb3(model)
+            where = _write_model(policy, model, Path(self.out))
+        else:
+            policy, where = _write_run(model, self.env, self.out, self.runs)
+        count = sum(weight.numel() for weight in policy.parameters())
+        print(f"→ {where}: {count:,} weights of {self.model.name}, {policy.config.hidden} {policy.config.activation}")
+        if model.left_out:
+            print(f"not read, for they are pickles: {', '.join(model.left_out)}; give them again if you train on")
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportZooArgs:
+    """Turn an entry of RL Zoo's hyperparameters into settings that `surefoot train --config` takes.
+
+        surefoot import zoo ppo.yml HalfCheetah-v4 -o cheetah.yaml
+
+    dict(...) texts and lin_3e-4 schedules are read, not run. Every key that has no counterpart is named.
+    Exit codes: 0 all of it was taken over, 1 something was not, 2 it cannot be read.
+    """
+
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PPO.yml")]
+    """The zoo's file: one entry an env."""
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """Which entry; `default` if there is none of that name."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Where the settings go (default: they are printed)."""
+
+    def run(self) -> int:
+        import yaml
+
+        from surefoot.train.zoo import read_zoo
+
+        settings, left = read_zoo(self.file, self.env)
+        text = f"# {self.env}, from {self.file.name}\n" + yaml.safe_dump(settings, sort_keys=False)
+        if self.out is None:
+            print(text, end="")
+        else:
+            self.out.write_text(text, encoding="utf-8")
+            print(f"→ {self.out}: surefoot train {self.env} --config {self.out}")
+        for sentence in left:
+            print(f"not taken over: {sentence}", file=sys.stderr)
+        return 1 if left else 0
+
+
+def _settings(model: Sb3Model, policy: ActorCritic) -> dict[str, Any]:
+    net = policy.config.to_json()
+    return {**model.settings, **{name: value for name, value in net.items() if name in _SHAPE}}
+
+
+_SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features")
+
+
+def _write_run(model: Sb3Model, env: str, name: str, runs: Path | None) -> tuple[ActorCritic, Path]:
+    from surefoot.cli.worlds import maker
+    from surefoot.train.run import create_run
+    from surefoot.train.rundir import new_run_dir, runs_root
+    from surefoot.train.sb3 import policy_from_sb3
+    from surefoot.train.spec import make_spec
+    from surefoot.train.training import Training
+
+    make = maker(env)
+    probe = make(1)
+    policy = policy_from_sb3(model, probe.observation, probe.action)
+    probe.close()
+    steps = max(1, int(model.data.get("num_timesteps") or 1))
+    spec = make_spec(env, probe.action, preset_name="sb3", settings=_settings(model, policy), total_steps=steps)
+    training = Training(spec, make=make)
+    training.policy.load_state_dict(policy.state_dict())
+    directory = new_run_dir(env, spec.seed, root=runs_root(runs), name=name)
+    run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
+    try:
+        run.save()
+    finally:
+        run.close("finished", "imported")
+    return policy, directory.path
+
+
+def _write_model(policy: ActorCritic, model: Sb3Model, path: Path) -> Path:
+    from surefoot.envs.register import action_to_gym, observation_to_gym
+    from surefoot.learn.checkpoint import save_checkpoint
+    from surefoot.train.assemble import refuse_other_place
+    from surefoot.train.predict import Spaces
+    from surefoot.train.spec import make_spec
+
+    refuse_other_place(path)
+    steps = max(1, int(model.data.get("num_timesteps") or 1))
+    spec = make_spec("unknown", policy.action, preset_name="sb3", settings=_settings(model, policy), total_steps=steps)
+    spaces = Spaces(observation_to_gym(policy.observation), action_to_gym(policy.action))
+    parts = {
+        "weights": policy.state_dict(),
+        "policy": policy.describe(),
+        "learner": {"updates": 0},
+        "collector": {"env_steps": steps},
+        "facade": {"spec": spec.to_json(), "spaces": spaces.to_tree()},
+    }
+    save_checkpoint(path, 0, parts, meta={"exact": False, "why": "imported from Stable-Baselines3"})
+    return path

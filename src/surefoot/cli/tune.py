@@ -1,0 +1,247 @@
+"""`surefoot tune`: finding settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from surefoot.cli.train import Pairs, TrainArgs, pairs
+from surefoot.cli.usage import Usage
+
+if TYPE_CHECKING:
+    from surefoot.train.tune import Plan, Task
+    from surefoot.train.tune_report import Outcome
+
+SEARCH_SHARE = 0.75
+"""Of --minutes, where a play-off follows the search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneArgs:
+    """Find settings for an env with Optuna: several seeds a trial, hopeless trials given up early.
+
+        surefoot tune Pendulum-v1 --trials 60 --minutes 30 --jobs 2
+        surefoot train Pendulum-v1 --config runs/Pendulum-v1-tune-…/best.yaml
+
+    A trial trains its seeds side by side and is judged --rungs times by the interquartile mean (IQM) of their evaluations.
+    The first trial is the base: the preset of the env's family, or what --preset, --config and --set say; what --set
+    says is not searched. In the end the best settings and the base meet again on fresh seeds, and the winner there is
+    written as best.yaml. report.html shows all trials and what mattered. Ctrl-C saves; --resume goes on.
+    Needs "surefoot[tune]". Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
+    """
+
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
+    """What `surefoot train` takes; or a graph's .json file, whose node parameters have ranges."""
+    trials: int = 50
+    """Settings to try in all."""
+    seeds: int = 3
+    """Seeds of each trial."""
+    steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
+    """Env steps that each seed trains for; the preset says if you do not."""
+    minutes: float | None = None
+    """End after this long; a quarter of it is kept for the play-off."""
+    timeout: float | None = None
+    """Give a trial up after this many seconds."""
+    jobs: int = 1
+    """Trials side by side, each in a process of its own."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """What proposes settings."""
+    pruner: Literal["median", "hyperband", "none"] = "median"
+    """What gives trials up."""
+    rungs: int = 5
+    """How often a trial is judged."""
+    finalists: int = 3
+    """How many of the best meet the base again on fresh seeds; 0: the best trial wins."""
+    space: Path | None = None
+    """A YAML file of ranges that change the usual ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null."""
+    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    """Fix a setting."""
+    config: Path | None = None
+    """A YAML file of settings to start from."""
+    preset: str | None = None
+    """Start from this preset; sb3 for Stable-Baselines3's defaults."""
+    seed: int = 0
+    """Of the search, and the first seed of each trial."""
+    eval_episodes: int = 10
+    """Episodes of each judgement, a seed."""
+    env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
+    """An argument for the env's constructor."""
+    name: str | None = None
+    """The search's name; default <env>-tune-<date>-<time>."""
+    resume: bool = False
+    """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print what came of it as JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.learn.files import RunLock
+        from surefoot.train.device import pin_threads
+        from surefoot.train.tune import Plan, optuna, read_plan, write_plan
+
+        if self.jobs < 1:
+            raise Usage(f"--jobs is {self.jobs}; it must be at least 1")
+        pin_threads()
+        optuna()
+        directory = self._directory()
+        if self.resume:
+            kept, about = read_plan(directory)
+            plan = replace(kept, trials=self.trials, minutes=self.minutes, timeout=self.timeout)
+            args = replace(self, **_restored(about))
+        else:
+            fields = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
+            plan, args, about = Plan(**fields), self, _about(self)
+        task = args.task()
+        with RunLock(directory):
+            write_plan(directory, plan, about)
+            found = args._search(task, plan, directory)
+        return self._end(found, task, directory)
+
+    def task(self) -> Task:
+        """What is searched."""
+        from surefoot.learn.search import read_space
+        from surefoot.train.tune_env import EnvTask
+
+        if self.env.endswith(".json"):
+            return _graph_task(self.env)
+        given = TrainArgs(
+            env=self.env,
+            steps=self.steps,
+            seed=self.seed,
+            set=self.set,
+            config=self.config,
+            preset=self.preset,
+            env_arg=self.env_arg,
+            eval_episodes=self.eval_episodes,
+        )
+        make, spec = given.resolve()
+        probe = make(1)
+        probe.close()
+        ranges = read_space(self.space) if self.space else None
+        return EnvTask(spec, make, probe.action, held=pairs(self.set, "--set"), space=ranges)
+
+    def _directory(self) -> Path:
+        from surefoot.envs.ids import short_name
+        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.tune import PLAN
+
+        root = runs_root(self.runs)
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
+        if not self.resume:
+            return new_run_dir(
+                self.env, 0, root=root, name=self.name or f"{stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
+            ).path
+        if self.name is not None:
+            return root / self.name
+        found = sorted(root.glob(f"{stem}-tune-*/{PLAN}"), key=lambda path: path.stat().st_mtime)
+        if not found:
+            raise Usage(
+                f"there is no search of {self.env} under {root} to go on with; leave --resume out, or give --name"
+            )
+        return found[-1].parent
+
+    def _search(self, task: Task, plan: Plan, directory: Path) -> Outcome:
+        from surefoot.cli.tuning import Screen, work_together
+        from surefoot.train.interrupt import GentleStop
+        from surefoot.train.tune import begin, open_study, play_off, search
+        from surefoot.train.tune_report import outcome, write_outcome
+
+        study = open_study(directory, plan)
+        begin(study, task)
+        started, finals = time.monotonic(), []
+        with GentleStop() as stop, Screen(task.name, plan, quiet=self.as_json) as screen:
+
+            def over(share: float) -> Callable[[], bool]:
+                until = None if plan.minutes is None else started + 60 * plan.minutes * share
+                return lambda: stop.requested or (until is not None and time.monotonic() > until)
+
+            searching = over(SEARCH_SHARE if plan.finalists else 1.0)
+            if self.jobs == 1:
+                search(task, study, plan, directory, stop=searching, tell=screen.tell)
+            else:
+                until = None if plan.minutes is None else 60 * plan.minutes * SEARCH_SHARE
+                work_together(self, plan, directory, study, screen, stop=searching, seconds=until)
+            if plan.finalists and not stop.requested:
+                screen.say("play-off on fresh seeds")
+                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final)
+        found = outcome(study, task, finals)
+        write_outcome(directory, found, task, plan)
+        return found
+
+    def _end(self, found: Outcome, task: Task, directory: Path) -> int:
+        from surefoot.cli.tuning import lines
+
+        if self.as_json:
+            print(json.dumps(_as_json(found, task, directory)))
+        else:
+            print("\n".join(lines(found, task, directory)))
+        return 0 if found.best is not None else 1
+
+
+_KEPT = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
+
+
+def _about(args: TuneArgs) -> dict[str, Any]:
+    """What `_restored` needs to make the same task again."""
+    plain = asdict(args)
+    return {name: str(plain[name].resolve()) if isinstance(plain[name], Path) else plain[name] for name in _KEPT}
+
+
+def _restored(about: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: about[name] for name in _KEPT if name in about}
+    paths = {name: None if kept[name] is None else Path(kept[name]) for name in ("config", "space")}
+    return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
+
+
+def _graph_task(path: str) -> Task:
+    """A graph's own task, where that room is there and has one."""
+    import importlib
+
+    try:
+        return importlib.import_module("surefoot.graph.tuning").task(Path(path))
+    except ImportError:
+        raise Usage(f"{path}: graphs cannot be searched in this version; give an env's id") from None
+
+
+def _as_json(found: Outcome, task: Task, directory: Path) -> dict[str, Any]:
+    best = found.best
+    return {
+        "directory": str(directory),
+        "trials": len(found.trials),
+        "best": None if best is None else {"trial": best.number, "iqm": best.value, "scores": best.scores},
+        "settings": None if best is None else task.settings(best.params),
+        "base": None if found.base is None else {"iqm": found.base.value, "scores": found.base.scores},
+        "importance": found.importance,
+        "on_fresh_seeds": bool(found.finals),
+    }
+
+
+def main_in_child(args: TuneArgs, directory: Path, worker: int, seconds: float | None) -> None:
+    """A process of its own that tries settings beside others."""
+    from surefoot.train.device import pin_threads
+    from surefoot.train.interrupt import GentleStop
+    from surefoot.train.tune import open_study, read_plan, search
+
+    pin_threads()
+    plan, _ = read_plan(directory)
+    until = None if seconds is None else time.monotonic() + seconds
+    with GentleStop() as stop:
+        task = args.task()
+        study = open_study(directory, plan, worker=worker)
+        search(
+            task,
+            study,
+            plan,
+            directory,
+            stop=lambda: stop.requested or (until is not None and time.monotonic() > until),
+        )
+    sys.stdout.flush()

@@ -1,0 +1,129 @@
+"""What a search looks like while it goes on, and several processes that search together."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from surefoot.cli.tune import TuneArgs
+    from surefoot.train.tune import Plan, Standing, Task
+    from surefoot.train.tune_report import Outcome
+
+
+class Screen:
+    """A bar of trials with the best so far; plain lines where there is no terminal."""
+
+    def __init__(self, name: str, plan: Plan, *, quiet: bool) -> None:
+        self.plan, self.quiet = plan, quiet
+        self.console = Console(highlight=False, stderr=quiet)
+        self.best: tuple[float, int] | None = None
+        self.finished: set[int] = set()
+        words = TextColumn("{task.description}")
+        self.progress = Progress(
+            words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=self.console, transient=True
+        )
+        self.task = self.progress.add_task(name, total=plan.trials)
+        self.live = self.console.is_terminal and not quiet
+        if not quiet:
+            self.console.print(f"{name}: {plan.trials} trials of {plan.seeds} seeds, {plan.sampler}, {plan.pruner}")
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def tell(self, number: int, rung: int, score: float) -> None:
+        """A trial was judged."""
+        if rung == self.plan.rungs:
+            self.finished.add(number)
+            if self.best is None or score > self.best[0]:
+                self.best = score, number
+            if not self.live:
+                self.say(f"trial {number}: {score:.1f}   best {self.best[0]:.1f} (trial {self.best[1]})")
+        best = "" if self.best is None else f"   best {self.best[0]:.1f}"
+        described = f"trial {number}, {rung}/{self.plan.rungs}: {score:.1f}{best}"
+        self.progress.update(self.task, completed=min(number + (rung == self.plan.rungs), self.plan.trials))
+        self.progress.update(self.task, description=described)
+
+    def tell_final(self, number: int, rung: int, score: float) -> None:
+        """A finalist was judged."""
+        self.say(f"  trial {number}{' (base)' if number == 0 else ''}: {score:.1f}")
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            (self.progress.console if self.live else self.console).print(text)
+
+    def look(self, study: Any) -> None:
+        """Tell what other processes did since last time."""
+        for trial in study.get_trials(deepcopy=False):
+            if trial.number not in self.finished and trial.state.name == "COMPLETE":
+                self.tell(trial.number, self.plan.rungs, trial.value)
+
+
+def work_together(
+    args: TuneArgs,
+    plan: Plan,
+    directory: Path,
+    study: Any,
+    screen: Screen,
+    *,
+    stop: Callable[[], bool],
+    seconds: float | None,
+) -> None:
+    """Search in several processes until they are done; they share the study's file."""
+    from surefoot.cli.tune import main_in_child
+
+    context = multiprocessing.get_context("spawn")
+    children = [
+        context.Process(target=main_in_child, args=(args, directory, worker + 1, seconds), daemon=True)
+        for worker in range(args.jobs)
+    ]
+    for child in children:
+        child.start()
+    told = False
+    while any(child.is_alive() for child in children):
+        screen.look(study)
+        if stop() and not told:  # Ctrl-C reaches the children by themselves; a kill of this process alone does not
+            told = True
+            for child in children:
+                child.terminate()
+        time.sleep(0.3)
+    screen.look(study)
+
+
+def lines(found: Outcome, task: Task, directory: Path) -> list[str]:
+    """What came of a search, for people."""
+    from surefoot.train.statistics import summarize
+    from surefoot.train.tune_report import BEST, PAGE
+
+    if found.best is None:
+        return [f"no trial was trained to its end; --resume goes on ({directory})"]
+
+    def told(one: Standing) -> str:
+        return str(summarize(one.scores)) if one.scores else f"{one.value:.1f}"
+
+    where = "on fresh seeds" if found.finals else "on the seeds of the search"
+    rows = [f"trial {found.best.number}: {told(found.best)} {where}"]
+    if found.best.number == 0:
+        rows = [f"nothing beat the base: {told(found.best)} {where}"]
+    elif found.base is not None:
+        rows.append(f"base:    {told(found.base)}")
+    if found.importance:
+        top = sorted(found.importance.items(), key=lambda item: -item[1])[:5]
+        rows.append("mattered: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
+    rows.append(f"→ {directory / BEST}, {directory / PAGE}")
+    rows.append(f"surefoot train {task.name} --config {directory / BEST}")
+    return rows

@@ -1,0 +1,130 @@
+"""Where good settings are usually found: the ranges that `surefoot tune` searches, beside the knobs they are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from surefoot.data.kinds import as_list, as_mapping, number, truth, whole_number
+from surefoot.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from `low` to `high`; by their logarithm where orders of magnitude matter more than amounts."""
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ConfigError(f"a range has low {self.low:g} and high {self.high:g}; low must be below high")
+        if self.log and self.low <= 0:
+            raise ConfigError(f"a range with log has low {self.low:g}; it must be above 0")
+
+    def with_value(self, value: Any) -> Range:
+        """The same, wide enough for `value`."""
+        here = float(value)
+        if self.log and here <= 0:
+            return self
+        return Range(min(self.low, here), max(self.high, here), self.log, self.whole)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"low": self.low, "high": self.high, "log": self.log, "whole": self.whole}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few values."""
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) < 1:
+            raise ConfigError("a choice has no values; give at least one")
+
+    def with_value(self, value: Any) -> Choice:
+        """The same, with `value` among them."""
+        return self if label(value) in map(label, self.values) else Choice((*self.values, value))
+
+    def to_json(self) -> list[Any]:
+        return [list(value) if isinstance(value, tuple) else value for value in self.values]
+
+
+Dimension = Range | Choice
+Space = dict[str, Dimension]
+
+SEARCH: Space = {
+    "lr": Range(3e-5, 5e-3, log=True),
+    "gamma": Choice((0.9, 0.95, 0.98, 0.99, 0.995, 0.999)),
+    "lam": Choice((0.8, 0.9, 0.95, 0.98, 1.0)),
+    "clip": Range(0.1, 0.4),
+    "epochs": Range(3, 20, log=True, whole=True),
+    "steps": Choice((32, 64, 128, 256, 512)),
+    "envs": Choice((4, 8, 16)),
+    "minibatch_size": Choice((32, 64, 128, 256)),
+    "ent_coef": Range(1e-8, 0.05, log=True),
+    "hidden": Choice(((64, 64), (128, 128))),
+    "normalize_obs": Choice((False, True)),
+    "normalize_reward": Choice((False, True)),
+}
+"""What is searched unless told otherwise."""
+SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
+"""And besides, where actions are real numbers."""
+
+
+def label(value: Any) -> str:
+    """A value as one word: how a choice is called in a study."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value, sort_keys=True)
+
+
+def dimension(name: str, spec: Any) -> Dimension | None:
+    """From what people write: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null for "leave it alone"."""
+    if spec is None:
+        return None
+    values, fields = as_list(spec), as_mapping(spec)
+    if values is not None:
+        return Choice(tuple(tuple(value) if isinstance(value, list) else value for value in values))
+    if fields is None or not {"low", "high"} <= set(fields) or set(fields) - {"low", "high", "log", "whole"}:
+        raise ConfigError(
+            f"the range of {name} is {spec!r}; write {{low: 1e-5, high: 1e-2, log: true}}, a list of values, or null"
+        )
+    try:
+        low, high = (number(float(x) if isinstance(x, str) else x) for x in (fields["low"], fields["high"]))
+        log, whole = truth(fields.get("log", False)), truth(fields.get("whole", False))
+        if whole:
+            low, high = whole_number(low), whole_number(high)
+        return Range(low, high, log, whole)
+    except (TypeError, ValueError) as why:
+        raise ConfigError(f"the range of {name} is {spec!r}: {why}") from why
+
+
+def changed(space: Mapping[str, Dimension], changes: Mapping[str, Any]) -> Space:
+    """`space` with some ranges changed, added or (null) taken out."""
+    found = dict(space)
+    for name, spec in changes.items():
+        wanted = dimension(name, spec)
+        if wanted is None:
+            found.pop(name, None)
+        else:
+            found[name] = wanted
+    return found
+
+
+def read_space(path: Path) -> dict[str, Any]:
+    """The ranges in a YAML file, by the knobs' names, as they are written there."""
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
+        raise ConfigError(f"cannot read ranges from {path}: {' '.join(str(why).split())}") from why
+    found = as_mapping(loaded)
+    if not found:
+        raise ConfigError(f"{path} has no ranges in it; write lr: {{low: 1e-5, high: 1e-2, log: true}}")
+    return {str(name): spec for name, spec in found.items()}

@@ -1,0 +1,255 @@
+"""Models of Stable-Baselines3: the weights of a .zip in a policy of ours that chooses and judges alike.
+
+Only two members of the zip are looked at: `data`, which is JSON (what it has of pickles in base64 is left alone), and
+`policy.pth`, whose tensors learn/torchzip.py reads without running anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.kinds import as_list, as_mapping
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace
+from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing, SurefootError
+from surefoot.learn.torchzip import members, read_tensors
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+
+_LAYER = re.compile(r"mlp_extractor\.(policy|value)_net\.(\d+)\.(weight|bias)")
+_NUMBER = re.compile(r"[-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?)")
+_SETTINGS = ("learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "ent_coef", "vf_coef")
+_SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")
+_CONSTANT = re.compile(r"ConstantSchedule\(val=([-+.e\d]+)\)")
+_SETTINGS += ("max_grad_norm", "n_envs", "target_kl", "seed", "normalize_advantage")
+
+
+@dataclass(frozen=True, slots=True)
+class Sb3Model:
+    """What a zip says."""
+
+    tensors: dict[str, np.ndarray]
+    data: dict[str, Any]
+    """The readable part of its `data`."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The numbers it was trained with, by SB3's names; a schedule that moves is a pickle there and is not read."""
+        found = {name: value for name in _SETTINGS if isinstance(value := self.data.get(name), int | float)}
+        return found | {name: value for name in _SCHEDULES if (value := _constant(self.data.get(name))) is not None}
+
+    @property
+    def left_out(self) -> list[str]:
+        """Settings that are there but could not be read."""
+        held = self.settings
+        return sorted(name for name in _SCHEDULES if as_mapping(self.data.get(name)) is not None and name not in held)
+
+
+def read_sb3(path: Path) -> Sb3Model:
+    """The tensors and settings of a .zip that SB3's `model.save` wrote; nothing in it is run."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointMissing(f"there is no file {path}") from None
+    except OSError as why:
+        raise CheckpointCorrupt(f"{path} cannot be read: {why.strerror}") from why
+    files = members(data, path.name)
+    if "policy.pth" not in files or "data" not in files:
+        raise CheckpointIncompatible(
+            f"{path} has no policy.pth and data in it; Stable-Baselines3's model.save writes both"
+        )
+    tensors = read_tensors(files["policy.pth"], f"{path.name}/policy.pth")
+    try:
+        said = json.loads(files["data"])
+    except (ValueError, RecursionError) as why:
+        raise CheckpointCorrupt(f"{path.name}: its data is no JSON ({why})") from why
+    if not isinstance(said, dict):
+        raise CheckpointCorrupt(f"{path.name}: its data is no JSON object")
+    return Sb3Model(tensors, _readable(said))
+
+
+def policy_from_sb3(
+    model: Sb3Model, observation: ObservationSpace | None = None, action: ActionSpace | None = None
+) -> ActorCritic:
+    """A policy with a model's weights, in the spaces of its env, or else in those that the zip describes."""
+    tensors = _own_copies(model.tensors)
+    _refuse_unknown(tensors)
+    observation = observation or observation_of(model)
+    action = action or action_of(model)
+    net, names = _plan(model, tensors)
+    try:
+        policy = ActorCritic(observation, action, net)
+        own = policy.state_dict()
+        weights = {ours: torch.from_numpy(tensors[theirs].astype(np.float32)) for ours, theirs in names.items()}
+    except (KeyError, SurefootError) as why:
+        raise CheckpointIncompatible(f"the model cannot be built: {why}") from why
+    missing = sorted(set(own) ^ set(weights))
+    wrong = [name for name in own if name in weights and own[name].shape != weights[name].shape]
+    if missing or wrong:
+        name = (missing or wrong)[0]
+        here, there = (list(w[name].shape) if name in w else "nothing" for w in (own, weights))
+        raise CheckpointIncompatible(
+            f"the model does not fit {observation} and {action}: {name} is {there} in the zip and {here} here; "
+            "give the env it was trained in"
+        )
+    bad = [name for name, weight in weights.items() if not bool(torch.isfinite(weight).all())]
+    if bad:
+        raise CheckpointCorrupt(f"{names[bad[0]]} of the model holds NaN or infinity")
+    policy.load_state_dict(weights)
+    return policy
+
+
+def observation_of(model: Sb3Model) -> ObservationSpace:
+    """The observation space a zip describes."""
+    said = as_mapping(model.data.get("observation_space")) or {}
+    match _kind(said):
+        case "Box":
+            shape = _shape(said)
+            dtype = "uint8" if said.get("dtype") == "uint8" else "float32"
+            if dtype == "uint8":
+                return {"obs": Box(shape, 0.0, 255.0, "uint8")}
+            return {"obs": Box(shape, _bound(said, "low", shape, -math.inf), _bound(said, "high", shape, math.inf))}
+        case "Discrete":
+            return {"obs": Box((int(said["n"]),), 0.0, 1.0)}
+        case kind:
+            raise CheckpointIncompatible(
+                f"the model observes a {kind or 'space that is not described'}; give the env with --env"
+            )
+
+
+def action_of(model: Sb3Model) -> ActionSpace:
+    """The action space a zip describes."""
+    said = as_mapping(model.data.get("action_space")) or {}
+    match _kind(said):
+        case "Box":
+            shape = _shape(said)
+            return Box(shape, _bound(said, "low", shape, None), _bound(said, "high", shape, None))
+        case "Discrete":
+            return Discrete(int(said["n"]), int(said.get("start", 0)))
+        case "MultiDiscrete":
+            return MultiDiscrete(tuple(int(float(n)) for n in _NUMBER.findall(str(said["nvec"]))))
+        case kind:
+            raise CheckpointIncompatible(
+                f"the model acts in a {kind or 'space that is not described'}; give the env with --env"
+            )
+
+
+def _own_copies(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Without SB3's second and third names for one extractor, if they are the same."""
+    found = dict(tensors)
+    for name in list(found):
+        for prefix in ("pi_", "vf_"):
+            if name.startswith(f"{prefix}features_extractor."):
+                first = name.removeprefix(prefix)
+                if first not in found or not np.array_equal(found[first], found[name]):
+                    raise CheckpointIncompatible(
+                        "actor and critic of the model have extractors of their own (share_features_extractor=False), "
+                        "for which there is no policy here"
+                    )
+                del found[name]
+    return found
+
+
+def _refuse_unknown(tensors: Mapping[str, np.ndarray]) -> None:
+    for part, what in (
+        ("lstm", "a recurrent policy of sb3-contrib"),
+        ("features_extractor.extractors", "a MultiInputPolicy"),
+        ("shared_net", "a network whose first layers are shared"),
+    ):
+        if any(part in name for name in tensors):
+            raise CheckpointIncompatible(
+                f"the model is {what}, whose weights are not read; MlpPolicy and CnnPolicy are"
+            )
+    if "action_net.weight" not in tensors or "value_net.weight" not in tensors:
+        raise CheckpointIncompatible("the zip has no action_net and value_net: it is not a PPO (or A2C) model")
+
+
+def _plan(model: Sb3Model, tensors: Mapping[str, np.ndarray]) -> tuple[NetConfig, dict[str, str]]:
+    """How the policy must be built, and {our name of a weight: SB3's}."""
+    names = {f"network.policy_out.{w}": f"action_net.{w}" for w in ("weight", "bias")}
+    names |= {f"network.value_out.{w}": f"value_net.{w}" for w in ("weight", "bias")}
+    widths: dict[str, list[tuple[int, int]]] = {"policy": [], "value": []}
+    for name, tensor in tensors.items():
+        if found := _LAYER.fullmatch(name):
+            side, place, what = found.groups()
+            names[f"network.{'actor' if side == 'policy' else 'critic'}.{place}.{what}"] = name
+            if what == "weight":
+                widths[side].append((int(place), int(tensor.shape[0])))
+    hidden, critic = (tuple(width for _, width in sorted(widths[side])) for side in ("policy", "value"))
+    kwargs = as_mapping(model.data.get("policy_kwargs")) or {}
+    if str(kwargs.get("squash_output", False)) == "True":
+        raise CheckpointIncompatible("the model has squash_output=True, which SB3 has for gSDE alone and we do not")
+    shaped: dict[str, Any] = {"hidden": hidden, "critic_hidden": None if critic == hidden else critic}
+    if "activation_fn" in kwargs:
+        shaped |= {"activation_fn": re.findall(r"\w+", str(kwargs["activation_fn"]))[-1]}
+    if "log_std" in tensors:
+        names["head.log_std"] = "log_std"
+        shaped["gsde"] = tensors["log_std"].ndim == 2
+    if any(name.startswith("features_extractor.cnn.") for name in tensors):
+        shaped |= {"cnn": "nature", "cnn_features": int(tensors["features_extractor.linear.0.weight"].shape[0])}
+        for w in ("weight", "bias"):
+            for place in (0, 2, 4):
+                names[f"network.torso.images.0.layers.{place}.{w}"] = f"features_extractor.cnn.{place}.{w}"
+            names[f"network.torso.images.0.layers.7.{w}"] = f"features_extractor.linear.0.{w}"
+    else:
+        shaped["cnn"] = "off"
+    left = sorted(set(tensors) - set(names.values()))
+    if left:
+        raise CheckpointIncompatible(
+            f"{left[0]} of the model has no place in a policy here; MlpPolicy and CnnPolicy have none"
+        )
+    try:
+        return NetConfig.make(**shaped), names
+    except SurefootError as why:
+        raise CheckpointIncompatible(f"the model's network cannot be built: {why}") from why
+
+
+def _constant(value: Any) -> float | None:
+    """What newer versions of SB3 write beside the pickle of a schedule that does not move."""
+    said = as_mapping(value) or {}
+    found = _CONSTANT.fullmatch(str(said.get("value_schedule", "")))
+    try:
+        return None if found is None else float(found[1])
+    except ValueError:
+        return None
+
+
+def _readable(said: dict[str, Any]) -> dict[str, Any]:
+    """Without what is a pickle in base64."""
+    found: dict[str, Any] = {}
+    for name, value in said.items():
+        fields = as_mapping(value)
+        found[name] = value if fields is None else {k: v for k, v in fields.items() if k != ":serialized:"}
+    return found
+
+
+def _kind(said: Mapping[str, Any]) -> str:
+    words = re.findall(r"\w+", str(said.get(":type:", "")))
+    return words[-1] if words else ""
+
+
+def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
+    shape = as_list(said.get("_shape"))
+    if not shape or not all(type(n) is int and n > 0 for n in shape):
+        raise CheckpointIncompatible(
+            f"the zip describes a space of shape {said.get('_shape')!r}; give the env with --env"
+        )
+    return tuple(shape)
+
+
+def _bound(said: Mapping[str, Any], name: str, shape: tuple[int, ...], unknown: float | None) -> Any:
+    """A bound from numpy's text of it: one number for all, or one each."""
+    numbers = tuple(float(text) for text in _NUMBER.findall(str(said.get(name, ""))))
+    if len(numbers) == math.prod(shape) and "..." not in str(said.get(name)):
+        return numbers[0] if len(set(numbers)) == 1 else numbers
+    if unknown is None:
+        raise CheckpointIncompatible(f"the zip does not say the {name} bound of the actions; give the env with --env")
+    return unknown
