@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -142,6 +142,9 @@ bench-tools: setup  ## tools chosen for queries, against the bars and the peers;
 bench-town: setup  ## towns: trained against chance and script over 5 seeds, teachers, replay, speed, scaling; about 20 CPU-minutes
 	$(BIN)/python benchmarks/town.py $(ARGS)
 	$(BIN)/python benchmarks/town.py --table
+
+campaign-serve: setup  ## the service at length: 100 kills under load, 500 made-up requests an operation; about half an hour
+	SUREFOOT_KILLS=100 SUREFOOT_EXAMPLES=500 $(BIN)/python -m pytest tests/e2e/test_serve.py -n 0 -q --durations=5
 
 serve-page:  ## the service's page, after a change in studio/serve or in the client's types: needs Node; the bundle is kept in the repository
 	$(PYTHON) scripts/serve_page.py

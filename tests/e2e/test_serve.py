@@ -191,6 +191,60 @@ def test_it_still_answers(served: Process):
     assert served.ask("POST", "/v1/policies/p/decisions", {"embedding": [0.1] * 8})[0] == 200
 
 
+def asked(port: int, path: str, body: Any) -> tuple[int, Any]:
+    """An answer, or (0, None) where nobody answers yet."""
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        link.request(
+            "POST" if body else "GET", path, json.dumps(body) if body else None, {"Content-Type": "application/json"}
+        )
+        answer = link.getresponse()
+        return answer.status, json.loads(answer.read())
+    except OSError:
+        return 0, None
+    finally:
+        link.close()
+
+
+def until(seen: Any, seconds: float = 90.0) -> Any:
+    """What `seen` gives once it gives something."""
+    end = time.monotonic() + seconds
+    while not (found := seen()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.1)
+    return found
+
+
+def test_replicas_look_and_never_write_and_follow_the_writer(tmp_path: Path):
+    process = Process(tmp_path / "d", "--replicas", "2", "--log-level", "error")
+    assert process.child.stdout is not None
+    port = int(process.child.stdout.readline().rpartition(":")[2])
+    look, row = "/v1/policies/p/distribution", {"embedding": [0.5] * 8}
+    try:
+        assert process.ask("POST", "/v1/policies", POLICY)[0] == 201
+        told = until(lambda: (found := asked(port, look, row))[0] == 200 and found[1])
+        assert told["distribution"] == pytest.approx(process.ask("POST", look, row)[1]["distribution"])
+        assert asked(port, "/v1/policies/p/decisions", row)[0] == 404  # a decision needs the log
+        many = {"decisions": [row] * 70}
+        for made in process.ask("POST", "/v1/policies/p/decisions/batch", many)[1]["decisions"]:
+            process.ask("POST", f"/v1/decisions/{made['decision_id']}/reward", {"value": 1.0})
+        assert process.ask("POST", "/v1/policies/p/updates", {})[0] == 202
+        until(lambda: asked(port, look, row)[1]["policy_version"] == 1)
+        children = subprocess.run(
+            ["pgrep", "-P", str(process.child.pid)], capture_output=True, text=True
+        ).stdout.split()
+    finally:
+        assert process.end() == 0
+    assert len(children) >= 3  # two replicas and the learner
+    until(lambda: not any(lives(pid) for pid in children))
+
+
+def lives(pid: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # a zombie has none
+    return False
+
+
 def hammer(port: int, stop: threading.Event, acked: list[str], name: str) -> None:
     """Asks and rewards for ever; what fails is asked again under the same id."""
     rng, number = random.Random(name), 0

@@ -52,6 +52,11 @@ class ServeArgs:
     """Requests of one client a second; 0 sets no limit."""
     ui: bool = False
     """A page at / that shows policies, counts, learning curves and versions, and lets you try a decision."""
+    replicas: int = 0
+    """Read-only processes beside the one that decides; they answer /distribution on --replica-port. With RUN: processes in
+    all, on one port."""
+    replica_port: int = 0
+    """Where the replicas listen; 0 takes a free one and prints it."""
     durability: Literal["disk", "process"] = "disk"
     """disk: what was acknowledged survives a power cut. process: it survives kill -9 only, and is faster."""
     digits: int | None = None
@@ -73,6 +78,8 @@ class ServeArgs:
         """Serve until told to stop."""
         if self.openapi:
             return _print_openapi()
+        if not 0 <= self.replicas <= 256:
+            raise Usage(f"--replicas is {self.replicas}; it is 0 to 256")
         try:
             from surefoot.server.main import Settings, serve
         except ModuleNotFoundError as why:
@@ -89,6 +96,8 @@ class ServeArgs:
                 durability=self.durability,
                 digits=self.digits,
                 ui=self.ui,
+                replicas=self.replicas,
+                replica_port=self.replica_port,
                 compat=self.compat == "directive-023",
                 input_dim=self.input_dim,
                 least=self.min_buffer_size,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import importlib
 import json
@@ -23,7 +24,8 @@ from surefoot.server.compat import Directive023
 from surefoot.server.guard import Guard, read_tokens
 from surefoot.server.http import Connections
 from surefoot.server.page import page_routes
-from surefoot.server.reading import reading_app
+from surefoot.server.reading import Copies, reading_app
+from surefoot.server.replicas import Replicas
 from surefoot.server.runs import Runs
 from surefoot.server.service import Service
 from surefoot.server.steward import Steward
@@ -48,6 +50,9 @@ class Settings:
     durability: Durability = "disk"
     digits: int | None = None
     ui: bool = False
+    replicas: int = 0
+    replica_port: int = 0
+    """Where they listen; 0 takes a free one. Those of runs share the port."""
     compat: bool = False
     input_dim: int = 1536
     least: int = 128
@@ -60,21 +65,44 @@ def serve(settings: Settings) -> int:
     _log_as_json(settings.log_level)
     if settings.exit_with_parent:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
-    tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
-    with _bound(settings.host, settings.port) as listening:
+    shared = bool(settings.runs) and settings.replicas > 1
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(_bound(settings.host, settings.port, shared=shared))
         port = int(listening.getsockname()[1])
-        guard = Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
-        app = _app(settings, guard)
+        app = _app(settings, _guard(settings, port))
         sentence = f"Server started at http://{_shown(settings.host)}:{port}"
         if settings.ui:
             sentence = f"{sentence}\nIts page: http://{_shown(settings.host)}:{port}/"
+        replicas = None
+        if shared:
+            replicas = Replicas(settings.replicas - 1, replica, settings, port)
+        elif settings.replicas:
+            # Bound, and not listening: the number is kept for those who share it.
+            kept = stack.enter_context(_bound(settings.host, settings.replica_port, shared=True, listens=False))
+            theirs = int(kept.getsockname()[1])
+            replicas = Replicas(settings.replicas, replica, settings, theirs)
+            sentence = f"{sentence}\n{settings.replicas} read-only at http://{_shown(settings.host)}:{theirs}"
         with asyncio.Runner(loop_factory=_loop) as runner:
-            return runner.run(_serve(app, listening, sentence))
+            return runner.run(_serve(app, listening, sentence, replicas))
+
+
+def replica(settings: Settings, port: int) -> None:
+    """One of several processes that keep nothing."""
+    _log_as_json(settings.log_level)
+    copies = None if settings.runs else Copies(settings.directory, settings.digits)
+    app = reading_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
+    with _bound(settings.host, port, shared=True) as listening, asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(_serve(app, listening))
+
+
+def _guard(settings: Settings, port: int) -> Guard:
+    tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
+    return Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
 
 
 def _app(settings: Settings, guard: Guard) -> App:
     if settings.runs:
-        return reading_app(Runs(settings.runs), guard)
+        return reading_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
     service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
     steward = Steward(service)
     compat = None
@@ -84,7 +112,7 @@ def _app(settings: Settings, guard: Guard) -> App:
     return App(service, guard, compat=compat, steward=steward, pages=pages)
 
 
-async def _serve(app: App, listening: socket.socket, sentence: str) -> int:
+async def _serve(app: App, listening: socket.socket, sentence: str = "", replicas: Replicas | None = None) -> int:
     """Answer until a signal comes; then answer what is under way, write what waits, and end."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     for sig in (signal.SIGINT, signal.SIGTERM):
@@ -96,10 +124,18 @@ async def _serve(app: App, listening: socket.socket, sentence: str) -> int:
     gc.collect()
     gc.freeze()  # what is there now stays: no collection need look at it
     gc.set_threshold(20_000, 20, 100)
-    print(sentence, flush=True)
+    watching = None
+    if replicas is not None:
+        replicas.start()
+        watching = loop.create_task(replicas.watch())
+    if sentence:
+        print(sentence, flush=True)
     await over.wait()
     app.service.draining = True
     server.close()
+    if replicas is not None and watching is not None:
+        watching.cancel()
+        await loop.run_in_executor(None, replicas.close)
     await connections.drain(DRAIN_SECONDS)
     await app.service.close()
     return 0
@@ -120,11 +156,18 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int, *, shared: bool = False, listens: bool = True) -> socket.socket:
     if not 0 <= port <= 65_535:
         raise ConfigError(f"--port is {port}; ports go from 1 to 65535, and 0 takes a free one")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if listens:
+            return socket.create_server((host, port), family=family, reuse_port=shared)
+        made = socket.socket(family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind((host, port))
+        return made
     except OSError as why:
         raise ConfigError(f"cannot listen on {host}:{port}: {why.strerror}; --port 0 takes a free one") from why
 

@@ -1,38 +1,121 @@
-"""A service that keeps nothing: trained policies as they are. Any number of it can run side by side."""
+"""Services that keep nothing: trained policies as they are, and read-only copies of a service's own. Any number can run."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
 
+import msgspec
+import numpy as np
+
+from surefoot.data.journal import Journal
+from surefoot.decide.promotion import Versions
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.server import schema
 from surefoot.server.app import App
 from surefoot.server.guard import Guard
 from surefoot.server.metrics import requests_only
-from surefoot.server.routes import Route, base_routes, run_routes
+from surefoot.server.network import net_of
+from surefoot.server.problems import Refused
+from surefoot.server.routes import Route, base_routes, distribution_route, run_routes
 from surefoot.server.runs import Runs
+from surefoot.server.serving import Serving, chances_of, encoder_of
+
+log = logging.getLogger("surefoot.server")
+LOOK_SECONDS = 1.0
+"""How often a copy looks whether another version answers now."""
+
+
+class Copies:
+    """The policies of a service in another process, as they are on the disk. Nothing is ever written."""
+
+    def __init__(self, directory: Path, digits: int | None = None) -> None:
+        self.directory, self.digits = directory, digits
+        self.policies: dict[str, Serving] = {}
+        self._journal: Journal | None = None
+
+    def refresh(self) -> None:
+        """Take up policies and versions that are new."""
+        self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
+        found: dict[str, Serving] = {}
+        for entry in self._journal.scan("policy"):
+            config = msgspec.convert(entry.body, schema.NewPolicy)
+            versions = Versions(self.directory / "policies" / config.name)
+            known, live = self.policies.get(config.name), versions.live
+            if live is None:
+                continue
+            found[config.name] = known if known is not None and known.version == live else _copy(config, versions, live)
+        self.policies = found
+
+    def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
+        """Every choice's probability, by the version that this copy knows."""
+        if name not in self.policies:
+            raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
+        return chances_of(self.policies[name], new, self.digits)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._journal is not None:
+            self._journal.close()
+
+
+def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> Serving:
+    parts: dict[str, Any] = versions.load(live).parts
+    weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
+    network = net_of(weights, actions=len(config.actions))
+    return Serving(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
 
 
 class Reading:
-    """What stands behind it."""
+    """What stands behind such a service."""
 
-    def __init__(self, runs: Runs) -> None:
-        self.runs, self.draining = runs, False
+    def __init__(self, runs: Runs, copies: Copies | None = None, *, alone: bool = True) -> None:
+        self.runs, self.copies, self.alone, self.draining = runs, copies, alone, False
+        self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Read everything, beside the loop: torch takes seconds."""
-        await asyncio.get_running_loop().run_in_executor(None, self.runs.load)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.runs.load)
+        remembering = [name for name, policy in self.runs.policies.items() if policy.remembers]
+        if remembering and not self.alone:
+            raise ConfigError(
+                f"{remembering[0]} remembers within an episode, and its memory lives in one process; leave --replicas out"
+            )
+        if self.copies is not None:
+            await loop.run_in_executor(None, self.copies.refresh)
+            self._looking = loop.create_task(self._look(self.copies))
+
+    async def _look(self, copies: Copies) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, copies.refresh)
+            except (SurefootError, OSError) as why:  # the old ones go on
+                log.warning("the policies could not be looked at: %s", why)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Stop looking."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._looking
+        if self.copies is not None:
+            self.copies.close()
 
 
-def reading_app(runs: Runs, guard: Guard) -> App:
-    """Runs over HTTP."""
-    reading = Reading(runs)
+def reading_app(runs: Runs, guard: Guard, copies: Copies | None = None, *, alone: bool = True) -> App:
+    """Runs, and copies of policies where there are some, over HTTP."""
+    reading = Reading(runs, copies, alone=alone)
 
     def routes(app: App) -> list[Route]:
         def metrics() -> bytes:
             return requests_only(app.counts, app.seconds)
 
-        return [*base_routes(reading, app, metrics), *run_routes(runs)]
+        looked = [] if copies is None else [distribution_route(copies.distribution)]
+        return [*base_routes(reading, app, metrics), *looked, *run_routes(runs)]
 
     return App(reading, guard, routes=routes)

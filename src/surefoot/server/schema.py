@@ -20,6 +20,7 @@ Mode = Literal["live", "shadow", "apprentice"]
 Aggregation = Literal["first", "sum", "last"]
 
 MOST_ACTIONS = 1000
+MOST_CANDIDATES = 256
 LARGEST = 65_536
 """Numbers of an embedding."""
 BATCH = 1000
@@ -91,7 +92,7 @@ class Candidate(_Body):
 
     id: Word
     """What it is called in the answer."""
-    description: Annotated[str, Meta(min_length=1, max_length=10_000)] | UnsetType = UNSET
+    description: Annotated[str, Meta(min_length=1, max_length=4000)] | UnsetType = UNSET
     """For a policy with an encoder."""
     embedding: list[Finite] | UnsetType = UNSET
     embedding_b64: Numbers | UnsetType = UNSET
@@ -107,7 +108,7 @@ class NewDecision(_Body):
     """The same as little-endian float32, base64: an eighth of the work."""
     text: Text | UnsetType = UNSET
     """For a policy with an encoder."""
-    candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_ACTIONS)] | UnsetType = UNSET
+    candidates: Annotated[list[Candidate], Meta(min_length=1, max_length=MOST_CANDIDATES)] | UnsetType = UNSET
     """What there is to choose from this time; for a policy that chooses candidates."""
     mask: list[bool] | UnsetType = UNSET
     """True = allowed; all are, if left out."""

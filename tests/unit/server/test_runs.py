@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from surefoot import PPO
+from surefoot.errors import ConfigError
 from surefoot.server.guard import Guard
 from surefoot.server.reading import reading_app
 from surefoot.server.runs import Runs
@@ -130,6 +131,14 @@ def test_a_policy_that_remembers_goes_on_by_episode(saved):
     assert (began, again) == ([True] + [False] * 5, True)
     np.testing.assert_allclose(kept, contexts[-1], atol=1e-5)
     assert (nameless.status, nameless.json["pointer"]) == (422, "/episode")
+
+
+def test_a_policy_that_remembers_is_not_shared_among_processes(saved):
+    async def whole():
+        await reading_app(Runs([saved["memory"]]), Guard(), alone=False).start()
+
+    with pytest.raises(ConfigError, match="memory remembers within an episode"):
+        asyncio.run(whole())
 
 
 @pytest.mark.parametrize(

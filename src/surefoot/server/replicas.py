@@ -1,0 +1,74 @@
+"""Read-only processes beside the one that writes: the kernel spreads connections over them, and one that dies is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+log = logging.getLogger("surefoot.server")
+LOOK_SECONDS = 0.5
+
+
+class Replicas:
+    """So many processes that run the same function. They end with this one, however it ends."""
+
+    def __init__(self, count: int, work: Callable[..., None], *given: Any) -> None:
+        self.count, self._work, self._given = count, work, given
+        self._context = multiprocessing.get_context("spawn")
+        self._running: list[tuple[Any, Connection]] = []
+
+    def start(self) -> None:
+        """Begin all of them; they answer when they are ready."""
+        self._running = [self._one() for _ in range(self.count)]
+
+    async def watch(self) -> None:
+        """Replace those that died, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for place, (process, life) in enumerate(self._running):
+                if not process.is_alive():
+                    log.warning("replica %d ended with code %s; another one takes its place", place, process.exitcode)
+                    life.close()
+                    self._running[place] = self._one()
+
+    def close(self) -> None:
+        """End all of them, and wait."""
+        for _, life in self._running:
+            life.close()
+        for process, _ in self._running:
+            process.join(timeout=15)
+            if process.is_alive():
+                process.kill()
+        self._running = []
+
+    def pids(self) -> list[int]:
+        """The processes' numbers."""
+        return [process.pid for process, _ in self._running]
+
+    def _one(self) -> tuple[Any, Connection]:
+        mine, theirs = self._context.Pipe()
+        process = self._context.Process(target=_live, args=(theirs, self._work, self._given), daemon=True)
+        process.start()
+        theirs.close()
+        return process, mine
+
+
+def _live(life: Connection, work: Callable[..., None], given: tuple[Any, ...]) -> None:
+    """A replica: ends when the other end of its pipe does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
+    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+    work(*given)
+
+
+def _end_with(life: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        life.recv_bytes()
+    os.kill(os.getpid(), signal.SIGTERM)
