@@ -45,8 +45,10 @@ class Heard:
 
 
 def stopped_at(session: Session, why: str) -> None:
-    end = time.monotonic() + 120
-    while session.why != why:
+    """Wait until it has told everybody, with all numbers, that it stopped for this."""
+    end, heard = time.monotonic() + 120, session.tell
+    assert isinstance(heard, Heard)
+    while not any(message["on"] == "status" and message["why"] == why for message in list(heard.all)):
         assert time.monotonic() < end, session.why
         time.sleep(0.005)
 
