@@ -217,7 +217,7 @@ def test_the_town_learns_to_take_turns() -> None:
 def test_tools_are_chosen_by_what_came_of_them(tmp_path: Path) -> None:
     graph = template("tools")
     graph.remove("print")
-    graph.run.total_steps = 480
+    graph.run.total_steps = 320
     with Interpreter(graph, into=tmp_path) as run:
         run.run()
         assert np.mean(run.nodes["trainer"].recent) > 0.9  # the nearest description is right for 62 of 100
