@@ -44,12 +44,11 @@ class Heard:
             time.sleep(0.005)
 
 
-def stopped_at(session: Session, why: str) -> None:
-    """Wait until it has told everybody, with all numbers, that it stopped for this."""
-    end, heard = time.monotonic() + 120, session.tell
-    assert isinstance(heard, Heard)
+def stopped_at(heard: Heard, why: str) -> None:
+    """Told to all, that is: with its numbers."""
+    end = time.monotonic() + 120
     while not any(message["on"] == "status" and message["why"] == why for message in list(heard.all)):
-        assert time.monotonic() < end, session.why
+        assert time.monotonic() < end, why
         time.sleep(0.005)
 
 
@@ -80,7 +79,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
     session.command("tick")
     session.command("node")
     session.command("update")
-    stopped_at(session, "update 1")
+    stopped_at(heard, "update 1")
     whys = [message["why"] for message in heard.all if message["on"] == "status"]
     assert "one tick" in whys
     assert "either fired" in whys
@@ -120,16 +119,16 @@ def test_a_node_that_fails_is_named_with_what_it_was_given(tmp_path) -> None:
 def test_a_stopped_run_is_taken_up_from_its_checkpoint(tmp_path) -> None:
     graph = small()
     graph.run.total_steps = 8 * 8 * 400
-    session, _ = started(graph, tmp_path, paused=True)
+    session, heard = started(graph, tmp_path, paused=True)
     for number in (1, 2, 3):
         session.command("update")
-        stopped_at(session, f"update {number}")
+        stopped_at(heard, f"update {number}")
     session.close()
     library = Library(tmp_path)
     name = library.rows()[0]["run"]
-    again, _ = started(library.graph_of(name), tmp_path, paused=True, resume=library.get(name))
+    again, heard = started(library.graph_of(name), tmp_path, paused=True, resume=library.get(name))
     again.command("update")
-    stopped_at(again, "update 4")
+    stopped_at(heard, "update 4")
     assert again.told()["tick"] == 32
     again.close()
     assert library.curves(name)["x"]["updates"][-1] == 4
@@ -140,9 +139,9 @@ def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_
     whole, heard = started(small(), tmp_path / "whole")
     heard.until(whole, "finished")
     whole.close()
-    first, _ = started(small(), tmp_path / "parts", paused=True)
+    first, heard = started(small(), tmp_path / "parts", paused=True)
     first.command("update")
-    stopped_at(first, "update 1")
+    stopped_at(heard, "update 1")
     for number in range(3):
         first.command("tick")
         while first.told()["tick"] < 9 + number:
