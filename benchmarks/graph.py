@@ -376,9 +376,15 @@ def report(results: dict[str, Any]) -> int:
         found = [results.get("learning", {}).get(each, {}).get("seeds", {}) for each in (name, other)]
         both = sorted(set(found[0]) & set(found[1]))
         if both:
-            wins = sum(found[0][seed]["mean"] > found[1][seed]["mean"] for seed in both)
-            missed += 2 * wins <= len(both)
-            print(f"| {name} above {other} | {wins} of {len(both)} seeds | most |")
+            pairs = [(found[0][seed]["mean"], found[1][seed]["mean"]) for seed in both]
+            means = [statistics.mean(side) for side in zip(*pairs, strict=True)]
+            above, below = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
+            missed += means[0] <= means[1]
+            level = len(both) - above - below
+            print(
+                f"| {name} beside {other}, mean of {len(both)} seeds | {means[0]:.2f} against {means[1]:.2f} | above |"
+            )
+            print(f"|  … seed by seed | {above} above, {level} level, {below} below | |")
     for name, seeds in results.get("digits", {}).items():
         fine = all(len(set(found.values())) == 1 for found in seeds.values())
         missed += not fine

@@ -217,7 +217,7 @@ def test_the_town_learns_to_take_turns() -> None:
 def test_tools_are_chosen_by_what_came_of_them(tmp_path: Path) -> None:
     graph = template("tools")
     graph.remove("print")
-    graph.run.total_steps = 480
+    graph.run.total_steps = 320
     with Interpreter(graph, into=tmp_path) as run:
         run.run()
         assert np.mean(run.nodes["trainer"].recent) > 0.9  # the nearest description is right for 62 of 100
@@ -246,6 +246,34 @@ def test_the_command_line_checks_exports_imports_runs_compares_and_draws(tmp_pat
     assert main(["graph", "templates"]) == 0
     assert main(["graph", "check", str(tmp_path / "none.json")]) == 2
     assert main(["graph", "run", graph, "--watch", "a.b"]) == 64
+
+
+def test_a_run_that_is_kept_goes_on_where_it_was_killed(tmp_path: Path, capsys) -> None:
+    graph, kept = str(tmp_path / "g.json"), str(tmp_path / "kept")
+    save_graph(short("cartpole"), graph)
+    command = ["graph", "run", graph, "--engine", "interpreter", "--json"]
+    assert main(command) == 0
+    wanted = json.loads(capsys.readouterr().out.splitlines()[-1])
+    with pytest.MonkeyPatch.context() as patch:
+        saved, whole = 0, Interpreter.run
+
+        def dies(self: Interpreter, *args: object, **more: object) -> int:
+            nonlocal saved
+            saved += 1
+            if saved == 4:
+                raise SystemExit("killed")
+            return whole(self, *args, **more)  # type: ignore[arg-type]
+
+        patch.setattr(Interpreter, "run", dies)
+        with pytest.raises(SystemExit):
+            main([*command, "--keep", kept, "--keep-every", "7"])
+    capsys.readouterr()
+    assert main([*command, "--keep", kept, "--keep-every", "7"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "goes on from tick 21"
+    assert json.loads(out[-1])["sha256"] == wanted["sha256"]
+    assert main([*command, "--keep", kept, "--seed", "5"]) == 2  # of another seed
+    assert main(["graph", "run", graph, "--keep", kept]) == 64
 
 
 def test_a_graph_with_an_error_is_a_finding(tmp_path: Path, capsys) -> None:

@@ -308,6 +308,22 @@ def test_a_run_is_paused_stepped_and_an_edge_is_watched(page) -> None:
     stop(page)
 
 
+def test_a_town_moves_before_ones_eyes(page) -> None:
+    page.get_by_test_id("template-town").click()
+    page.locator(".stage[data-placed]").wait_for()
+    page.get_by_role("button", name="Start paused").click()
+    state(page, "paused")
+    page.get_by_role("button", name="Step tick").click()
+    scene = page.get_by_test_id("scene-0").first
+    expect(scene).to_be_visible()
+    first = scene.get_attribute("src")
+    page.get_by_role("button", name="To update").click()
+    state(page, "paused: update 1")
+    expect(scene).not_to_have_attribute("src", first)
+    picture(page, "town")
+    stop(page)
+
+
 def test_a_node_that_fails_turns_red_with_its_message_and_its_inputs(page) -> None:
     open_template(page, "cartpole")
     page.get_by_test_id("node-agent").locator(".card-head").click()

@@ -67,6 +67,7 @@ class RunArgs:
 
         surefoot graph run cartpole
         surefoot graph run my.json --engine interpreter --steps 20_000 --watch trainer.loss_info
+        surefoot graph run my.json --engine interpreter --keep checkpoints
 
     All engines give the same digits: interpreter fires node by node, queues puts environments into processes of their
     own, compiled runs the program that export writes.
@@ -87,6 +88,10 @@ class RunArgs:
     """Where Recorder and Checkpoint nodes write (default: here)."""
     watch: tuple[str, ...] = ()
     """Outputs to show while it runs, as node.port; interpreter only."""
+    keep: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Keep checkpoints there; if there is one, go on from it to the last bit. Ctrl-C stops and keeps. interpreter only."""
+    keep_every: int = 1000
+    """Ticks between two of them."""
     trust: bool = False
     """Let code nodes run. Read them first: surefoot graph check shows them."""
     threads: int = 1
@@ -102,6 +107,8 @@ class RunArgs:
 
         if self.watch and self.engine != "interpreter":
             raise Usage("--watch needs --engine interpreter")
+        if self.keep is not None and (self.engine != "interpreter" or self.keep_every < 1 or self.watch):
+            raise Usage("--keep needs --engine interpreter, a --keep-every of at least 1, and no --watch")
         pin_threads(self.threads)
         engine = self._engine()
         begin = time.perf_counter()
@@ -132,6 +139,10 @@ class RunArgs:
         return kinds[self.engine](read_graph(self.graph), into=self.out or Path(), trust=self.trust, **settings)
 
     def _go(self, engine: Any) -> int:
+        if self.keep is not None:
+            from surefoot.graph.run.keep import run_and_keep
+
+            return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
             return engine.run()
         for end in self.watch:

@@ -288,6 +288,7 @@ function GraphPanel() {
           {errors.length ? `${errors.length} thing${errors.length > 1 ? "s" : ""} to mend before it can run` : `${Object.keys(graph.nodes).length} nodes, ${graph.edges.length} edges: it holds together`}
         </p>
       )}
+      {inside && <p className="quiet">Inside a sub-graph. A change here counts wherever it is used; Esc goes back.</p>}
       <ul className="findings">
         {[...errors, ...lints].slice(0, 30).map((f, i) => (
           <li key={i} className={f.level}>
