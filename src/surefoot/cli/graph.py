@@ -24,7 +24,7 @@ def read_graph(name: str) -> Graph:
     from surefoot.graph.spec.text import load_graph
     from surefoot.graph.templates import NAMES, template
 
-    return template(name) if name in NAMES and not Path(name).exists() else load_graph(name)
+    return template(name) if name in NAMES and not Path(name).is_file() else load_graph(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,7 +86,7 @@ class Here:
 class Worker:
     """One process and the way to it."""
 
-    def __init__(self, number: int, rows: slice, memory: int, program: str = _PROGRAM) -> None:
+    def __init__(self, number: int, rows: slice, memory: int, program: str | None = None) -> None:
         self.number, self.rows = number, rows
         self.ready = False
         """True once its envs are there."""
@@ -100,7 +100,7 @@ class Worker:
                 ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _STUCK, 0))
             # A group of its own: Ctrl-C in a terminal reaches the whole group of the parent.
             self.process = subprocess.Popen(
-                [sys.executable, "-c", program, str(theirs.fileno()), str(memory), *sys.path],
+                [sys.executable, "-c", program or _PROGRAM, str(theirs.fileno()), str(memory), *sys.path],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), memory),
                 process_group=0,
