@@ -22,6 +22,7 @@ import speed  # noqa: E402
 import supervise  # noqa: E402
 import tables  # noqa: E402
 import tools  # noqa: E402
+import tune  # noqa: E402
 from surefoot.decide.encoders import Likeness  # noqa: E402
 from workloads import tool_arms, tool_streams  # noqa: E402
 
@@ -294,3 +295,10 @@ def test_eight_settings_are_tried_and_the_best_four_again(tmp_path: Path, monkey
     tool_arms.tune([(a_tool_task(50), "plain")], ["ours"], play, score)
     assert json.dumps(tool_arms.chosen()["ours"]) == second, "the best one fell below the nearest description"
     assert len({len(grid) for grid in tool_arms.GRIDS.values()}) == 1, "every arm has as many"
+
+
+def test_the_gap_of_a_search_is_that_of_the_two_iqms_and_an_outlier_widens_its_interval():
+    assert tune.gap_interval([5.0] * 4, [1.0] * 4) == (4.0, 4.0, 4.0)
+    gap, low, high = tune.gap_interval([0.0, 0.0, 0.0, 100.0], [0.0] * 4)
+    assert gap == 0.0
+    assert low <= 0.0 < high
