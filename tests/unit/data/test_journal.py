@@ -87,3 +87,69 @@ def test_a_closed_journal_says_so(tmp_path: Path):
     journal.close()
     with pytest.raises(JournalError, match="closed"):
         journal.put(entry("a"))
+
+
+def full(journal: Journal) -> None:
+    """No page may be added any more, as on a full disk."""
+    (pages,) = journal._db.execute("PRAGMA page_count").fetchone()
+    journal._db.execute(f"PRAGMA max_page_count={pages}")
+
+
+def test_a_full_disk_is_said_and_what_was_there_stays(tmp_path: Path):
+    with Journal(tmp_path / "j.sqlite") as journal:
+        journal.put(entry("a"))
+        full(journal)
+        with pytest.raises(JournalError, match="nothing was written to .*full"):
+            journal.put(entry("b"), Entry(kind="k", id="c", body="x" * 100_000))
+        assert [e.id for e in journal.scan("k")] == ["a"]
+        journal._db.execute("PRAGMA max_page_count=100000")
+        journal.put(entry("d"))
+        assert [e.id for e in journal.scan("k")] == ["a", "d"]
+
+
+def test_an_entry_that_cannot_be_stored_is_refused_and_the_next_one_is_not_held_up(tmp_path: Path):
+    with Journal(tmp_path / "j.sqlite") as journal:
+        with pytest.raises(JournalError, match="nothing was written"):
+            journal.put(entry("good"), entry("bad \ud800 id"))
+        journal.put(entry("next"))
+        assert [e.id for e in journal.scan("k")] == ["next"]
+
+
+def test_each_of_those_who_shared_a_commit_that_failed_is_told_whatever_came_after(tmp_path: Path):
+    """The leader's commit fails; a later one succeeds before the others have woken up."""
+    told: dict[str, str] = {}
+    with Journal(tmp_path / "j.sqlite") as journal:
+        began, go, commit = threading.Event(), threading.Event(), journal._commit
+        calls: list[int] = []
+
+        def slow(sql: str, rows: list[tuple]) -> int:
+            calls.append(len(rows))
+            if len(calls) == 1:
+                began.set()
+                go.wait()
+            if len(calls) == 2:
+                raise sqlite3.OperationalError("disk I/O error")
+            return commit(sql, rows)
+
+        def put(id: str) -> None:
+            try:
+                journal.put(entry(id))
+                told[id] = "stored"
+            except JournalError:
+                told[id] = "refused"
+
+        journal._commit = slow
+        threads = [threading.Thread(target=put, args=(id,)) for id in ("first", "b", "c", "d")]
+        threads[0].start()
+        began.wait()
+        for each in threads[1:]:
+            each.start()
+        while len(journal._waiting) < 3:
+            pass
+        go.set()
+        for each in threads:
+            each.join()
+        put("last")
+        assert calls == [1, 3, 1]
+        assert told == {"first": "stored", "b": "refused", "c": "refused", "d": "refused", "last": "stored"}
+        assert {e.id for e in journal.scan("k")} == {"first", "last"}
