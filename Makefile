@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve soak matrix clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-graph bench-studio soak matrix studio clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -21,13 +21,16 @@ setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
 demo: setup  ## train CartPole before your eyes, then play it
 	$(BIN)/python examples/demo.py
 
-client: clients/typescript/node_modules/.package-lock.json  ## what the TypeScript client is built and tested with
+PACKAGES := clients/typescript tests/e2e/browser
 
-clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
-	cd clients/typescript && npm ci --no-audit --no-fund --loglevel=error
+client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript client and the browser tests need
+
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
 test: setup client  ## everything that must hold: lint, types, contracts, all tests
+	$(BIN)/python scripts/browser.py
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -128,5 +131,14 @@ bench-town: setup  ## towns: trained against chance and script over 5 seeds, tea
 soak: setup  ## 300 cycles of capture and training in one process: memory, files, threads, record, learning
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
+bench-graph: setup  ## what drawing a loop costs: script, standalone and interpreter beside train; the templates learn
+	$(BIN)/python benchmarks/graph.py $(ARGS)
+
+studio:  ## the studio's page, after a change in studio/: needs Node; the bundle is kept in the repository
+	$(PYTHON) scripts/studio.py
+
+bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, and what watching a run costs
+	$(BIN)/python benchmarks/studio.py $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist site clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis tests/e2e/browser/node_modules

@@ -1,4 +1,4 @@
-"""Writes the pages of docs that follow from the code: cli, settings, presets, troubleshoot. A test fails on a stale one.
+"""Writes the pages of docs that follow from the code: cli, settings, presets, nodes, troubleshoot. A test fails on a stale one.
 
 python scripts/make_reference.py            write them
 python scripts/make_reference.py --check    exit 1 if one would change
@@ -25,6 +25,7 @@ import record_schema
 from surefoot.cli.doctor import plan_text
 from surefoot.cli.inspect import all_knobs
 from surefoot.cli.main import VERBS
+from surefoot.graph.catalogue import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear, schedule_to_json
 from surefoot.telemetry.rules import SYMPTOMS, shipped_rules
@@ -225,12 +226,45 @@ def troubleshoot_page() -> str:
     return WRITTEN_BY + page
 
 
+def nodes_page() -> str:
+    """Every kind of node: what it does, its ports and parameters."""
+    text = (
+        WRITTEN_BY
+        + "# Graph nodes\n\n`surefoot graph nodes --json` has all of this for programs. An input in brackets is optional.\n"
+    )
+    for name in REGISTRY.names():
+        kind = REGISTRY.get(name)
+        text += f"\n## {name}\n\n*{kind.category}.* {kind.summary}"
+        text += f" Also called {', '.join(kind.aliases)}.\n" if kind.aliases else "\n"
+        ports = [
+            (f"[{each.name}]" if each.optional else each.name, "in", str(each.type), each.help) for each in kind.inputs
+        ]
+        ports += [(each.name, "out", str(each.type), each.help) for each in kind.outputs]
+        if ports:
+            text += "\n" + table(("port", "", "type", ""), ports)
+        rows = [
+            (
+                each.name,
+                "required" if each.required else json.dumps(each.kind.to_json(each.default)),
+                each.kind.legal,
+                each.help,
+            )
+            for each in kind.params
+        ]
+        if rows:
+            text += "\n" + table(("parameter", "default", "legal", ""), rows)
+        for preset, values in kind.presets.items():
+            text += f"\nPreset *{preset}*: {', '.join(f'{key} {value}' for key, value in values.items())}.\n"
+    return text
+
+
 def pages() -> dict[Path, str]:
     """{file: what it should hold}."""
     return {
         PAGES / "cli.md": cli_page(),
         PAGES / "settings.md": settings_page(),
         PAGES / "presets.md": presets_page(),
+        PAGES / "graph-nodes.md": nodes_page(),
         PAGES / "telemetry.md": WRITTEN_BY + record_schema.page(table),
         PAGES / f"telemetry-{record_schema.SERIES}.schema.json": record_schema.schema_file(),
         PAGES / f"telemetry-{record_schema.SERIES}.d.ts": record_schema.typescript_file(),

@@ -17,7 +17,18 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("surefoot/py.typed", "surefoot/native/_kernel.pyi", "surefoot/native/include/surefoot_env.h")
+CODE = ROOT / "src"
+NEEDED = (
+    "surefoot/py.typed",
+    "surefoot/native/_kernel.pyi",
+    "surefoot/native/include/surefoot_env.h",
+    *(
+        file.relative_to(CODE).as_posix()
+        for place in ("surefoot/server/studio/static", "surefoot/graph/templates")
+        for file in sorted((CODE / place).rglob("*"))
+        if file.is_file() and file.suffix != ".pyc"
+    ),
+)
 SOURCES = ("CMakeLists.txt", "src/surefoot/native/src/kernel.inc", "src/surefoot/native/include/surefoot_env.h")
 LEFTOVERS = (".c", ".h", ".inc", ".o", ".a", ".ninja", ".cmake", ".txt", ".pyc")
 TRY = """
@@ -26,6 +37,9 @@ from surefoot import native
 from surefoot.native import include_dir
 assert include_dir().is_relative_to(sys.prefix), include_dir()
 assert (include_dir() / "surefoot_env.h").is_file()
+from surefoot.server.studio.app import STATIC
+assert STATIC.is_relative_to(sys.prefix), STATIC
+assert (STATIC / "index.html").is_file()
 print(native.kernel.__file__ if native.kernel else native.why_not)
 """
 

@@ -28,10 +28,15 @@ SurefootError
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
 │   └── ReplayError        a replay sample or manifest that cannot be learned from
 ├── ScenarioError          a town that cannot be                                  (also a ValueError)
+├── GraphError             a graph that does not hold together                    (also a ValueError)
+│   └── FiringError        a node failed while its graph ran
 └── TelemetryError         a record that does not say what its schema promises
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class SurefootError(Exception):
@@ -151,3 +156,16 @@ class ScenarioError(SurefootError, ValueError):
 
 class TelemetryError(SurefootError):
     """A record that does not say what its schema promises."""
+
+
+class GraphError(SurefootError, ValueError):
+    """A graph that does not hold together; the message names node and port."""
+
+
+class FiringError(GraphError):
+    """A node failed while its graph ran."""
+
+    node: str = ""
+    tick: int = 0
+    inputs: Mapping[str, Any] = {}
+    """What it was given, by port."""

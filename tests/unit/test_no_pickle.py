@@ -58,9 +58,21 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+EXECUTES = PACKAGE / "graph" / "run" / "execute.py"
+"""Runs programs that were written from a checked graph, and code nodes that were trusted; nothing else may."""
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(PACKAGE.rglob("*.py")) - {EXECUTES}), ids=lambda path: str(path.relative_to(PACKAGE))
+)
 def test_no_file_of_the_package_can_run_code_from_data(path):
     assert offences(path.read_text()) == []
+
+
+def test_the_one_file_that_executes_is_used_by_the_compiled_engine_and_by_code_nodes_alone():
+    assert [line.partition(": ")[2] for line in offences(EXECUTES.read_text())] == ["exec"]
+    users = [path for path in PACKAGE.rglob("*.py") if "graph.run.execute" in path.read_text()]
+    assert sorted(str(path.relative_to(PACKAGE)) for path in users) == ["graph/nodes/code.py", "graph/run/compiled.py"]
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,10 @@ class RunsArgs:
 
     def run(self) -> int:
         from surefoot.train.rundir import list_runs, runs_root
+        from surefoot.train.shelf import row_of
 
         root = runs_root(self.runs)
-        rows = [_row(run) for run in list_runs(root)]
+        rows = [row_of(run) for run in list_runs(root)]
         if self.as_json:
             print(json.dumps(rows))
             return 0
@@ -202,56 +203,6 @@ class RunsArgs:
             table.add_row(row["run"], row["env"], row["state"], f"{row['env_steps']:,}", score, row["finding"] or "–")
         Console(highlight=False).print(table)
         return 0
-
-
-def _row(run: RunDir) -> dict[str, Any]:
-    """A run in one line: its state is what its record's last words are."""
-    from surefoot.errors import SurefootError
-    from surefoot.telemetry.read import read_records
-    from surefoot.telemetry.schema import End, Evaluation, Finding, Header
-
-    row: dict[str, Any] = {
-        "run": run.name,
-        "env": "?",
-        "state": "unreadable",
-        "env_steps": 0,
-        "score": None,
-        "finding": None,
-    }
-    try:
-        for record in read_records(run.path):
-            row["env_steps"] = record.env_steps
-            match record:
-                case Header():
-                    row["env"], row["state"] = record.env, "running"
-                case Evaluation():
-                    row["score"] = record.return_mean
-                case Finding():
-                    row["finding"] = record.title if record.status == "open" else None
-                case End():
-                    row["state"] = record.reason
-                    row["finding"] = record.message or row["finding"]
-                case _:
-                    pass
-    except SurefootError as why:
-        row["finding"] = str(why)
-        if not run.telemetry.exists() and run.read_header().get("record") is False:
-            header = run.read_header()
-            row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
-    if row["state"] == "running" and not _locked(run):
-        row["state"] = "stopped without an end"
-    return row
-
-
-def _locked(run: RunDir) -> bool:
-    from surefoot.errors import RunLocked
-    from surefoot.learn.files import RunLock
-
-    try:
-        with RunLock(run.path):
-            return False
-    except RunLocked:
-        return True
 
 
 def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Any, int]:

@@ -42,6 +42,7 @@ VERBS = {
         "surefoot.cli.export", "ExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
     ),
     "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
+    "export": Verb("surefoot.cli.portable", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
     "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
     "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
     "tools train": Verb(
@@ -98,6 +99,19 @@ VERBS = {
     "town film": Verb(
         "surefoot.cli.town_look", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
     ),
+    "studio": Verb(
+        "surefoot.cli.studio", "StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"
+    ),
+    "graph check": Verb(
+        "surefoot.cli.graph", "CheckArgs", "Say whether a node graph holds together; nothing in it is run"
+    ),
+    "graph run": Verb("surefoot.cli.graph", "RunArgs", "Run a node graph: compiled, node by node, or across processes"),
+    "graph export": Verb("surefoot.cli.graph", "ExportArgs", "Write a graph out as a program: script or standalone"),
+    "graph import": Verb("surefoot.cli.graph", "ImportArgs", "Read such a program, or a ComfyUI workflow, as a graph"),
+    "graph diff": Verb("surefoot.cli.graph", "DiffArgs", "Tell two graphs apart: nodes, parameters, edges"),
+    "graph render": Verb("surefoot.cli.graph", "RenderArgs", "Draw a graph as an SVG picture"),
+    "graph nodes": Verb("surefoot.cli.graph", "NodesArgs", "List the kinds of nodes, their ports and parameters"),
+    "graph templates": Verb("surefoot.cli.graph", "TemplatesArgs", "List the graphs that come with the package"),
     "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
     "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
     "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from surefoot.cli.compare import chance
 from surefoot.cli.main import main
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
+from surefoot.train.compare import chance
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
 

@@ -1,0 +1,305 @@
+"""What drawing a training loop costs, and whether what is drawn learns.
+
+Digits: every template at its full size, three updates on three engines.
+Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
+each beside `surefoot train` on the same path, in turn, round by round; then the interpreter with eight edges watched.
+Learning: the exported Cartpole_PPO of the seed's wiring to the step limit, three environments with one agent beside one
+of them alone, the hierarchical template beside PPO alone. Runs are kept per seed in results/graph.json, so that the
+benchmark can be stopped and go on; --fresh starts over. Exit code 1 if a number misses its bar.
+
+python benchmarks/graph.py                 about 10 minutes on one core
+python benchmarks/graph.py speed --rounds 3 --steps 50000
+python benchmarks/graph.py learning --seeds 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from surefoot.envs.make import make_world
+from surefoot.graph.export.standalone import to_standalone
+from surefoot.graph.patterns import ppo_loop
+from surefoot.graph.run.compiled import Compiled
+from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.live import Live
+from surefoot.graph.run.queues import QueueEngine
+from surefoot.graph.schedule import schedule
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.templates import NAMES, template
+from surefoot.nets.config import NetConfig
+from surefoot.train.config import CollectConfig
+from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
+from surefoot.train.run import create_run
+from surefoot.train.rundir import new_run_dir
+from surefoot.train.spec import RunSpec
+from surefoot.train.training import Training
+
+RESULTS = Path(__file__).resolve().parent / "results" / "graph.json"
+ENVS = 64
+WATCHED = (
+    "env.observations",
+    "either.output",
+    "agent.policy_output",
+    "action.actions",
+    "step.observations",
+    "step.rewards",
+)
+BARS = {
+    "script / train, native": 0.97,
+    "script / train, torch": 0.97,
+    "standalone / train, torch": 0.97,
+    "interpreter / train, torch": 0.9,
+    "interpreter watched / interpreter, torch": 0.97,
+}
+
+
+def workload(steps: int, path: str) -> Graph:
+    """CartPole, 64 copies, 32 steps an update, 10 epochs of 256."""
+    graph = ppo_loop(
+        "bench",
+        env={"env_id": "CartPole-v1", "num_envs": ENVS},
+        agent={"input_size": 4, "output_size": 2, "action_space": "discrete", "activation": "tanh", "shared": False},
+        action={"mode": "none"},
+        trainer={"horizon_length": 32, "minibatch_size": 256, "epochs": 10, "entropy_coef": 0.0},
+        total_steps=steps,
+    )
+    graph.run.path = path
+    return graph
+
+
+def train(steps: int, path: str) -> Callable[[], Any]:
+    """What `surefoot train` does, the record included."""
+    node = Interpreter(workload(steps, path)).nodes["trainer"]
+    config = node.config.replace(envs=ENVS, path=path)
+    spec = RunSpec(
+        env="CartPole-v1",
+        preset="sb3",
+        total_steps=steps,
+        ppo=config,
+        net=NetConfig(),
+        collect=CollectConfig(),
+        eval_every=0,
+        checkpoint_every=10 * steps,
+    )
+    folder = tempfile.mkdtemp()
+    run = create_run(new_run_dir("CartPole-v1", 0, root=Path(folder)), spec, training=Training(spec))
+
+    def go() -> None:
+        for _ in run.moments():
+            pass
+
+    return go
+
+
+def script(steps: int, path: str) -> Callable[[], Any]:
+    return Compiled(workload(steps, path)).run
+
+
+def interpreter(steps: int, path: str) -> Callable[[], Any]:
+    return Interpreter(workload(steps, path)).run
+
+
+def watched(steps: int, path: str) -> Callable[[], Any]:
+    # Ten looks a second of CPU time: on a machine with other work, wall time would make them ten times as many.
+    run = Interpreter(workload(steps, path), live=Live(clock=time.process_time))
+    for end in WATCHED:
+        run.live.watch(end)
+    return run.run
+
+
+def standalone(steps: int, path: str) -> Callable[[], Any]:
+    module = ModuleType("bench_alone")
+    sys.modules[module.__name__] = module
+    exec(compile(to_standalone(workload(steps, path)), "<alone>", "exec"), module.__dict__)
+    return lambda: module.train(module.Config())
+
+
+SIDES = {
+    "script / train, native": (script, train, "auto"),
+    "script / train, torch": (script, train, "torch"),
+    "standalone / train, torch": (standalone, train, "torch"),
+    "interpreter / train, torch": (interpreter, train, "torch"),
+    "interpreter / train, native": (interpreter, train, "auto"),
+    "interpreter watched / interpreter, torch": (watched, interpreter, "torch"),
+}
+
+
+def rate(make: Callable[[int, str], Callable[[], Any]], steps: int, path: str) -> float:
+    """Env steps a CPU-second, building not counted."""
+    go = make(steps, path)
+    begin = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        go()
+    return steps / (time.process_time() - begin)
+
+
+def speed(rounds: int, steps: int, kept: dict[str, Any]) -> None:
+    for name, (ours, theirs, path) in SIDES.items():
+        long = steps * (10 if path == "auto" else 1)
+        ratios: list[float] = []
+        for k in range(rounds + 1):
+            first, second = (ours, theirs) if k % 2 else (theirs, ours)
+            rates = {side: rate(side, long, path) for side in (first, second)}
+            if k:  # the first round warms up
+                ratios.append(rates[ours] / rates[theirs])
+                print(
+                    f"{name}: {rates[ours]:,.0f} against {rates[theirs]:,.0f} steps/CPU-s, {ratios[-1]:.3f}", flush=True
+                )
+        kept[name] = {"ratio": statistics.median(ratios), "ratios": ratios, "bar": BARS.get(name)}
+
+
+def digits(seeds: int, kept: dict[str, Any], save: Callable[[], None]) -> None:
+    """Every template at its full size, three updates: the weights of all engines, by their digest."""
+    for name in NAMES:
+        for seed in range(seeds):
+            if str(seed) in kept.get(name, {}):
+                continue
+            graph = template(name)
+            graph.remove("print")
+            plan = schedule(graph)
+            graph.run.seed, graph.run.path = seed, "torch"
+            graph.run.total_steps = 3 * plan.horizons[0] * plan.streams
+            found: dict[str, str] = {}
+            for engine in (Interpreter, QueueEngine, Compiled):
+                made = engine(graph)
+                made.run()
+                found[engine.__name__] = made.sha256()
+                made.close()
+            kept.setdefault(name, {})[str(seed)] = found
+            save()
+            print(f"{name:<14} seed {seed}  {'equal' if len(set(found.values())) == 1 else found}", flush=True)
+
+
+def score(graph: Graph, seed: int) -> dict[str, float]:
+    """Train by the exported program; the return over 100 episodes that training never saw."""
+    begin = time.process_time()
+    program = Compiled(graph, seed=seed)
+    with contextlib.redirect_stdout(io.StringIO()):
+        program.run()
+    cpu = time.process_time() - begin
+    env = next(node for node in graph.nodes.values() if node.type == "Environment").params["env_id"]
+    if "high" in program.nodes:
+        recent = program.nodes["high"].decisions.episodes.recent()[0]
+        return {"mean": recent or 0.0, "cpu_seconds": cpu}
+    played = play(program.nodes["agent"].policy, make_world(env, 10), 100, seed=seed + EVAL_SEED_OFFSET)
+    return {"mean": played.mean, "length": sum(played.lengths) / len(played.lengths), "cpu_seconds": cpu}
+
+
+def one_env() -> Graph:
+    """The baseline of the multi-environment template: its first environment alone, for the steps that one takes."""
+    graph, whole = template("cartpole"), template("multi_env")
+    graph.nodes["env"].params["num_envs"] = 4
+    graph.nodes["trainer"].params = dict(whole.nodes["trainer"].params)
+    graph.run.total_steps = whole.run.total_steps // 3
+    return graph
+
+
+def plain_maze() -> Graph:
+    """The baseline of the hierarchical template: PPO alone, the same steps and settings."""
+    whole = template("hierarchical")
+    return ppo_loop(
+        "maze",
+        env=dict(whole.nodes["env"].params),
+        agent={"input_size": 33, "output_size": 4, "action_space": "discrete", "activation": "tanh", "shared": False},
+        action={"mode": "none"},
+        trainer=dict(whole.nodes["trainer"].params),
+        total_steps=whole.run.total_steps,
+    )
+
+
+LEARNING: dict[str, tuple[Callable[[], Graph], float | None]] = {
+    "Cartpole_PPO, exported": (lambda: template("cartpole_ppo"), 475.0),
+    "CartPole": (lambda: template("cartpole"), 475.0),
+    "three environments, one agent": (lambda: template("multi_env"), 475.0),
+    "one of them alone": (one_env, None),
+    "hierarchical": (lambda: template("hierarchical"), 0.9),
+    "PPO alone in the same maze": (plain_maze, None),
+    "Pendulum": (lambda: template("pendulum"), -250.0),
+    "MuJoCo": (lambda: template("mujoco"), 950.0),
+}
+
+
+def learning(seeds: int, kept: dict[str, Any], save: Callable[[], None]) -> None:
+    for name, (make, bar) in LEARNING.items():
+        entry = kept.setdefault(name, {"bar": bar, "seeds": {}})
+        for seed in range(seeds):
+            if str(seed) not in entry["seeds"]:
+                entry["seeds"][str(seed)] = score(make(), seed)
+                save()
+            print(f"{name}, seed {seed}: {entry['seeds'][str(seed)]['mean']:.1f}", flush=True)
+
+
+def report(results: dict[str, Any]) -> int:
+    """The table; how many bars were missed."""
+    missed = 0
+    print("\n| what | measured | bar |\n|---|---|---|")
+    for name, entry in results.get("speed", {}).items():
+        fine = entry["bar"] is None or entry["ratio"] >= entry["bar"]
+        missed += not fine
+        print(f"| {name} | {entry['ratio']:.3f}{'' if fine else ' ✗'} | {entry['bar'] or ''} |")
+    for name, entry in results.get("learning", {}).items():
+        means = [each["mean"] for each in entry["seeds"].values()]
+        fine = not means or entry["bar"] is None or statistics.median(means) >= entry["bar"]
+        missed += not fine
+        shown = (
+            f"{statistics.median(means):.1f} ({min(means):.1f} to {max(means):.1f}, {len(means)} seeds)"
+            if means
+            else ""
+        )
+        print(f"| {name} | {shown}{'' if fine else ' ✗'} | {entry['bar'] if entry['bar'] is not None else ''} |")
+    for name, seeds in results.get("digits", {}).items():
+        fine = all(len(set(found.values())) == 1 for found in seeds.values())
+        missed += not fine
+        print(f"| {name}: digits of three engines, {len(seeds)} seeds | {'equal' if fine else 'differ ✗'} | equal |")
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=["digits", "speed", "learning", []], help="default all")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=100_000,
+        help="env steps of a round on the torch path; ten times that on the kernel's",
+    )
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--fresh", action="store_true")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {"command": "make bench-graph", "digits": {}, "speed": {}, "learning": {}}
+    if args.out.exists() and not args.fresh:
+        results |= json.loads(args.out.read_text())
+
+    def save() -> None:
+        args.out.parent.mkdir(exist_ok=True)
+        args.out.write_text(json.dumps(results, indent=2, sort_keys=True) + "\n")
+
+    if not args.what or "digits" in args.what:
+        digits(min(3, args.seeds), results.setdefault("digits", {}), save)
+    if not args.what or "speed" in args.what:
+        speed(args.rounds, args.steps, results["speed"])
+        save()
+    if not args.what or "learning" in args.what:
+        learning(args.seeds, results["learning"], save)
+        save()
+    return int(bool(report(results)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

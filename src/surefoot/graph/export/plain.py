@@ -1,0 +1,71 @@
+"""Is this the plain loop? Six nodes wired as PPO always is, and nobody who looks into it within a rollout."""
+
+from __future__ import annotations
+
+from surefoot.graph.patterns import PLAIN, ROLES
+from surefoot.graph.schedule import Firing, Schedule
+from surefoot.graph.spec.model import End
+
+
+def plain_roles(plan: Schedule) -> dict[str, str] | None:
+    """{role: node} of the plain loop, or None where the graph is another one."""
+    found: dict[str, Firing] = {}
+    for role, type in ROLES.items():
+        nodes = [each for each in plan.firings if each.declared.name == type]
+        if len(nodes) != 1:
+            return None
+        found[role] = nodes[0]
+    ids = {role: each.id for role, each in found.items()}
+    if not _wired(plan, ids) or not _simple(found):
+        return None
+    return ids if all(_looks_later(plan, each, ids) for each in plan.firings if each.id not in ids.values()) else None
+
+
+def _wired(plan: Schedule, ids: dict[str, str]) -> bool:
+    """True if the edges among the six are exactly those of the plain loop, and nothing else leads into them."""
+    wanted = {(_end(source, ids), _end(target, ids), delay) for source, target, delay in PLAIN}
+    six = set(ids.values())
+    given = {
+        (each.source, End(firing.id, each.port.name), each.edge.delay)
+        for firing in plan.firings
+        if firing.id in six
+        for each in firing.inputs
+        if each.edge is not None
+    }
+    return given == wanted
+
+
+def _end(text: str, ids: dict[str, str]) -> End:
+    role, _, port = text.partition(".")
+    return End(ids[role], port)
+
+
+def _simple(found: dict[str, Firing]) -> bool:
+    agent, action, either = found["agent"].params, found["action"].params, found["either"].params
+    discrete = agent["action_space"] == "discrete"
+    return (
+        either["mode"] == "fby"
+        and not agent["deterministic"]
+        and agent["network"] in ("mlp", "cnn")
+        and action["mode"] == ("none" if discrete else "clip")
+    )
+
+
+def _looks_later(plan: Schedule, firing: Firing, ids: dict[str, str]) -> bool:
+    """True for a node that fires with the updates, or once before them."""
+    allowed = {
+        End(ids["agent"], "model"),
+        *(End(ids["trainer"], name) for name in ("training_complete", "loss_info", "episodes", "learner")),
+    }
+    if firing.declared.name == "Code" or firing.when == "tick":
+        return False
+    for each in firing.inputs:
+        if each.source is None:
+            continue
+        if each.edge is None or each.edge.delay is not None or each.held:
+            return False
+        if each.source.node in ids.values() and each.source not in allowed:
+            return False
+    return firing.when == "there" or not any(
+        each.source is not None and each.source.node in ids.values() for each in firing.inputs
+    )

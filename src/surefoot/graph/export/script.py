@@ -1,0 +1,324 @@
+"""`script`: a program that imports surefoot, one comment a node, fired in the order of the schedule.
+
+Where nothing looks into a rollout, its six nodes are one `Rollouts`, which the library's collector and kernel walk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from surefoot.graph.export.names import Names
+from surefoot.graph.export.plain import plain_roles
+from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
+from surefoot.graph.schedule import Firing, Input, Schedule, runtime_of, schedule
+from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.model import ABSENT, End, Graph
+from surefoot.graph.spec.params import params_to_json
+from surefoot.graph.spec.types import ONCE
+
+NODES = "surefoot.graph.nodes"
+
+
+def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
+    """The program's text."""
+    plan = schedule(graph)
+    return _Writer(plan, plain_roles(plan) if fuse else None).text()
+
+
+@dataclass(slots=True)
+class _Block:
+    """Lines that stand under one condition."""
+
+    condition: str
+    lines: list[str] = field(default_factory=list[str])
+
+
+class _Writer:
+    def __init__(self, plan: Schedule, roles: dict[str, str] | None) -> None:
+        self.plan, self.roles = plan, roles
+        self.by_id = {each.id: each for each in plan.firings}
+        self.classes: dict[str, tuple[str, str]] = {}
+        for each in plan.firings:
+            module, _, name = each.declared.runtime.partition(":")
+            if each.declared.name != "Code":
+                self.classes[each.declared.name] = (NODES if module.startswith(NODES) else module, name)
+        self.names = Names(*(name for _, name in self.classes.values()), "Rollouts", "ticks_for", "node_seed")
+        self.node_names = {each.id: self.names.new(each.id) for each in plan.firings}
+        self.fields: list[tuple[str, str, str]] = []
+        """(name, annotation, value) of Config."""
+        self.imports: dict[str, set[str]] = {}
+        self.read = {i.source for f in plan.firings for i in f.inputs if i.source is not None}
+        self.vars = {
+            End(each.id, name): self.names.new(f"{each.id}_{name}")
+            for each in plan.firings
+            for name in each.outputs
+            if End(each.id, name) in self.read
+        }
+        self.registers: dict[tuple[str, str], str] = {}
+        for each in plan.firings:
+            for i in each.inputs:
+                if i.edge is not None and (i.edge.delay is not None or i.held):
+                    self.registers[each.id, i.port.name] = self.names.new(f"{each.id}_{i.port.name}")
+
+    def text(self) -> str:
+        body = [
+            part for line in (self._fused() if self.roles is not None else self._ticked()) for part in wrapped(line, 4)
+        ]
+        graph = self.plan.checked.graph
+        run = self.plan.run
+        first = [
+            ("seed", "int", repr(run.seed)),
+            ("total_steps", "int", repr(run.total_steps)),
+            ("path", "str", literal(run.path)),
+        ]
+        lines = [
+            '"""A graph written out as a program by `surefoot graph export`; `surefoot graph import` reads it back.',
+            "",
+        ]
+        lines += [f"graph sha256 {graph.sha256()}", '"""', "", "from __future__ import annotations", ""]
+        lines += [
+            "from dataclasses import dataclass",
+            *(["from functools import partial"] if "partial" in self.imports else []),
+            "",
+        ]
+        lines += ["import tyro", ""]
+        self.imports.pop("partial", None)
+        for module, names in sorted(self.imports.items()):
+            lines += wrapped(f"from {module} import ({', '.join(sorted(names))})", 0, tight="from {0} import {1}")
+        lines += [
+            "",
+            f"NAME = {literal(graph.name)}",
+            *([f"ABOUT = {literal(graph.about)}"] if graph.about else []),
+            "",
+            "",
+        ]
+        lines += [
+            "@dataclass(frozen=True, kw_only=True)",
+            "class Config:",
+            '    """Every field is an option on the command line."""',
+            "",
+        ]
+        lines += [f"    {name}: {kind} = {value}" for name, kind, value in [*first, *self.fields]]
+        lines += [
+            "",
+            "",
+            "def train(config: Config) -> dict[str, object]:",
+            '    """Run the graph; gives its nodes by their ids."""',
+        ]
+        lines += [f"    {line}" if line else "" for line in body]
+        lines += ["", "", 'if __name__ == "__main__":', "    train(tyro.cli(Config))", ""]
+        return "\n".join(lines)
+
+    def _use(self, module: str, name: str) -> None:
+        self.imports.setdefault(module, set()).add(name)
+
+    def _config(self, name: str, value: Any) -> str:
+        """A field of Config with this value; how code reads it."""
+        field_name = Names(*(taken for taken, _, _ in self.fields), "seed", "total_steps", "path", "into").new(name)
+        self.fields.append((field_name, annotation(value), literal(value)))
+        return f"config.{field_name}"
+
+    def _value(self, name: str, value: Any) -> str:
+        """A parameter's value; what does not fit on a command line is written where it is used."""
+        return literal(value) if isinstance(value, dict) and "kind" not in value else self._config(name, value)
+
+    def _construct(self, firing: Firing) -> list[str]:
+        """The line that builds a node, under its comment."""
+        at = self.plan.checked.flat.layout.get(firing.id)
+        where = "" if at is None else f" @ {at[0]:g},{at[1]:g}"
+        comment = f"# [node {firing.id}] {firing.declared.name}{where}"
+        name, node = self.node_names[firing.id], self.plan.graph.nodes[firing.id]
+        if firing.declared.name == "Code":
+            return [comment, *code_function(name, firing.params)]
+        module, class_name = self.classes[firing.declared.name]
+        self._use(module, class_name)
+        shown = params_to_json(firing.declared, node.params)
+        args = [
+            f"{key}={self._value(f'{firing.id}_{key}', tidy(shown[key]))}"
+            for key in (p.name for p in firing.declared.params)
+            if key in shown
+        ]
+        args += [self._need(firing.id, need) for need in firing.declared.needs]
+        if not isinstance(runtime_of(firing.declared), type):
+            self.imports["partial"] = set()
+            return [comment, f"{name} = partial({', '.join([class_name, *args])})"]
+        return [comment, f"{name} = {class_name}({', '.join(args)})"]
+
+    def _need(self, id: str, need: str) -> str:
+        match need:
+            case "seed" if id not in self.plan.alone:
+                self._use(NODES, "node_seed")
+                return f"seed=node_seed({literal(id)}, config.seed)"
+            case "folder":
+                if not any(name == "into" for name, _, _ in self.fields):
+                    self.fields.insert(0, ("into", "str", '"."'))
+                return "into=config.into"
+            case _:
+                return f"{need}=config.{need}"
+
+    def _argument(self, firing: Firing, each: Input) -> str:
+        assert each.source is not None
+        return self.registers.get((firing.id, each.port.name)) or self.vars[each.source]
+
+    def _call(self, firing: Firing) -> str:
+        """The line that fires a node."""
+        connected = [each for each in firing.inputs if each.edge is not None]
+        positional = firing.declared.name in ("Batch", "Code") or len(firing.inputs) == 1
+        args = [
+            self._argument(firing, each) if positional else f"{each.port.name}={self._argument(firing, each)}"
+            for each in connected
+        ]
+        call = f"{self.node_names[firing.id]}({', '.join(args)})"
+        targets = [self.vars.get(End(firing.id, name), "_") for name in firing.outputs]
+        return call if set(targets) <= {"_"} else f"{', '.join(targets)} = {call}"
+
+    def _ticked(self) -> list[str]:
+        plan = self.plan
+        lines = [line for each in plan.firings for line in self._construct(each)]
+        before, loop = [], list[Firing]()
+        ready: set[str] = set()
+        for each in plan.firings:
+            early = each.when == "first" and all(
+                i.source is None or (i.source.node in ready and i.edge is not None and i.edge.delay is None)
+                for i in each.inputs
+            )
+            if early:
+                ready.add(each.id)
+                before.append(self._call(each))
+            else:
+                loop.append(each)
+        lines += ["", *before]
+        lines += [f"{name} = {self._initial(id, port)}" for (id, port), name in self.registers.items()]
+        self._use(NODES, "ticks_for")
+        horizons = "".join(
+            f", config.{self._field(each, 'horizon_length')}"
+            for each in plan.firings
+            if each.declared.name == "PPOTrainerNode"
+        )
+        streams = (
+            " + ".join(
+                f"config.{self._field(each, 'num_envs')}"
+                for each in plan.firings
+                if each.declared.name == "Environment"
+            )
+            or "1"
+        )
+        lines.append(f"for tick in range(ticks_for(config.total_steps, {streams}{horizons})):")
+        body = [f"{self.vars[end]} = None" for end in self._outside()]
+        for block in self._blocks(loop):
+            body += (
+                block.lines
+                if not block.condition
+                else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
+            )
+        body += self._carry()
+        lines += [f"    {line}" for line in body or ["pass"]]
+        return [*lines, self._result()]
+
+    def _field(self, firing: Firing, param: str) -> str:
+        """The field of Config that holds a parameter; one that was left unset gets one now."""
+        wanted = f"{firing.id}_{param}"
+        found = next((name for name, _, _ in self.fields if name == wanted or name.startswith(f"{wanted}_")), None)
+        if found is None:
+            found = self._config(wanted, firing.params[param]).removeprefix("config.")
+        return found
+
+    def _blocks(self, loop: list[Firing]) -> list[_Block]:
+        blocks: list[_Block] = []
+        for each in loop:
+            condition = self._condition(each)
+            if not blocks or blocks[-1].condition != condition:
+                blocks.append(_Block(condition))
+            blocks[-1].lines += [self._call(each), *self._holds(each)]
+        return blocks
+
+    def _condition(self, firing: Firing) -> str:
+        if firing.when == "first":
+            return "tick == 0"
+        if firing.when == "tick":
+            return ""
+        return " and ".join(
+            dict.fromkeys(f"{self._argument(firing, each)} is not None" for each in firing.inputs if each.decides)
+        )
+
+    def _holds(self, firing: Firing) -> list[str]:
+        """After a node has fired: readers that keep its last value."""
+        lines: list[str] = []
+        for (id, port), name in self.registers.items():
+            each = next(i for i in self.by_id[id].inputs if i.port.name == port)
+            if (
+                each.edge is not None
+                and each.edge.delay is None
+                and each.source is not None
+                and each.source.node == firing.id
+            ):
+                said = self.vars[each.source]
+                lines.append(f"{name} = {said} if {said} is not None else {name}")
+        return lines
+
+    def _outside(self) -> list[End]:
+        """Outputs of nodes that do not fire in every tick, which others look for in every tick."""
+        return [end for end in self.vars if self.by_id[end.node].when == "there"]
+
+    def _carry(self) -> list[str]:
+        lines: list[str] = []
+        for (id, port), name in self.registers.items():
+            each = next(i for i in self.by_id[id].inputs if i.port.name == port)
+            if each.edge is None or each.edge.delay is None or each.source is None:
+                continue
+            said = self.vars[each.source]
+            lines.append(f"{name} = {said} if {said} is not None else {name}" if each.held else f"{name} = {said}")
+        for end, name in self.vars.items():
+            if self.plan.checked.clocks[end] == ONCE and not self._only_first(end):
+                lines.append(f"{name} = None")
+        return lines
+
+    def _only_first(self, end: End) -> bool:
+        readers = [f for f in self.plan.firings for i in f.inputs if i.source == end]
+        return all(f.declared.name == "OR" and f.params["mode"] == "fby" for f in readers)
+
+    def _initial(self, id: str, port: str) -> str:
+        each = next(i for i in self.by_id[id].inputs if i.port.name == port)
+        if each.edge is None or each.edge.delay is None or each.edge.delay.initial is ABSENT:
+            return "None"
+        return literal(each.edge.delay.initial)
+
+    def _fused(self) -> list[str]:
+        roles = self.roles
+        assert roles is not None
+        six = set(roles.values())
+        lines = [line for each in self.plan.firings for line in self._construct(each)]
+        lines.append("")
+        rest = [each for each in self.plan.firings if each.id not in six]
+        lines += [self._call(each) for each in rest if each.when == "first"]
+        self._use(NODES, "Rollouts")
+        lines.append("# Six nodes as one: each turn takes horizon_length steps in every copy, then learns from them.")
+        lines.append(f"rollouts = Rollouts({', '.join(self.node_names[roles[role]] for role in roles)})")
+        model = End(roles["agent"], "model")
+        others = [f for f in rest for i in f.inputs if i.source == model]
+        if others:
+            lines.append(f"{self.vars[model]} = {self.node_names[roles['agent']]}.policy")
+        trainer = self.by_id[roles["trainer"]]
+        keep = {i.source for f in rest for i in f.inputs}
+        targets = [self.vars[end] if (end := End(trainer.id, name)) in keep else "_" for name in trainer.outputs]
+        later = [each for each in rest if each.when != "first"]
+        lines.append(f"for {', '.join(targets)} in rollouts:")
+        body = [
+            f"{self.vars[end]} = None"
+            for end in self._outside()
+            if not self._comes_with(self.by_id[end.node], trainer.id)
+        ]
+        for block in self._blocks(later):
+            straight = any(
+                self._comes_with(each, trainer.id) for each in later if self._condition(each) == block.condition
+            )
+            body += block.lines if straight else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
+        lines += [f"    {line}" for line in body or ["pass"]]
+        return [*lines, self._result()]
+
+    def _comes_with(self, firing: Firing, trainer: str) -> bool:
+        return all(each.source is not None and each.source.node == trainer for each in firing.inputs if each.decides)
+
+    def _result(self) -> str:
+        return f"return {{{', '.join(f'{literal(id)}: {name}' for id, name in self.node_names.items())}}}"

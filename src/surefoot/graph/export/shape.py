@@ -1,0 +1,142 @@
+"""Which part of a graph is which, for a program that stands alone: worlds, agent, action, trainer, and the plumbing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefoot.errors import GraphError
+from surefoot.graph.export.plain import plain_roles
+from surefoot.graph.patterns import GATHERED, several_edges
+from surefoot.graph.schedule import Firing, Schedule
+from surefoot.graph.spec.model import End, as_end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A PPO loop over one environment or several side by side."""
+
+    worlds: tuple[Firing, ...]
+    agent: Firing
+    action: Firing
+    trainer: Firing
+    plumbing: tuple[Firing, ...]
+    """ORs, steps, batches and splits, which a loop in plain Python does not need."""
+    watchers: tuple[Firing, ...] = ()
+    """Print, Recorder and Checkpoint behind the trainer: the program has all three."""
+
+
+def shape_of(plan: Schedule) -> Shape:
+    """The shape, or a GraphError that says what does not stand alone."""
+    by_id = {each.id: each for each in plan.firings}
+    roles = plain_roles(plan)
+    if roles is not None:
+        watchers = _watchers([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
+        shape = Shape(
+            worlds=(by_id[roles["env"]],),
+            agent=by_id[roles["agent"]],
+            action=by_id[roles["action"]],
+            trainer=by_id[roles["trainer"]],
+            plumbing=(by_id[roles["either"]], by_id[roles["step"]]),
+            watchers=watchers,
+        )
+    else:
+        shape = _several(plan, by_id)
+    agent = shape.agent.params
+    if agent["activation"] == "gelu":
+        raise GraphError(
+            f"{shape.agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
+        )
+    if (
+        agent["network"] != "mlp"
+        or not isinstance(agent["input_size"], int)
+        or not isinstance(agent["output_size"], int)
+    ):
+        raise GraphError(
+            f"{shape.agent.id}: only a plain network of numbers stands alone; export this graph as a script"
+        )
+    return shape
+
+
+def _refused(firing: Firing) -> str:
+    return (
+        f"{firing.id}: {firing.declared.name} does not stand alone; the program has a record and checkpoints of its own: take "
+        "the node out, or export this graph as a script"
+    )
+
+
+WATCHERS = {
+    "Print": {"value": "loss_info"},
+    "Recorder": {"loss_info": "loss_info", "episodes": "episodes"},
+    "Checkpoint": {"trigger": "training_complete", "learner": "learner"},
+}
+"""{node: {its input: the trainer's output}} of what the program does by itself, each at most once."""
+
+
+def _watchers(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
+    for each in found:
+        wanted = WATCHERS.get(each.declared.name)
+        given = {i.port.name: i.source for i in each.inputs if i.source is not None}
+        if wanted is None or given != {port: End(trainer, output) for port, output in wanted.items()}:
+            raise GraphError(_refused(each))
+    names = [each.declared.name for each in found]
+    if len(set(names)) < len(names):
+        raise GraphError(_refused(found[-1]))
+    return tuple(sorted(found, key=lambda each: list(WATCHERS).index(each.declared.name)))
+
+
+def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
+    allowed = {"Environment", "OR", "Step", "Batch", "Split", "PPOAgentNode", "ActionProcessor", "PPOTrainerNode"}
+    kinds: dict[str, list[Firing]] = {}
+    for each in plan.firings:
+        if each.declared.name not in allowed and each.declared.name not in WATCHERS:
+            raise GraphError(_refused(each))
+        kinds.setdefault(each.declared.name, []).append(each)
+    for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"):
+        if len(kinds.get(name, [])) != 1:
+            raise GraphError(f"a program that stands alone has one {name}; this graph has {len(kinds.get(name, []))}")
+    agent, action, trainer = (kinds[name][0] for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"))
+    if agent.params["deterministic"] or action.params["mode"] not in ("none", "clip"):
+        raise GraphError(
+            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; export this graph as a script"
+        )
+    return _rows(plan, by_id, agent, action, trainer)
+
+
+def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> Shape:
+    """Environments in the order of their rows, if everything is wired as `patterns.several_envs` does it."""
+
+    def source(id: str, port: str) -> str:
+        found = next((each.source for each in by_id[id].inputs if each.port.name == port), None)
+        if found is None:
+            raise GraphError(
+                f"{id}: nothing comes to {port}; this wiring does not stand alone: export this graph as a script"
+            )
+        return found.node
+
+    see = source(agent.id, "observations")
+    rows: list[tuple[str, str, str]] = []
+    for letter in [each.port.name for each in by_id[see].inputs if each.source is not None]:
+        either = source(see, letter)
+        rows.append((source(either, "a"), either, source(either, "b")))
+    batches = [source(trainer.id, port) for port in GATHERED]
+    share = source(rows[0][2], "actions")
+    names = {"see": see, "agent": agent.id, "action": action.id, "share": share, "trainer": trainer.id}
+    wanted = {(as_end(a), as_end(b), delay) for a, b, delay in several_edges(rows, batches, **names)}
+    given = {
+        (each.source, End(firing.id, each.port.name), each.edge.delay)
+        for firing in plan.firings
+        if firing.declared.name not in WATCHERS
+        for each in firing.inputs
+        if each.edge is not None
+    }
+    if given != wanted:
+        raise GraphError("this wiring does not stand alone; export this graph as a script")
+    order = [*(row[1] for row in rows), *(row[2] for row in rows), see, *batches, share]
+    return Shape(
+        worlds=tuple(by_id[row[0]] for row in rows),
+        agent=agent,
+        action=action,
+        trainer=trainer,
+        plumbing=tuple(by_id[id] for id in order),
+        watchers=_watchers([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
+    )

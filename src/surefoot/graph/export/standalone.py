@@ -1,0 +1,284 @@
+"""`standalone`: one file that needs torch, numpy and Gymnasium alone, and reads from top to bottom."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from surefoot.core.advantage import gae
+from surefoot.core.losses import clipped_surrogate, value_loss
+from surefoot.envs.classic import IN_KERNEL, definition
+from surefoot.envs.make import make_world
+from surefoot.envs.register import own_worlds
+from surefoot.envs.streams import Streams
+from surefoot.errors import GraphError
+from surefoot.graph.export import pieces
+from surefoot.graph.export.inline import function_source, task_source
+from surefoot.graph.export.names import Names
+from surefoot.graph.export.shape import Shape, shape_of
+from surefoot.graph.export.writing import annotation, literal
+from surefoot.graph.schedule import Firing, Schedule, schedule
+from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.params import params_to_json
+from surefoot.learn.config import split_sizes
+from surefoot.learn.schedule import Cosine, Linear
+
+_LOG_STD = "        self.log_std = nn.ParameterList([torch.full((config.{output_size},), config.{init_log_std})])\n"
+_SCALED = (
+    '    scaled = scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy())\n'
+    '    rollout["reward"] = torch.from_numpy(scaled).float()\n'
+)
+
+
+def to_standalone(graph: Graph | Checked) -> str:
+    """The program's text; a graph that cannot stand alone is refused with what stands in the way."""
+    plan = schedule(graph)
+    return _Writer(plan, shape_of(plan)).text()
+
+
+class _Writer:
+    def __init__(self, plan: Schedule, shape: Shape) -> None:
+        self.plan, self.shape = plan, shape
+        self.names = Names("seed", "total_steps", "out", "resume")
+        self.fields: dict[tuple[str, str], str] = {}
+        """{(node, parameter): field of Config}"""
+        for firing in (shape.trainer, shape.agent, shape.action, *shape.worlds, *shape.watchers):
+            for param in firing.declared.params:
+                wanted = (
+                    param.name
+                    if not self._taken(param.name) and firing not in (*shape.worlds[1:], *shape.watchers)
+                    else f"{firing.id}_{param.name}"
+                )
+                self.fields[firing.id, param.name] = self.names.new(wanted)
+
+    def _taken(self, name: str) -> bool:
+        return name in self.names.taken
+
+    def name(self, firing: Firing, param: str) -> str:
+        return self.fields[firing.id, param]
+
+    def of(self, firing: Firing) -> dict[str, str]:
+        """{parameter: field} of a node, to fill a piece with."""
+        return {param.name: self.name(firing, param.name) for param in firing.declared.params}
+
+    def text(self) -> str:
+        agent, trainer = self.shape.agent, self.shape.trainer
+        graph = self.plan.checked.graph
+        tasks = self._tasks()
+        gym = "import gymnasium as gym\n" if any(task is None for task in tasks) else ""
+        title = f"{_line(graph.name)}: PPO in one file, written out from a graph."
+        head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
+        about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
+        body = [pieces.SEEDS, *self._world_chunks(tasks)]
+        if agent.params["normalize_obs"]:
+            body.append(pieces.NORMALIZER)
+        if trainer.params["normalize_rewards"]:
+            body.append(pieces.SCALER)
+        body += [pieces.EPISODES, pieces.LAYER, self._policy(), "\n".join(self._functions())]
+        body += [self._update(), self._collect(), pieces.SAVE, self._main(tasks)]
+        named = f"NAME = {literal(graph.name)}\n{about}"
+        whole = [f"{head}\n{pieces.IMPORTS.format(gym=gym)}\n{named}", self._config("\n".join(body)), *body]
+        text = "\n\n".join(chunk.strip("\n") + "\n" for chunk in whole)
+        ast.parse(text)
+        return text
+
+    def _config(self, body: str) -> str:
+        """The fields that the program reads; what else was set on a node stands in its comment, so that nothing is lost."""
+        run, shape = self.plan.run, self.shape
+        lines = [
+            "@dataclass(frozen=True, kw_only=True)",
+            "class Config:",
+            '    """Every field is an option on the command line."""',
+            "",
+        ]
+        lines += [f"    seed: int = {run.seed}", f"    total_steps: int = {run.total_steps}"]
+        if run.path != "auto":
+            lines.append(f"    # [run] {json.dumps({'path': run.path})}")
+        for firing in (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer, *shape.watchers):
+            node = self.plan.graph.nodes[firing.id]
+            shown, rest = params_to_json(firing.declared, firing.params), dict[str, Any]()
+            fields: list[str] = []
+            for param in firing.declared.params:
+                name = self.fields.get((firing.id, param.name), "")
+                mark = "" if param.name in node.params else "  # default"
+                values = _fields(name, shown[param.name])
+                if name and all(re.search(rf"config\.{each}\b", body) for each in values):
+                    fields += [
+                        f"    {each}: {annotation(value)} = {literal(value)}{mark}" for each, value in values.items()
+                    ]
+                elif param.name in node.params:
+                    rest[param.name] = shown[param.name]
+            at = self.plan.graph.layout.get(firing.id)
+            where = "" if at is None else f" @ {at[0]:g},{at[1]:g}"
+            also = f" {json.dumps(rest)}" if rest else ""
+            lines += [f"    # [node {firing.id}] {firing.declared.name}{where}{also}", *fields]
+        return "\n".join(lines)
+
+    def _tasks(self) -> list[Any]:
+        """Of each environment, the task of our own that steps it; None where Gymnasium does."""
+        return [own_task(firing.params["env_id"], firing.params["backend"], firing.id) for firing in self.shape.worlds]
+
+    def _world_chunks(self, tasks: list[Any]) -> list[str]:
+        chunks: list[str] = []
+        kinds = {type(task) for task in tasks if task is not None}
+        if len(kinds) > 1 or (kinds and None in tasks):
+            raise GraphError("environments of several kinds do not stand alone together; export this graph as a script")
+        ids = ", ".join(f"[node {each.id}]" for each in self.shape.worlds)
+        if kinds:
+            chunks.append(f"# {ids}: the library's own task, as it is there\n" + "\n".join(task_source(tasks[0])))
+            chunks.append(pieces.OWN_WORLD)
+        else:
+            chunks.append(f"# {ids}\n" + pieces.GYM_WORLD)
+        if len(tasks) > 1:
+            chunks.append(pieces.SEVERAL)
+        return chunks
+
+    def _policy(self) -> str:
+        agent = self.shape.agent
+        discrete, fields = agent.params["action_space"] == "discrete", self.of(agent)
+        extra = "" if discrete else _LOG_STD.format(**fields)
+        normalize = ""
+        if agent.params["normalize_obs"]:
+            extra += "        self.normalizer = Normalizer(inputs)\n"
+            normalize = "        obs = self.normalizer(obs)\n"
+        about = "Actor and critic" + (" on one trunk" if agent.params["shared"] else ", a network each") + "; "
+        about += (
+            "one of several choices." if discrete else "numbers from a normal distribution whose deviation is a weight."
+        )
+        head = pieces.POLICY.format(about=about, extra=extra, normalize=normalize, **fields)
+        return f"# [node {agent.id}]\n" + head + (pieces.DISCRETE if discrete else pieces.GAUSSIAN)
+
+    def _functions(self) -> list[str]:
+        lines = [
+            f"# [node {self.shape.trainer.id}]: the library's own functions, as they are there",
+            "LOG_RATIO_LIMIT = 20.0",
+            "",
+        ]
+        for function, without in ((gae, ast.For), (clipped_surrogate, None), (value_loss, None), (split_sizes, None)):
+            lines += ["", *function_source(function, without=without), ""]
+        return [*lines, "", *pieces.LEARNING.strip("\n").splitlines()]
+
+    def _update(self) -> str:
+        trainer = self.shape.trainer
+        fields, params = self.of(trainer), trainer.params
+        lr = params["lr_schedule"] if params["lr_schedule"] is not None else params["learning_rate"]
+        lr_field = fields["lr_schedule"] if params["lr_schedule"] is not None else fields["learning_rate"]
+        mode = params["normalize_advantages"]
+        return pieces.UPDATE.format(
+            lr=_at(lr, lr_field, trainer.id),
+            clip=_at(params["clip_param"], fields["clip_param"], trainer.id),
+            ent=_at(params["entropy_coef"], fields["entropy_coef"], trainer.id),
+            advantage='standardize(part["advantage"])' if mode == "minibatch" else 'part["advantage"]',
+            batch='    rows["advantage"] = standardize(rows["advantage"])\n' if mode == "batch" else "",
+            **fields,
+        )
+
+    def _collect(self) -> str:
+        trainer, action = self.shape.trainer, self.shape.action
+        low, high = (self.name(action, name) for name in ("low", "high"))
+        taken = "action.numpy()"
+        if action.params["mode"] == "clip":
+            taken = f"np.clip(action.numpy(), np.float32(config.{low}), np.float32(config.{high}))"
+            if any(isinstance(action.params[name], tuple) for name in ("low", "high")):
+                taken = (
+                    taken.replace("np.float32(", "np.asarray(")
+                    .replace(f".{low})", f".{low}, np.float32)")
+                    .replace(f".{high})", f".{high}, np.float32)")
+                )
+        scales = trainer.params["normalize_rewards"]
+        scale = _SCALED if scales else ""
+        if not scales:
+            scale = '    rollout["reward"] = rollout["reward"].float()\n'
+        more = ",\n    scaler: RewardScaler," if scales else ""
+        text = pieces.COLLECT.format(
+            more=more, steps=self.name(trainer, "horizon_length"), action=taken, scale=scale, **self.of(trainer)
+        )
+        return f"# [node {self.shape.action.id}] and the loop around it\n" + text
+
+    def _main(self, tasks: list[Any]) -> str:
+        made = [self._make_world(firing, task) for firing, task in zip(self.shape.worlds, tasks, strict=True)]
+        world = (
+            f"    world = {made[0]}"
+            if len(made) == 1
+            else "    world = Several(\n" + "".join(f"        {each},\n" for each in made) + "    )"
+        )
+        trainer = self.shape.trainer
+        scales, normalizes = trainer.params["normalize_rewards"], self.shape.agent.params["normalize_obs"]
+        return pieces.MAIN.format(
+            world=world,
+            scaler=f"    scaler = RewardScaler(world.count, config.{self.name(trainer, 'gamma')})\n" if scales else "",
+            scaler_arg=", scaler" if scales else "",
+            absorb='        policy.normalizer.update(rollout["obs"].flatten(0, 1).numpy())\n' if normalizes else "",
+            horizon_length=self.name(trainer, "horizon_length"),
+            print_every=self._every("Print", 10),
+            save_every=self._every("Checkpoint", 50),
+        )
+
+    def _every(self, type: str, otherwise: int) -> str:
+        found = next((each for each in self.shape.watchers if each.declared.name == type), None)
+        return str(otherwise) if found is None else f"config.{self.name(found, 'every')}"
+
+    def _make_world(self, firing: Firing, task: Any) -> str:
+        count = f"config.{self.name(firing, 'num_envs')}"
+        seed = "config.seed" if firing.id in self.plan.alone else f'seed_for("node:{firing.id}", config.seed) >> 32'
+        if task is None:
+            return f"World(config.{self.name(firing, 'env_id')}, {count}, {seed})"
+        limit = task.max_episode_steps if task.max_episode_steps is not None else "2**62"
+        return f"World({type(task).__name__}(), {limit}, {count}, {seed})"
+
+
+def own_task(env_id: str, backend: str, id: str) -> Any:
+    """The numpy definition behind an environment of our own; None for one of Gymnasium's."""
+    if backend == "gymnasium" or env_id not in own_worlds():
+        if backend not in ("auto", "gymnasium"):
+            raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
+        world = make_world(env_id, 1, backend="gymnasium")
+        parts, action = dict(world.observation), world.action
+        world.close()
+        box = parts.get("obs")
+        if (
+            set(parts) != {"obs"}
+            or box is None
+            or len(box.shape) != 1
+            or box.dtype != "float32"
+            or getattr(action, "start", 0)
+        ):
+            raise GraphError(f"{id}: {env_id} shows more than one row of numbers; export this graph as a script")
+        return None
+    world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
+    if not isinstance(world, Streams) or world.task.mask(world.task.start(np.random.default_rng(0), 1)) is not None:
+        raise GraphError(f"{id}: {env_id} is a world of surefoot's; export this graph as a script")
+    return world.task
+
+
+def _fields(name: str, shown: Any) -> dict[str, Any]:
+    """{field: value} of a parameter: one, or two where it moves from one value to another over the run."""
+    if isinstance(shown, dict) and shown.get("kind") in ("linear", "cosine"):
+        tail = "end" if shown["kind"] == "linear" else "cosine_end"
+        return {name: shown["start"], f"{name}_{tail}": shown["end"]}
+    return {name: tuple(shown) if isinstance(shown, list) else shown}
+
+
+def _at(knob: Any, field: str, id: str) -> str:
+    """How a value that may move over the run is written."""
+    match knob:
+        case Linear():
+            return f"(1.0 - progress) * config.{field} + progress * config.{field}_end"
+        case Cosine():
+            left = "(0.5 + 0.5 * math.cos(math.pi * progress))"
+            return f"{left} * config.{field} + (1.0 - {left}) * config.{field}_cosine_end"
+        case int() | float():
+            return f"config.{field}"
+        case _:
+            raise GraphError(
+                f"{id}: a schedule of steps or points does not stand alone; use lin_… or cos_…, or export as a script"
+            )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.replace('"', "'").replace("\\", "/").split())[:80] or "graph"

@@ -1,0 +1,149 @@
+"""The agent: a policy of the library that acts once a tick."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.envs.api import Arrays
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.nets.policy import Seen
+from surefoot.train.allocator import keep_large_blocks
+from surefoot.train.tape import KernelActor, kernel_actor
+from surefoot.train.ticks import Chosen
+
+MASK = "action_mask"
+Size = int | tuple[int, ...]
+
+
+class PPOAgent:
+    """An actor-critic network for observations of `input_size` and actions of `output_size`, built at the first tick."""
+
+    def __init__(
+        self,
+        input_size: Size | dict[str, Size],
+        output_size: Size,
+        hidden_sizes: tuple[int, ...] = (64, 64),
+        activation: str = "elu",
+        learning_rate: float = 3e-4,
+        action_space: str = "continuous",
+        network: str = "mlp",
+        deterministic: bool = False,
+        init_log_std: float = 0.0,
+        shared: bool = True,
+        normalize_obs: bool = False,
+        ortho_init: bool = True,
+        memory_size: int = 64,
+        *,
+        seed: int = 0,
+        path: str = "auto",
+    ) -> None:
+        self.input_size, self.learning_rate = input_size, learning_rate
+        self.action = _action_space(output_size, action_space)
+        self.config = NetConfig(
+            hidden=tuple(hidden_sizes),
+            activation=activation,
+            shared=shared,
+            log_std_init=init_log_std,
+            normalize_obs=normalize_obs,
+            ortho_init=ortho_init,
+            memory=network if network in ("gru", "lstm") else "none",
+            memory_size=memory_size,
+            cnn="auto" if network == "cnn" else "off",
+        )
+        self.deterministic, self.seed, self.path = deterministic, seed, path
+        self.policy: ActorCritic | None = None
+        self.actor: KernelActor | None = None
+        self.context: dict[str, torch.Tensor] = {}
+        self.generator = torch.Generator().manual_seed(seed_for("act", seed))
+
+    def build(self, observations: Arrays, low: Any = -math.inf, high: Any = math.inf) -> ActorCritic:
+        """The network for observations like these; `low` and `high` bound its actions where the head is to clip them."""
+        sizes = self.input_size
+        names = [name for name in observations if name != MASK]
+        by_part = sizes if isinstance(sizes, dict) else {names[0]: sizes}
+        space = {
+            name: Box((size,) if isinstance(size, int) else size, dtype=_dtype(observations[name]))
+            for name, size in by_part.items()
+        }
+        action = self.action
+        if isinstance(action, Box):
+            action = Box(action.shape, _bound(low), _bound(high))
+        self.policy = ActorCritic(space, action, self.config, seed=self.seed)
+        keep_large_blocks(self.policy)
+        rows = {name: observations[name].shape[1:] for name in space}
+        self.flat = {name for name, box in space.items() if rows[name] != box.shape}
+        self.context = self.policy.initial_context(len(observations[names[0]]))
+        return self.policy
+
+    @torch.no_grad()
+    def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[Chosen, ActorCritic]:
+        policy = self.policy
+        if policy is None:
+            policy = self.build(observations)
+            self.actor = kernel_actor(policy, self.seed) if self.path != "torch" and not self.deterministic else None
+            if self.actor is not None:
+                self.actor.net.refresh()
+            starts = np.ones(len(next(iter(observations.values()))), bool)
+        mask = observations.get(MASK)
+        if mask is not None:
+            observations = {name: x for name, x in observations.items() if name != MASK}
+        if self.flat:
+            observations = {n: x.reshape(len(x), -1) if n in self.flat else x for n, x in observations.items()}
+        if self.actor is not None:
+            return self._by_kernel(self.actor, observations, mask), policy
+        start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
+        before = self.context
+        seen = Seen(
+            obs={name: torch.from_numpy(x) for name, x in observations.items()},
+            action_mask=None if mask is None else torch.from_numpy(mask),
+            start=start,
+            context=before,
+        )
+        out = policy.act(seen, generator=self.generator, deterministic=self.deterministic)
+        self.context = out.context
+        chosen = Chosen(
+            action=out.action,
+            value=out.value,
+            log_prob=out.log_prob,
+            obs=observations,
+            action_mask=mask,
+            context=before,
+            context_after=out.context,
+            distribution=out.distribution,
+        )
+        return chosen, policy
+
+    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> Chosen:
+        features = np.ascontiguousarray(actor.features(obs), np.float32)
+        shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
+        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
+        log_prob, value = np.empty((2, len(features)), np.float32)
+        actor.net.kernel.net_act(
+            actor.net.net, actor.rng, len(features), features, mask, 0, action, env_action, log_prob, value
+        )
+        return Chosen(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The network's."""
+        return {} if self.policy is None else dict(self.policy.state_dict())
+
+
+def _action_space(size: Size, kind: str) -> ActionSpace:
+    if kind == "discrete":
+        return Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
+    return Box((size,) if isinstance(size, int) else size)
+
+
+def _dtype(x: np.ndarray) -> str:
+    return "uint8" if x.dtype == np.uint8 else "float32"
+
+
+def _bound(x: Any) -> Any:
+    return tuple(float(each) for each in np.ravel(x)) if np.ndim(x) else float(x)

@@ -1,0 +1,154 @@
+"""Two policies, one above the other, of the library's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.envs.api import Arrays, View, World
+from surefoot.envs.goals import GoalSpec, GoalWorld, landmarks, offsets
+from surefoot.errors import ConfigError
+from surefoot.graph.nodes.agent import PPOAgent
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.learner import Learner
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.train.hierarchy import Decisions
+
+
+class LowLevelPPO(PPOAgent):
+    """An agent that sees its sub-goal."""
+
+
+class HighLevelPPO:
+    """The manager: decides where streams go, and learns in the tick after the worker did."""
+
+    def __init__(
+        self,
+        horizon_length: int = 64,
+        steps_per_goal: int = 20,
+        gamma: float = 0.99,
+        learning_rate: Any = 1e-3,
+        entropy_coef: Any = 0.01,
+        epochs: int = 4,
+        minibatch_size: int = 256,
+        normalize_advantages: str = "off",
+        hidden_sizes: tuple[int, ...] = (64, 64),
+        activation: str = "tanh",
+        *,
+        seed: int = 0,
+        total_steps: int = 100_000,
+        path: str = "auto",
+    ) -> None:
+        self.horizon_length, self.every, self.gamma = horizon_length, steps_per_goal, gamma
+        self.net = NetConfig(hidden=tuple(hidden_sizes), activation=activation)
+        self.seed, self.total_steps = seed, total_steps
+        self.config = PPOConfig(
+            lr=learning_rate,
+            ent_coef=entropy_coef,
+            epochs=epochs,
+            minibatch_size=minibatch_size,
+            normalize_advantage=normalize_advantages,
+            gamma=gamma**steps_per_goal,
+            seed=seed_for("manager", seed),
+            device="cpu",
+            path=path,
+        )
+        self.policy: ActorCritic | None = None
+        self.learner: Learner | None = None
+        self.decisions: Decisions | None = None
+        self.world: GoalWorld | None = None
+        self.steps_taken = 0
+
+    def bind(self, base: World, goal: GoalSpec, *, progress: float, env_share: float) -> GoalWorld:
+        """The world with sub-goals that this manager sets."""
+        self.policy = ActorCritic(base.observation, goal.space, self.net, seed=seed_for("manager", self.seed))
+        updates = max(1, -(-self.total_steps // (self.horizon_length * base.num_envs)))
+        self.learner = Learner(self.policy, self.config, total_updates=updates)
+        self.decisions = Decisions(
+            self.policy, base.num_envs, steps=self.horizon_length, every=self.every, gamma=self.gamma, seed=self.seed
+        )
+        self.world = GoalWorld(base, goal, self.decisions, every=self.every, progress=progress, env_share=env_share)
+        return self.world
+
+    def __call__(
+        self, sim_handle: World, trigger: Any = None
+    ) -> tuple[HighLevelPPO, str | None, dict[str, Any] | None]:
+        if trigger is None or self.learner is None or self.decisions is None or self.world is None:
+            return self, None, None
+        assert self.world.view is not None
+        progress = min(1.0, self.steps_taken / self.total_steps)
+        managed = self.decisions.rollout(self.world.view, self.learner.policy_version)
+        self.steps_taken += self.horizon_length * self.world.num_envs
+        report = self.learner.update(managed, progress=progress)
+        episodes = self.decisions.episodes.recent()
+        told = {
+            "update": report.update,
+            "env_steps": self.steps_taken,
+            "decisions": managed.samples,
+            **report.metrics(),
+        }
+        if episodes[0] is not None:
+            told |= {"return": episodes[0], "length": episodes[1]}
+        return self, "complete", told
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The manager's network."""
+        return {} if self.policy is None else dict(self.policy.state_dict())
+
+
+class SubGoal:
+    """The world as a worker sees it; where the manager has learned, all sub-goals are set anew."""
+
+    def __init__(
+        self,
+        goals: str = "rooms",
+        coordinates: Sequence[int] = (1, 2),
+        reach: float = 1.0,
+        near: float = 0.5,
+        progress: float = 1.0,
+        env_share: float = 0.0,
+    ) -> None:
+        self.goals, self.coordinates, self.reach, self.near = goals, coordinates, reach, near
+        self.progress, self.env_share = progress, env_share
+        self.world: GoalWorld | None = None
+
+    def __call__(
+        self,
+        sim_handle: World,
+        manager: HighLevelPPO,
+        first: Arrays | None = None,
+        observations: Arrays | None = None,
+        renew: Any = None,
+    ) -> tuple[GoalWorld, Arrays]:
+        if self.world is None:
+            assert first is not None
+            goal = self._goal(sim_handle)
+            self.world = manager.bind(sim_handle, goal, progress=self.progress, env_share=self.env_share)
+            self.world.view = View(obs=first)
+            return self.world, self.world.begin().obs
+        if renew is not None:
+            assert manager.decisions is not None
+            manager.decisions.reset_tape()
+            return self.world, self.world.begin().obs
+        assert observations is not None
+        return self.world, observations
+
+    def _goal(self, world: World) -> GoalSpec:
+        if self.goals == "offsets":
+            columns = [each - 1 for each in self.coordinates]
+
+            def place(obs: Arrays) -> np.ndarray:
+                return obs["obs"][:, columns]
+
+            return offsets(len(columns), self.reach, place, near=self.near)
+        maze: Any = getattr(world, "task", None)
+        if not all(hasattr(maze, name) for name in ("landmarks", "where", "nearby")):
+            raise ConfigError(
+                f'{world.name} has no rooms; goals="rooms" needs a maze such as surefoot/LongMaze-v0, or use offsets'
+            )
+        return landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=self.near, among=maze.nearby)

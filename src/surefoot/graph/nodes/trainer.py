@@ -1,0 +1,139 @@
+"""The trainer: keeps a rollout's ticks, then hands them to the library's learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.envs.api import Arrays
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.nets.policy import Policy
+from surefoot.train.curiosity import Curiosity
+from surefoot.train.episodes import Episode
+from surefoot.train.ticks import Chosen, Ticks
+
+COMPLETE = "complete"
+Said = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "PPOTrainer | None"]
+_NOTHING: Said = (None, None, None, None)
+
+
+class PPOTrainer:
+    """PPO over `horizon_length` ticks. `training_complete` comes with the tick in which an update was made, never before."""
+
+    def __init__(
+        self,
+        horizon_length: int = 2048,
+        epochs: int = 10,
+        minibatch_size: int = 64,
+        learning_rate: Any = 3e-4,
+        gamma: float = 0.99,
+        lam: float = 0.95,
+        clip_param: Any = 0.2,
+        value_coef: float = 0.5,
+        entropy_coef: Any = 0.01,
+        max_grad_norm: float = 0.5,
+        target_kl: float | None = None,
+        lr_schedule: Any = None,
+        normalize_advantages: str = "minibatch",
+        value_clip: float | None = None,
+        normalize_rewards: bool = False,
+        *,
+        seed: int = 0,
+        total_steps: int = 100_000,
+        path: str = "auto",
+    ) -> None:
+        self.config = PPOConfig(
+            steps=horizon_length,
+            epochs=epochs,
+            minibatch_size=minibatch_size,
+            lr=learning_rate if lr_schedule is None else lr_schedule,
+            gamma=gamma,
+            lam=lam,
+            clip=clip_param,
+            vf_coef=value_coef,
+            ent_coef=entropy_coef,
+            max_grad_norm=max_grad_norm,
+            target_kl=target_kl,
+            normalize_advantage=normalize_advantages,
+            value_clip=value_clip,
+            seed=seed,
+            device="cpu",
+            path=path,
+        )
+        self.normalize_rewards, self.total_steps = normalize_rewards, total_steps
+        self.learner: Learner | None = None
+        self.ticks: Ticks | None = None
+        self.curiosity: Curiosity | None = None
+        self.updates = 0
+
+    def __call__(
+        self,
+        states: Arrays,
+        policy_outputs: Chosen,
+        rewards: np.ndarray,
+        dones: np.ndarray | None = None,
+        model: Policy | None = None,
+        terminated: np.ndarray | None = None,
+        truncated: np.ndarray | None = None,
+        next_states: Arrays | None = None,
+        valid: np.ndarray | None = None,
+        info: Arrays | None = None,
+        curiosity: Any = None,
+        schedule: Any = None,
+    ) -> Said:
+        if self.ticks is None:
+            assert model is not None
+            self.begin(model, len(rewards), policy_outputs.obs, curiosity, schedule)
+        assert self.ticks is not None
+        if truncated is None:
+            truncated = np.zeros(len(rewards), bool)
+        if terminated is None:
+            assert dones is not None
+            terminated = dones & ~truncated
+        self.ticks.add(policy_outputs, rewards, terminated, truncated, after=next_states, valid=valid, stats=info)
+        if not self.ticks.full:
+            return _NOTHING
+        assert self.learner is not None
+        progress = min(1.0, (self.ticks.env_steps - self.config.steps * len(rewards)) / self.total_steps)
+        rollout, after = self.ticks.rollout(self.learner.policy_version), self.ticks.after
+        if self.curiosity is not None:
+            last = after or {name: x[-1] for name, x in rollout.obs.items()}
+            rollout = self.curiosity.pay(rollout, last, progress=progress, updates=self.learner.updates)
+        report = self.learner.update(rollout, progress=progress)
+        if policy_outputs.actor is not None:
+            policy_outputs.actor.net.refresh()  # it acts on a packed copy of the weights
+        return self.said(report)
+
+    def begin(self, policy: Policy, streams: int, obs: Arrays, curiosity: Any = None, schedule: Any = None) -> None:
+        """Take up a network: called with the first tick."""
+        config = self.config.replace(envs=streams)
+        if schedule is not None:
+            config = config.replace(lr=schedule)
+        self.learner = Learner(policy, config, total_updates=max(1, -(-self.total_steps // config.batch_size)))
+        self.ticks = Ticks(
+            policy, streams, steps=config.steps, gamma=config.gamma, scale_rewards=self.normalize_rewards
+        )
+        if curiosity is not None:
+            self.curiosity = curiosity.build(policy, streams, gamma=config.gamma)
+
+    def said(self, report: UpdateReport) -> Said:
+        """What goes out after an update."""
+        assert self.ticks is not None
+        self.updates = report.update
+        fresh = self.ticks.episodes.take_fresh()
+        recent = self.ticks.episodes.recent()
+        told = {"update": report.update, "env_steps": self.ticks.env_steps, **report.metrics(), **report.stats}
+        if recent[0] is not None:
+            told |= {"return": recent[0], "length": recent[1]}
+        self.report = report
+        return COMPLETE, told, fresh, self
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint."""
+        assert self.learner is not None
+        policy = self.learner.policy
+        weights = {name: x.detach().clone() for name, x in policy.state_dict().items()}
+        return {"weights": weights, **self.learner.state(), "policy": policy.describe()}

@@ -1,0 +1,351 @@
+"""Does a graph hold together? Every finding names its node and port and says what would fit. Nothing is run."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from surefoot.errors import GraphError
+from surefoot.graph.spec.declare import Misfit, NodeType, Registry
+from surefoot.graph.spec.flatten import flatten
+from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
+from surefoot.graph.spec.params import read_params, whole_params
+from surefoot.graph.spec.types import ANY, CONST, ONCE, TICK, Clock, Type, misfit, when
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong, or that costs something."""
+
+    level: str
+    """error, or lint."""
+    code: str
+    node: str
+    port: str = ""
+    message: str = ""
+    nodes: tuple[str, ...] = ()
+    """Others that it is pinned on."""
+
+    def __str__(self) -> str:
+        at = f"{self.node}.{self.port}" if self.port else self.node
+        return f"{self.level}: {at}: {self.message}" if at else f"{self.level}: {self.message}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("level", "code", "node", "port", "message")} | {
+            "nodes": list(self.nodes)
+        }
+
+
+@dataclass(slots=True)
+class Checked:
+    """A graph that was looked at: what was found, and all that follows from it."""
+
+    graph: Graph
+    flat: Graph
+    """Without sub-graphs."""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    order: list[str] = field(default_factory=list[str])
+    """In which nodes fire within a tick."""
+    params: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Of each node, defaults filled in."""
+    types: dict[End, Type] = field(default_factory=dict[End, Type])
+    """Of each output."""
+    clocks: dict[End, Clock] = field(default_factory=dict[End, Clock])
+    fires: dict[str, Clock] = field(default_factory=dict[str, Clock])
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [each for each in self.findings if each.level == "error"]
+
+    @property
+    def lints(self) -> list[Finding]:
+        return [each for each in self.findings if each.level == "lint"]
+
+    def require(self) -> Checked:
+        """Itself; raises with the first errors if there are any."""
+        if self.errors:
+            first = "; ".join(str(each).removeprefix("error: ") for each in self.errors[:3])
+            more = f" (and {len(self.errors) - 3} more)" if len(self.errors) > 3 else ""
+            raise GraphError(f"{first}{more}")
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """For the editor: findings, and what is known of each output."""
+        return {
+            "ok": not self.errors,
+            "findings": [each.to_json() for each in self.findings],
+            "order": self.order,
+            "outputs": {
+                str(end): {"type": type.to_json(), "clock": str(self.clocks.get(end, ""))}
+                for end, type in sorted(self.types.items())
+            },
+        }
+
+
+def check(graph: Graph, registry: Registry | None = None) -> Checked:
+    """Look at a graph. Whatever it says, nothing in it is run."""
+    if registry is None:
+        from surefoot.graph.catalogue import REGISTRY as registry
+    try:
+        flat = flatten(graph)
+    except GraphError as why:
+        return Checked(graph, graph, [Finding(level="error", code="sub-graph", node="", message=str(why))])
+    found = Checked(graph, flat)
+    looker = _Looker(found, registry)
+    if not looker.nodes():
+        return found
+    looker.edges()
+    looker.inputs()
+    if not found.errors:
+        looker.put_in_order()
+    if not found.errors:
+        looker.infer()
+    if not found.errors:
+        looker.lint()
+    return found
+
+
+class _Looker:
+    def __init__(self, found: Checked, registry: Registry) -> None:
+        self.found, self.flat, self.registry = found, found.flat, registry
+        self.types: dict[str, NodeType] = {}
+        self.into: dict[str, dict[str, Edge]] = {id: {} for id in found.flat.nodes}
+
+    def say(
+        self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()
+    ) -> None:
+        self.found.findings.append(Finding(level=level, code=code, node=node, port=port, message=message, nodes=nodes))
+
+    def nodes(self) -> bool:
+        """Kinds and parameters; False if some kind is not known, as then little else can be said."""
+        for id, node in sorted(self.flat.nodes.items()):
+            declared = self.registry.find(node.type)
+            if declared is None:
+                self.say(
+                    "unknown-node",
+                    id,
+                    "",
+                    f"there is no node called {node.type[:60]!r}{self.registry.near(node.type[:60])}",
+                )
+                continue
+            if "inputs" in node.params and declared.name == "Code":
+                from surefoot.graph.spec.code import declared_as
+
+                try:
+                    node.params = read_params(declared, node.params, who=id)
+                    declared = declared_as(id, node.params)
+                except GraphError as why:
+                    self.say("param", id, "", str(why))
+                    continue
+            self.types[id] = declared
+            try:
+                self.found.params[id] = whole_params(declared, node.params, who=id)
+            except GraphError as why:
+                self.say("param", id, "", str(why).removeprefix(f"{id}: "))
+        return len(self.types) == len(self.flat.nodes)
+
+    def edges(self) -> None:
+        for edge in self.flat.edges:
+            for end, what in ((edge.source, "output"), (edge.target, "input")):
+                if end.node not in self.types:
+                    self.say("dangling", end.node, end.port, f"{edge}: there is no node {end.node!r}")
+                    break
+                declared = self.types[end.node]
+                port = declared.output(end.port) if what == "output" else declared.input(end.port)
+                if port is None:
+                    there = declared.outputs if what == "output" else declared.inputs
+                    names = ", ".join(each.name for each in there) or "none"
+                    self.say(
+                        "no-port", end.node, end.port, f"{declared.name} has no {what} {end.port!r}; it has {names}"
+                    )
+                    break
+            else:
+                self._take(edge)
+
+    def _take(self, edge: Edge) -> None:
+        port = self.types[edge.target.node].input(edge.target.port)
+        assert port is not None
+        taken = self.into[edge.target.node].get(port.name)
+        if taken is not None:
+            self.say(
+                "two-sources",
+                edge.target.node,
+                port.name,
+                f"it has two sources, {taken.source} and {edge.source}; merge them with an OR",
+            )
+            return
+        self.into[edge.target.node][port.name] = edge
+        initial = edge.delay.initial if edge.delay is not None else None
+        if (
+            edge.delay is not None
+            and initial is ABSENT
+            and not port.optional
+            and self.types[edge.target.node].name != "OR"
+        ):
+            self.say(
+                "no-initial",
+                edge.target.node,
+                port.name,
+                "its delay has no initial value, so there is nothing to read in the first tick; give it one, or put an OR "
+                "in front that has a first value from elsewhere",
+            )
+
+    def inputs(self) -> None:
+        for id, declared in sorted(self.types.items()):
+            for port in declared.inputs:
+                if not port.optional and port.name not in self.into[id]:
+                    self.say("unconnected", id, port.name, f"nothing is connected; it takes {port.type}: {port.help}")
+
+    def put_in_order(self) -> None:
+        """Kahn's algorithm, the smallest name first, so that neither the order of nodes nor of edges matters."""
+        waits = dict.fromkeys(self.types, 0)
+        after: dict[str, list[str]] = {id: [] for id in self.types}
+        for id, edges in self.into.items():
+            for edge in edges.values():
+                if edge.delay is None:
+                    waits[id] += 1
+                    after[edge.source.node].append(id)
+        ready = [id for id, count in waits.items() if count == 0]
+        heapq.heapify(ready)
+        while ready:
+            id = heapq.heappop(ready)
+            self.found.order.append(id)
+            for next_one in after[id]:
+                waits[next_one] -= 1
+                if waits[next_one] == 0:
+                    heapq.heappush(ready, next_one)
+        left = {id for id, count in waits.items() if count > 0}
+        if left:
+            loop = self._loop(left)
+            way = " → ".join([*loop, loop[0]])
+            self.say(
+                "cycle",
+                loop[0],
+                "",
+                f"a cycle without a delay: {way}; each waits for the others in the same tick. Put a delay with an initial "
+                "value on one of its edges, usually the one that goes back",
+                nodes=tuple(loop),
+            )
+
+    def _loop(self, left: set[str]) -> list[str]:
+        """Some cycle among nodes that wait for each other: walk upstream until a node comes again."""
+        before = {
+            id: min(e.source.node for e in self.into[id].values() if e.delay is None and e.source.node in left)
+            for id in left
+            if any(e.delay is None and e.source.node in left for e in self.into[id].values())
+        }
+        at, seen = min(before), list[str]()
+        while at not in seen:
+            seen.append(at)
+            at = before[at]
+        return seen[seen.index(at) :][::-1]
+
+    def infer(self) -> None:
+        """Types and clocks, twice: what comes by a delay is known only after the first time."""
+        for last in (False, True):
+            for id in self.found.order:
+                self.infer_one(id, last=last)
+            if self.found.errors:
+                return
+
+    def infer_one(self, id: str, *, last: bool) -> None:
+        """Of one node, once its sources are known."""
+        declared, params, found = self.types[id], self.found.params[id], self.found
+        types: dict[str, Type] = {}
+        clocks: dict[str, Clock] = {}
+        for name, edge in self.into[id].items():
+            source = self._output(edge.source)
+            known = source in found.types
+            given = found.types.get(source, ANY)
+            port = declared.input(name)
+            assert port is not None
+            why = misfit(given, port.type)
+            if why is not None and (edge.delay is None or last):
+                self.say("type", id, name, f"{edge.source} does not fit: {why}{self._would_fit(port.type, edge)}")
+                return
+            types[name] = given
+            if known or edge.delay is None:
+                clocks[name] = self._arrives(edge, found.clocks.get(source, TICK))
+        try:
+            outputs = declared.outputs_of(params, types)
+            fires, given_clocks = declared.clocks_of(params, clocks)
+        except Misfit as why:
+            if last or not any(edge.delay for edge in self.into[id].values()):
+                self.say("fit", id, why.where, why.message)
+            outputs = {port.name: port.type for port in declared.outputs}
+            fires, given_clocks = TICK, dict.fromkeys(outputs, TICK)
+        found.fires[id] = fires
+        for name, type in outputs.items():
+            found.types[End(id, name)] = type
+            clock = given_clocks.get(name, fires)
+            own = clock.kind == "when" and "." not in clock.of  # of this node, not one that it passes on
+            found.clocks[End(id, name)] = when(f"{id}.{clock.of}") if own else clock
+
+    def pass_on(self, id: str) -> None:
+        """An OR with a single source so far gives what that gives."""
+        output, sources = End(id, "output"), list(self.into[id].values())
+        if self.types[id].name == "OR" and len(sources) == 1:
+            self.found.types[output] = self.found.types.get(self._output(sources[0].source), ANY)
+
+    def _arrives(self, edge: Edge, clock: Clock) -> Clock:
+        """A delay with an initial value makes an every-tick value of nothing else; const and once stay."""
+        if edge.delay is None or clock in (CONST, ONCE):
+            return clock
+        return clock
+
+    def _output(self, end: End) -> End:
+        port = self.types[end.node].output(end.port)
+        assert port is not None
+        return End(end.node, port.name)
+
+    def _would_fit(self, wanted: Type, edge: Edge) -> str:
+        fitting = [
+            str(end)
+            for end, given in sorted(self.found.types.items())
+            if end.node != edge.target.node and given.kind != "any" and misfit(given, wanted) is None
+        ]
+        return f"; {' or '.join(fitting[:3])} would" if fitting else ""
+
+    def lint(self) -> None:
+        for id in self.found.order:
+            declared = self.types[id]
+            if declared.lint is None:
+                continue
+            types = {name: self.found.types.get(self._output(edge.source), ANY) for name, edge in self.into[id].items()}
+            for where, message in declared.lint(self.found.params[id], types):
+                self.say("lint", id, where, message, level="lint")
+
+
+def declared_types(checked: Checked, registry: Registry | None = None) -> Mapping[str, NodeType]:
+    """{node: its kind} of a graph that was checked."""
+    if registry is None:
+        from surefoot.graph.catalogue import REGISTRY as registry
+    looker = _Looker(Checked(checked.graph, checked.flat), registry)
+    looker.nodes()
+    return looker.types
+
+
+def guess_types(checked: Checked, registry: Registry | None = None) -> Checked:
+    """Of a graph that is not finished: the types that are known all the same, and what already does not fit."""
+    if not checked.errors:
+        return checked
+    if registry is None:
+        from surefoot.graph.catalogue import REGISTRY as registry
+    found = Checked(checked.graph, checked.flat)
+    looker = _Looker(found, registry)
+    if not looker.nodes():
+        return found
+    looker.edges()
+    looker.put_in_order()
+    found.findings = []
+    for last in (False, True):
+        found.findings = []
+        for id in found.order:
+            if id in found.params:
+                with suppress(KeyError):  # of an input that is not connected yet
+                    looker.infer_one(id, last=last)
+                looker.pass_on(id)
+    return found

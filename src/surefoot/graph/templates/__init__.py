@@ -1,0 +1,26 @@
+"""Graphs that come with the package, each runnable at once: `template("cartpole")`."""
+
+from __future__ import annotations
+
+import difflib
+from importlib.resources import files
+
+from surefoot.errors import GraphError
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import parse_graph
+
+NAMES = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "mujoco")
+
+
+def template(name: str) -> Graph:
+    """The shipped graph of that name."""
+    return parse_graph(template_text(name))
+
+
+def template_text(name: str) -> str:
+    """Its JSON."""
+    if name not in NAMES:
+        close = difflib.get_close_matches(name, NAMES, n=1)
+        advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(NAMES)}"
+        raise GraphError(f"there is no template {name[:40]!r}; {advice}")
+    return files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")

@@ -1,0 +1,300 @@
+"""A policy as an ONNX graph, written node by node: statistics, masks and action scaling are inside, and nothing is traced.
+
+Inputs are the observation's parts, `action_mask` where asked for, and what a memory carries; an episode begins with zeros.
+Outputs are the likeliest `action` as the world takes it, the distribution's parameters, the value, what is carried on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.spaces import Box
+from surefoot.errors import PolicyError
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.distributions import LOG_STD_RANGE
+from surefoot.nets.heads import (
+    AnyHead,
+    BetaHead,
+    DiscreteHead,
+    GaussianHead,
+    HybridHead,
+    MultiDiscreteHead,
+    StateDependentHead,
+    TanhHead,
+)
+from surefoot.nets.networks import Trunks
+from surefoot.nets.recurrent import Memory
+from surefoot.nets.sheet import BATCH, Port, Sheet, onnx_helper, optional_module
+from surefoot.nets.torsos import Flatten, Images, Parts
+
+OPSET, IR_VERSION = 17, 8
+"""Old enough for every runtime of the last years, new enough for all that is used."""
+MASK = "action_mask"
+_TAKEN = {MASK, "action", "value", "mean", "std", "alpha", "beta", "memory", "critic_memory"}
+
+
+def policy_graph(policy: ActorCritic, *, masks: bool = False) -> tuple[Any, Sheet]:
+    """The ONNX model, and the sheet it was written from; with `masks` it asks for an `action_mask`."""
+    if policy.own_module or not isinstance(policy.network, Trunks):
+        raise PolicyError(
+            "this policy has a network of your own inside, which cannot be written as ONNX from here; "
+            "torch.onnx.export(policy.network, …) writes it, without the head"
+        )
+    if masks and not policy.choices():
+        raise PolicyError(f"a mask was asked for, but actions are {policy.action}; only choices can be masked")
+    policy.to("cpu")
+    sheet, names = Sheet(), {id(value): name for name, value in policy.state_dict(keep_vars=True).items()}
+    _Pen(sheet, names).policy(policy, policy.network, masks=masks)
+    helper, proto = onnx_helper(), optional_module("onnx").TensorProto
+    kinds = {"float32": proto.FLOAT, "uint8": proto.UINT8, "bool": proto.BOOL, "int64": proto.INT64}
+
+    def port(p: Port) -> Any:
+        return helper.make_tensor_value_info(p.name, kinds[p.dtype], list(p.shape))
+
+    graph = helper.make_graph(
+        sheet.nodes,
+        "policy",
+        [port(p) for p in sheet.inputs],
+        [port(p) for p in sheet.outputs],
+        list(sheet.constants.values()),
+    )
+    model = helper.make_model(
+        graph, producer_name="surefoot", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
+    optional_module("onnx.checker").check_model(model, full_check=True)
+    return model, sheet
+
+
+def port_name(part: str) -> str:
+    """What the graph calls a part of the observation: its name, unless that is a word of our own."""
+    return f"obs.{part}" if part in _TAKEN or part.startswith("probs") or part.endswith("_out") else part
+
+
+class _Pen:
+    """Writes modules; knows what torch calls their parameters."""
+
+    def __init__(self, sheet: Sheet, names: dict[int, str]) -> None:
+        self.sheet, self.names = sheet, names
+
+    def policy(self, policy: ActorCritic, network: Trunks, *, masks: bool) -> None:
+        sheet = self.sheet
+        hidden = set(policy.config.critic_only)
+        parts: dict[str, str] = {}
+        for name, box in policy.observation.items():
+            if name not in hidden:
+                parts[name] = sheet.take(port_name(name), "uint8" if box.dtype == "uint8" else "float32", *box.shape)
+        mask = sheet.take(MASK, "bool", sum(policy.choices())) if masks else None
+        seen = self.torso(network.torso, parts)
+        carried: dict[str, str] = {}
+        x = self._remember("memory", network.memory, seen, carried)
+        features = self.layers(network.actor, x)
+        raw = self.linear(network.policy_out, features)
+        value = None
+        if network.critic_torso is None:  # what the critic alone sees is not there where a policy is used
+            if network.critic is network.actor:
+                judged = features
+            else:
+                judged = self.layers(
+                    network.critic, self._remember("critic_memory", network.critic_memory, seen, carried)
+                )
+            value = sheet.reshape(self.linear(network.value_out, judged))
+        action, dtype, shape = self.head(policy.head, raw, features, mask)
+        # The action first: whoever reads one output reads that.
+        sheet.outputs.insert(0, Port("action", dtype, (BATCH, *shape)))
+        sheet.nodes.append(onnx_helper().make_node("Identity", [action], ["action"]))
+        if value is not None:
+            sheet.give("value", value, "float32")
+        for name, source in carried.items():
+            memory = network.memories()[name]
+            sheet.give(f"{name}_out", source, "float32", memory.carried)
+
+    def torso(self, torso: nn.Module, parts: dict[str, str]) -> str:
+        if isinstance(torso, Flatten):
+            return self._flatten(torso, parts)
+        assert isinstance(torso, Parts)
+        seen = [self._image(image, parts[name]) for name, image in zip(torso.names, torso.images, strict=True)]
+        if torso.flatten is not None:
+            seen.append(self._flatten(torso.flatten, parts))
+        return self.sheet.join(seen)
+
+    def linear(self, module: nn.Module, x: str) -> str:
+        assert isinstance(module, nn.Linear)
+        return self.sheet.op("Gemm", x, self._own(module.weight), self._own(module.bias), transB=1)
+
+    def layers(self, modules: nn.Sequential, x: str) -> str:
+        for module in modules:
+            x = self.linear(module, x) if isinstance(module, nn.Linear) else self._activation(module, x)
+        return x
+
+    def head(self, head: AnyHead, raw: str, features: str, mask: str | None) -> tuple[str, str, tuple[int, ...]]:
+        """The action as the world takes it, its dtype and shape; the distribution's parameters become outputs."""
+        sheet = self.sheet
+        match head:
+            case DiscreteHead():
+                chosen = self._choose([raw], [head.outputs], ["probs"], mask)[0]
+                if head.start:
+                    chosen = sheet.op("Add", chosen, sheet.constant(np.array(head.start, np.int64)))
+                return chosen, "int64", ()
+            case MultiDiscreteHead():
+                return self._columns(head, raw, mask), "int64", (len(head.nvec),)
+            case HybridHead():
+                choices, numbers = sheet.split(raw, [head.chosen.outputs, head.numbers.outputs])
+                columns = sheet.op("Cast", self._columns(head.chosen, choices, mask), to=1)
+                row = self._numbers(head.numbers, numbers, features)
+                size = math.prod(head.numbers.shape)
+                return sheet.join([columns, sheet.reshape(row, size)]), "float32", (head.columns + size,)
+            case _:
+                row = self._numbers(head, raw, features)
+                return sheet.reshape(row, *head.shape), "float32", head.shape
+
+    def _columns(self, head: MultiDiscreteHead, raw: str, mask: str | None) -> str:
+        sizes = list(head.nvec)
+        names = [f"probs_{k}" for k in range(len(sizes))]
+        chosen = self._choose(self.sheet.split(raw, sizes), sizes, names, mask)
+        return self.sheet.join([self.sheet.reshape(one, 1) for one in chosen])
+
+    def _choose(self, logits: list[str], sizes: list[int], names: list[str], mask: str | None) -> list[str]:
+        sheet = self.sheet
+        allowed = [None] * len(sizes) if mask is None else sheet.split(mask, sizes)
+        floor = float(torch.finfo(torch.float32).min) / 2
+        chosen: list[str] = []
+        for raw, size, name, may in zip(logits, sizes, names, allowed, strict=True):
+            kept = raw if may is None else sheet.op("Where", may, raw, sheet.constant(np.float32(floor)))
+            log_probs = sheet.op("LogSoftmax", kept, axis=1)
+            sheet.give(name, sheet.op("Exp", log_probs), "float32", size)
+            chosen.append(sheet.op("ArgMax", log_probs, axis=1, keepdims=0))
+        return chosen
+
+    def _numbers(self, head: GaussianHead | TanhHead | BetaHead | StateDependentHead, raw: str, features: str) -> str:
+        """[batch, size]: the most likely numbers, within the bounds."""
+        sheet, size = self.sheet, math.prod(head.shape)
+        low, high = (bound.reshape(-1).astype(np.float32) for bound in (head.low, head.high))
+        if isinstance(head, BetaHead):
+            return sheet.clip(self._beta_mode(head, raw, size), low, high)
+        sheet.give("mean", raw, "float32", size)
+        sheet.give("std", self._std(head, raw, features), "float32", size)
+        if isinstance(head, TanhHead):
+            raw = self._stretch(head, sheet.op("Tanh", raw))
+        return sheet.clip(raw, low, high)
+
+    def _beta_mode(self, head: BetaHead, raw: str, size: int) -> str:
+        sheet = self.sheet
+        above_one = sheet.op("Add", sheet.op("Softplus", raw), sheet.constant(np.float32(1.0 + 1e-4)))
+        alpha, beta = sheet.split(above_one, [size, size])
+        sheet.give("alpha", alpha, "float32", size)
+        sheet.give("beta", beta, "float32", size)
+        one, two = sheet.constant(np.float32(1.0)), sheet.constant(np.float32(2.0))
+        share = sheet.op("Div", sheet.op("Sub", alpha, one), sheet.op("Sub", sheet.op("Add", alpha, beta), two))
+        mode = sheet.clip(share, np.float32(1e-6), np.float32(1.0 - 1e-6))
+        return self._stretch(head, sheet.op("Sub", sheet.op("Mul", mode, two), one))
+
+    def _stretch(self, head: TanhHead | BetaHead, unit: str) -> str:
+        sheet = self.sheet
+        middle, half = (x.reshape(-1).astype(np.float32) for x in (head.middle, head.half_width))
+        return sheet.op("Add", sheet.op("Mul", unit, sheet.constant(half)), sheet.constant(middle))
+
+    def _std(self, head: GaussianHead | StateDependentHead, raw: str, features: str) -> str:
+        sheet = self.sheet
+        std = head.log_std.detach().clamp(*LOG_STD_RANGE).exp()
+        if isinstance(head, GaussianHead):
+            return sheet.op("Expand", sheet.constant(std), sheet.op("Shape", raw))
+        squares = sheet.op("MatMul", sheet.op("Mul", features, features), sheet.constant(std.square()))
+        log = sheet.op("Log", sheet.op("Add", squares, sheet.constant(np.float32(1e-6))))
+        halved = sheet.op("Mul", log, sheet.constant(np.float32(0.5)))
+        return sheet.op("Exp", sheet.clip(halved, np.float32(LOG_STD_RANGE[0]), np.float32(20.0)))
+
+    def _flatten(self, torso: Flatten, parts: dict[str, str]) -> str:
+        sheet = self.sheet
+        row = sheet.join([self._row(parts[name], box) for name, box in torso.parts])
+        norm = torso.normalizer
+        if norm is None:
+            return row
+        shift, scale = norm.mean.float(), norm.var.clamp(min=1e-8).rsqrt().float()
+        row = sheet.op("Mul", sheet.op("Sub", row, sheet.constant(shift)), sheet.constant(scale))
+        return sheet.clip(row, np.float32(-norm.clip), np.float32(norm.clip))
+
+    def _row(self, x: str, box: Box) -> str:
+        sheet = self.sheet
+        if len(box.shape) != 1:
+            x = sheet.reshape(x, box.size)
+        if box.dtype != "uint8":
+            return x
+        return sheet.op("Div", sheet.op("Cast", x, to=1), sheet.constant(np.float32(255.0)))
+
+    def _image(self, image: nn.Module, name: str) -> str:
+        assert isinstance(image, Images)
+        sheet, bytes_in = self.sheet, next(p for p in self.sheet.inputs if p.name == name).dtype == "uint8"
+        x = sheet.op("Cast", name, to=1) if bytes_in else name
+        if image.flat_channel:
+            x = sheet.op("Unsqueeze", x, sheet.constant(np.array([1], np.int64)))
+        elif not image.first:
+            x = sheet.op("Transpose", x, perm=[0, 3, 1, 2])
+        for place, module in enumerate(image.layers):
+            match module:
+                case nn.Conv2d():
+                    assert module.bias is not None
+                    # Bytes become 0 … 1 in the first weights, as where the policy was trained.
+                    scaled = sheet.constant(module.weight * (1.0 / 255.0)) if bytes_in and place == 0 else None
+                    sides = [int(edge) for edge in module.padding] * 2
+                    weight = scaled or self._own(module.weight)
+                    strides = [int(s) for s in module.stride]
+                    x = sheet.op("Conv", x, weight, self._own(module.bias), strides=strides, pads=sides)
+                case nn.Flatten():
+                    x = sheet.op("Flatten", x, axis=1)
+                case nn.Linear():
+                    x = self.linear(module, x)
+                case _:
+                    x = self._activation(module, x)
+        return x
+
+    def _remember(self, name: str, memory: Memory | None, x: str, carried: dict[str, str]) -> str:
+        if memory is None:
+            return x
+        sheet, size = self.sheet, memory.size
+        carry = sheet.take(name, "float32", memory.carried)
+        inward = self.linear(memory.inward, x)
+        if memory.kind == "lstm":
+            h, c = sheet.split(carry, [size, size])
+            i, f, g, o = sheet.split(sheet.op("Add", inward, self.linear(memory.onward, h)), [size] * 4)
+            kept = sheet.op("Mul", sheet.op("Sigmoid", f), c)
+            c = sheet.op("Add", kept, sheet.op("Mul", sheet.op("Sigmoid", i), sheet.op("Tanh", g)))
+            h = sheet.op("Mul", sheet.op("Sigmoid", o), sheet.op("Tanh", c))
+            carried[name] = sheet.join([h, c])
+            return h
+        (r_in, z_in, n_in), (r_on, z_on, n_on) = (
+            sheet.split(rows, [size] * 3) for rows in (inward, self.linear(memory.onward, carry))
+        )
+        r = sheet.op("Sigmoid", sheet.op("Add", r_in, r_on))
+        z = sheet.op("Sigmoid", sheet.op("Add", z_in, z_on))
+        n = sheet.op("Tanh", sheet.op("Add", n_in, sheet.op("Mul", r, n_on)))
+        h = sheet.op("Add", n, sheet.op("Mul", z, sheet.op("Sub", carry, n)))
+        carried[name] = h
+        return h
+
+    def _activation(self, module: nn.Module, x: str) -> str:
+        sheet = self.sheet
+        match module:
+            case nn.Tanh():
+                return sheet.op("Tanh", x)
+            case nn.ReLU():
+                return sheet.op("Relu", x)
+            case nn.ELU():
+                return sheet.op("Elu", x, alpha=float(module.alpha))
+            case nn.LeakyReLU():
+                return sheet.op("LeakyRelu", x, alpha=float(module.negative_slope))
+            case nn.SiLU():
+                return sheet.op("Mul", x, sheet.op("Sigmoid", x))
+            case nn.GELU():
+                bell = sheet.op("Erf", sheet.op("Mul", x, sheet.constant(np.float32(math.sqrt(0.5)))))
+                half = sheet.op("Mul", x, sheet.constant(np.float32(0.5)))
+                return sheet.op("Mul", half, sheet.op("Add", bell, sheet.constant(np.float32(1.0))))
+            case _:
+                raise PolicyError(f"{type(module).__name__} is not known to the ONNX writer")
+
+    def _own(self, parameter: Tensor) -> str:
+        return self.sheet.constant(parameter, self.names[id(parameter)])

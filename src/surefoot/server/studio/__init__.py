@@ -1,0 +1,1 @@
+"""The studio: graphs drawn, run and looked at in a browser on this machine."""

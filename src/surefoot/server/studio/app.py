@@ -1,0 +1,182 @@
+"""One page, one WebSocket for every tab, and the pages of reports: the studio over HTTP, on this machine alone."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from surefoot.errors import SurefootError
+from surefoot.server.problems import Refused
+from surefoot.server.studio.guard import TabGuard
+from surefoot.server.studio.studio import Studio
+
+log = logging.getLogger("surefoot.studio")
+STATIC = Path(str(files("surefoot.server.studio") / "static"))
+WAITING = 256
+"""Messages that a slow tab may have waiting; beyond that, live ones are left out."""
+LIVE = ("status", "frames")
+PAGE = (
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+REPORT = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+)
+KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+
+
+class Tab:
+    """One browser tab: what it is to be sent, in order."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.queue: asyncio.Queue[str] = asyncio.Queue()
+
+    def send(self, message: dict[str, Any], text: str) -> None:
+        """Put a message in line."""
+        if message.get("on") in LIVE and self.queue.qsize() > WAITING:
+            return
+        self.queue.put_nowait(text)
+
+
+class StudioApp:
+    """Tabs around a studio."""
+
+    def __init__(self, root: Path, runs: Path, guard: TabGuard) -> None:
+        self.guard = guard
+        self.studio = Studio(root, runs, self.tell)
+        self.tabs: dict[int, Tab] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._numbers = itertools.count(1)
+        self._thread = 0
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """To all tabs, from any thread."""
+        text = json.dumps(message, separators=(",", ":"))
+        if threading.get_ident() == self._thread:
+            self._tell(message, text)  # before the answer to whoever asked for it
+        elif self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._tell, message, text)
+
+    def _tell(self, message: dict[str, Any], text: str) -> None:
+        for tab in self.tabs.values():
+            tab.send(message, text)
+
+    def asgi(self) -> Starlette:
+        """The application."""
+
+        @asynccontextmanager
+        async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+            self.loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+            yield
+            await asyncio.to_thread(self.studio.close)
+
+        routes = [
+            Route("/", self.page),
+            Route("/assets/{name}", self.asset),
+            Route("/report/{run}", self.report),
+            WebSocketRoute("/ws", self.socket),
+        ]
+        return Starlette(routes=routes, lifespan=lifespan)
+
+    async def page(self, request: Request) -> Response:
+        """The page; with the token in its address, a cookie in exchange for it."""
+        try:
+            self.guard.check_host(request.headers.raw)
+            token = request.query_params.get("token")
+            if token is not None and self.guard.knows(token):
+                answer = RedirectResponse("/", status_code=303)
+                answer.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
+                return answer
+            self.guard.check_cookie(request.cookies)
+        except Refused as why:
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
+        index = STATIC / "index.html"
+        if not index.exists():
+            return PlainTextResponse("this copy has no page: `make studio` builds it\n", status_code=503)
+        headers = {"content-security-policy": PAGE, "cache-control": "no-store", "referrer-policy": "no-referrer"}
+        return HTMLResponse(index.read_text(encoding="utf-8"), headers=headers)
+
+    async def asset(self, request: Request) -> Response:
+        """Script and style of the page."""
+        try:
+            self._check(request)
+        except Refused as why:
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
+        file = STATIC / "assets" / Path(request.path_params["name"]).name
+        if not file.is_file():
+            return PlainTextResponse("there is no such file\n", status_code=404)
+        kind = KINDS.get(file.suffix, "application/octet-stream")
+        return FileResponse(file, media_type=kind, headers={"x-content-type-options": "nosniff"})
+
+    async def report(self, request: Request) -> Response:
+        """A run's page, shut off from the studio's own."""
+        try:
+            self._check(request)
+            text = await asyncio.to_thread(self.studio.library.report, request.path_params["run"])
+        except Refused as why:
+            return PlainTextResponse(f"{why}\n", status_code=why.status)
+        except SurefootError as why:
+            return PlainTextResponse(f"{why}\n", status_code=404)
+        return HTMLResponse(text, headers={"content-security-policy": REPORT, "cache-control": "no-store"})
+
+    def _check(self, request: Request) -> None:
+        self.guard.check_host(request.headers.raw)
+        self.guard.check_cookie(request.cookies)
+
+    async def socket(self, socket: WebSocket) -> None:
+        """One tab, until it is closed."""
+        try:
+            self.guard.check_socket(socket.headers.raw, socket.cookies)
+        except Refused:
+            await socket.close(code=4403)
+            return
+        await socket.accept()
+        tab = Tab(next(self._numbers))
+        self.tabs[tab.number] = tab
+        sender = asyncio.create_task(_send_all(socket, tab))
+        try:
+            while True:
+                await self._answer(tab, await socket.receive_text())
+        except WebSocketDisconnect:
+            pass
+        finally:
+            sender.cancel()
+            del self.tabs[tab.number]
+            self.studio.leave(tab.number)
+
+    async def _answer(self, tab: Tab, text: str) -> None:
+        asked: dict[str, Any] = {}
+        try:
+            asked = json.loads(text)
+            number, verb = asked.pop("ask"), str(asked.pop("do"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            tab.queue.put_nowait('{"error":"a message is {ask, do, …}"}')
+            return
+        try:
+            answer = {"re": number, "result": await self.studio.ask(tab.number, verb, asked)}
+        except SurefootError as why:
+            answer = {"re": number, "error": str(why)}
+        except Exception as why:
+            log.exception("%s failed", verb)
+            answer = {"re": number, "error": f"the studio failed at {verb}: {type(why).__name__}: {why}"}
+        tab.queue.put_nowait(json.dumps(answer, separators=(",", ":")))
+
+
+async def _send_all(socket: WebSocket, tab: Tab) -> None:
+    while True:
+        await socket.send_text(await tab.queue.get())

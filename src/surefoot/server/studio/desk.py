@@ -1,0 +1,203 @@
+"""Graphs as they lie on the desk: each a JSON file and the log of all that was ever done to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import GraphError
+from surefoot.graph.spec.check import check, guess_types
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.ops import History, Op, digest
+from surefoot.graph.spec.text import canonical, load_graph, parse_graph, parse_json, to_json
+from surefoot.graph.templates import template
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
+
+
+class Document:
+    """One graph with its past. What was done is on the disk before anyone is told of it."""
+
+    def __init__(self, name: str, file: Path, graph: Graph | None = None) -> None:
+        self.name, self.file = name, file
+        log = file.parent / ".history" / f"{file.stem}.ndjson"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self.history = History(graph or (load_graph(file) if file.exists() and not log.exists() else None), log)
+        self.version = 0
+        if graph is None and file.exists():
+            self._take_what_others_wrote()
+        self._save()
+
+    @property
+    def graph(self) -> Graph:
+        return self.history.graph
+
+    def _take_what_others_wrote(self) -> None:
+        """The file may be older than the log, after a crash; if it never was what the log tells, somebody changed it."""
+        found = load_graph(self.file)
+        if self.history.was and digest(found) not in self.history.was:
+            self.history.do({"op": "replace", "graph": to_json(found)})
+
+    def do(self, op: Op) -> None:
+        """Make a change."""
+        self.history.do(op)
+        self._changed()
+
+    def undo(self) -> bool:
+        """Take the last change back."""
+        return self.history.undo() and self._changed()
+
+    def redo(self) -> bool:
+        """Make it again."""
+        return self.history.redo() and self._changed()
+
+    def go_to(self, number: int) -> None:
+        """Back or forth to the graph as it was after so many changes."""
+        while len(self.history.done) > max(0, number) and self.history.undo():
+            pass
+        while len(self.history.done) < number and self.history.redo():
+            pass
+        self._changed()
+
+    def _changed(self) -> bool:
+        self.version += 1
+        self._save()
+        return True
+
+    def _save(self) -> None:
+        beside = self.file.with_suffix(".json.new")
+        beside.write_text(canonical(self.graph), encoding="utf-8")
+        os.replace(beside, self.file)
+
+    def told(self) -> dict[str, Any]:
+        """All that a tab draws."""
+        return {
+            "doc": self.name,
+            "version": self.version,
+            "graph": to_json(self.graph),
+            "check": looked_at(self.graph),
+            "inside": {name: looked_at(inner) for name, inner in self.graph.graphs.items()},
+            "done": len(self.history.done),
+            "undone": len(self.history.undone),
+        }
+
+    def past(self, most: int = 200) -> list[dict[str, Any]]:
+        """The last changes in words, the newest first; those that were taken back among them."""
+        done = [(number, op, True) for number, (op, _) in enumerate(self.history.done, 1)]
+        total = len(done)
+        undone = [(total + i, op, False) for i, (op, _) in enumerate(reversed(self.history.undone), 1)]
+        rows = [*done, *undone][-most:][::-1]
+        return [{"number": number, "words": words(op), "done": there} for number, op, there in rows]
+
+
+def looked_at(graph: Graph) -> dict[str, Any]:
+    """What the check says; of a graph that is not finished, the types that are known all the same."""
+    checked = check(graph)
+    told = checked.to_json()
+    return told if not checked.errors else told | {"outputs": guess_types(checked).to_json()["outputs"]}
+
+
+def words(op: Op) -> str:
+    """A change as a person would say it."""
+    match op.get("op"):
+        case "add":
+            return f"added {op['id']} ({op['type']})"
+        case "remove":
+            return f"removed {op['id']}"
+        case "connect":
+            return f"connected {op['from']} → {op['to']}"
+        case "disconnect":
+            return f"disconnected {op['to']}"
+        case "set":
+            told = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
+            return f"set {op['id']}: {told[:80]}"
+        case "move":
+            return f"moved {op['id']}"
+        case "rename":
+            return f"renamed {op['id']} to {op['to']}"
+        case "within":
+            return f"in {op['graph']}: {words(op['do'])}"
+        case "define":
+            return f"{'removed' if op['graph'] is None else 'changed'} sub-graph {op['name']}"
+        case "run":
+            return f"run settings: {', '.join(f'{k} = {v}' for k, v in op['settings'].items())}"
+        case "batch":
+            return _several(op["ops"])
+        case kind:
+            return str(kind)
+
+
+def _several(ops: list[Op]) -> str:
+    if ops and all(each["op"] == "move" for each in ops):
+        return f"moved {len(ops)} nodes" if len(ops) > 1 else words(ops[0])
+    first = words(ops[0]) if ops else "nothing"
+    return first if len(ops) < 2 else f"{first} and {len(ops) - 1} more"
+
+
+class Desk:
+    """The documents of a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.open_ones: dict[str, Document] = {}
+
+    def names(self) -> list[dict[str, Any]]:
+        """Every graph there, the one changed last first."""
+        files = sorted(self.root.glob("*.json"), key=lambda file: -file.stat().st_mtime)
+        return [{"name": file.stem, "changed": file.stat().st_mtime} for file in files]
+
+    def get(self, name: str) -> Document:
+        """A document that is there."""
+        if name not in self.open_ones:
+            file = self._file(name)
+            if not file.exists():
+                raise GraphError(f"there is no graph {name[:60]!r} on this desk")
+            self.open_ones[name] = Document(name, file)
+        return self.open_ones[name]
+
+    def new(self, name: str, graph: Graph) -> Document:
+        """A new one; a name that is taken gets a number."""
+        base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
+        free, number = base, 2
+        while self._file(free).exists():
+            free, number = f"{base}-{number}", number + 1
+        self._file(free).parent.joinpath(".history", f"{free}.ndjson").unlink(missing_ok=True)
+        self.open_ones[free] = Document(free, self._file(free), graph)
+        return self.open_ones[free]
+
+    def from_template(self, name: str) -> Document:
+        """A copy of a shipped graph."""
+        return self.new(name, template(name))
+
+    def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
+        """From a graph's JSON, a ComfyUI workflow or an exported program; with what the reading has to say."""
+        from surefoot.graph.import_.code import from_program  # it knows torch, which the page need not wait for
+        from surefoot.graph.import_.comfy import from_workflow
+
+        if not text.lstrip().startswith("{"):
+            found = from_program(text)
+        elif parse_json(text).get("format") == "surefoot.graph":
+            return self.new(name, parse_graph(text)), []
+        else:
+            found = from_workflow(text)
+        return self.new(name, found.graph), list(found.notes)
+
+    def put_away(self, name: str) -> None:
+        """Take a graph off the desk: it goes to .trash with its past, where it can be found again."""
+        document = self.get(name)
+        trash = self.root / ".trash" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        trash.mkdir(parents=True)
+        log = document.history.file
+        os.replace(document.file, trash / document.file.name)
+        if log is not None and log.exists():
+            os.replace(log, trash / log.name)
+        del self.open_ones[name]
+
+    def _file(self, name: str) -> Path:
+        if not NAME.fullmatch(name):
+            raise GraphError(f"{name[:60]!r} is no name for a graph; use letters, digits, spaces, dots, dashes")
+        return self.root / f"{name}.json"

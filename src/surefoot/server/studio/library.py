@@ -1,0 +1,124 @@
+"""Runs on the disk: listed, looked at, compared, taken up again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import RunError, RunNotFound
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import load_graph
+from surefoot.telemetry.facts import gather
+from surefoot.telemetry.parts import is_being_written, live_file
+from surefoot.telemetry.read import load_curves
+from surefoot.telemetry.view import page, page_data
+from surefoot.train.compare import Group, chance, differences, group, one_run
+from surefoot.train.rundir import RunDir, list_runs
+from surefoot.train.shelf import is_locked, row_of
+
+
+class Library:
+    """The runs under one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._rows: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {}
+        self._resumed: dict[str, subprocess.Popen[bytes]] = {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every run in a line, the newest first; one whose record did not change is not read again."""
+        return [self._row(run) for run in reversed(list_runs(self.root))]
+
+    def _row(self, run: RunDir) -> dict[str, Any]:
+        record = run.telemetry
+        stamp = (record.stat().st_mtime_ns, record.stat().st_size) if record.exists() else (0, 0)
+        known = self._rows.get(run.name)
+        row = known[1] if known is not None and known[0] == stamp else row_of(run)
+        self._rows[run.name] = (stamp, row)
+        if row["state"] in ("running", "stopped without an end"):
+            row["state"] = "running" if is_locked(run) else "stopped without an end"
+        header = run.read_header()
+        return row | {
+            "graph": (run.path / "graph.json").exists(),
+            "document": header.get("document", ""),
+            "created": header.get("created", ""),
+            "total_steps": header["spec"].get("total_steps"),
+            "checkpoint": (run.checkpoints / "latest").exists(),
+        }
+
+    def get(self, name: str) -> RunDir:
+        """A run of that name, here and nowhere else."""
+        run = RunDir(self.root / name)
+        if Path(name).name != name or name in (".", "..") or not run.header.is_file():
+            raise RunNotFound(f"there is no run {name[:80]!r} under {self.root.name}")
+        return run
+
+    def curves(self, name: str) -> dict[str, Any]:
+        """Everything its page draws."""
+        run = self.get(name)
+        curves = load_curves(run.path)
+        return page_data(curves, gather(curves, running=is_being_written(live_file(run.path))))
+
+    def report(self, name: str) -> str:
+        """Its page."""
+        run = self.get(name)
+        live, curves = live_file(run.path), load_curves(run.path)
+        return page(curves, gather(curves, running=is_being_written(live)), live)
+
+    def compare(self, names: list[str], metric: str) -> dict[str, Any]:
+        """Runs put together by what was set, with the middle of their scores and of their curves."""
+        loaded = [(name, load_curves(self.get(name).path)) for name in names]
+        if not loaded:
+            raise RunError("no runs were chosen to compare")
+        evaluated = metric == "return" and all(len(curves.evals) for _, curves in loaded)
+        ones = [one_run(name, curves, metric, evaluated=evaluated) for name, curves in loaded]
+        groups, different = group(ones), differences(ones)
+        told: dict[str, Any] = {
+            "what": "last evaluation" if evaluated else f"{metric}, last tenth of updates",
+            "groups": [_plain(each) for each in groups],
+            "different": {
+                key: [one.settings.get(key, one.env if key == "env" else "–") for one in ones] for key in different
+            },
+            "runs": [one.name for one in ones],
+        }
+        if len(groups) == 2:
+            told["first_above_second"] = chance(groups[0].scores, groups[1].scores)
+        return told
+
+    def graph_of(self, name: str) -> Graph:
+        """The graph that a run was made from."""
+        file = self.get(name).path / "graph.json"
+        if not file.exists():
+            raise RunError(
+                f"{name} was not made from a graph; `surefoot resume {name}` and `surefoot report {name}` know it"
+            )
+        return load_graph(file)
+
+    def resume_by_command(self, name: str) -> None:
+        """Go on with a run of `surefoot train`, in a process of its own; its record tells how it goes."""
+        run = self.get(name)
+        if is_locked(run):
+            raise RunError(f"{name} is running already")
+        command = [sys.executable, "-m", "surefoot", "resume", str(run.path), "--display", "lines"]
+        with open(run.path / "resumed.log", "ab") as log:
+            self._resumed[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        """Let runs that were taken up save and end."""
+        for process in self._resumed.values():
+            if process.poll() is None:
+                process.terminate()
+
+
+def _plain(found: Group) -> dict[str, Any]:
+    told = {"label": found.label, "runs": found.runs, "scores": found.scores, **asdict(found.summary)}
+    return told | {name: _list(getattr(found, name)) for name in ("steps", "middle", "low", "high")}
+
+
+def _list(column: np.ndarray) -> list[float | None]:
+    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in column.tolist()]

@@ -1,0 +1,56 @@
+"""What the doctor advises, as a change to the graph: a setting belongs to the node that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surefoot.errors import GraphError
+from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.ops import Op
+from surefoot.graph.spec.params import read_params
+
+FIRST = ("PPOTrainerNode", "PPOAgentNode", "LowLevelPPO")
+"""Whose setting it is where several nodes have one of that name."""
+OTHER_NAMES = {"normalize_reward": "normalize_rewards", "normalize_advantage": "normalize_advantages"}
+
+
+def remedy(graph: Graph, patch: Mapping[str, Any]) -> Op:
+    """The operation that makes these settings; raises if no node here has any of them."""
+    ops: list[Op] = []
+    for knob, value in patch.items():
+        where = place_of(graph, knob)
+        if where is not None:
+            id, param = where
+            ops.append({"op": "set", "id": id, "params": {param: _as_json(graph, id, param, value)}})
+    if not ops:
+        raise GraphError(f"no node of this graph has {' or '.join(patch) or 'a setting that would mend it'}")
+    return ops[0] if len(ops) == 1 else {"op": "batch", "ops": ops}
+
+
+def place_of(graph: Graph, knob: str) -> tuple[str, str] | None:
+    """(node, parameter) of a setting of the engine."""
+    ranked = sorted(graph.nodes, key=lambda id: (FIRST.index(t) if (t := graph.nodes[id].type) in FIRST else 9, id))
+    for id in ranked:
+        declared = REGISTRY.find(graph.nodes[id].type)
+        if declared is None or declared.name not in FIRST:
+            continue
+        param = declared.param(OTHER_NAMES.get(knob, knob))
+        if param is not None and not (declared.name != "PPOTrainerNode" and param.name == "learning_rate"):
+            return id, param.name
+    return None
+
+
+def _as_json(graph: Graph, id: str, name: str, value: Any) -> Any:
+    declared = REGISTRY.get(graph.nodes[id].type)
+    param = declared.param(name)
+    assert param is not None
+    return param.kind.to_json(read_params(declared, {name: value}, who=id)[name])
+
+
+def pinned_on(graph: Graph, patch: Mapping[str, Any]) -> str:
+    """The node that a finding is shown on: the one to change, else the trainer."""
+    places = [place for knob in patch if (place := place_of(graph, knob)) is not None]
+    trainer = next((id for id, node in sorted(graph.nodes.items()) if node.type == "PPOTrainerNode"), "")
+    return places[0][0] if places else trainer

@@ -1,0 +1,301 @@
+"""A graph at work in a thread of its own: told what to do by commands, telling what happens a few times a second."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import FiringError, GraphError, SurefootError
+from surefoot.graph.nodes.trainer import PPOTrainer
+from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.live import Live, summary
+from surefoot.graph.schedule import schedule
+from surefoot.graph.spec.model import End, Graph, as_end
+from surefoot.server.studio.breaks import breaks_of
+from surefoot.server.studio.curves import CurveBook
+from surefoot.server.studio.keep import Keeper, take_up
+from surefoot.server.studio.scenes import Scene, scenes_of
+from surefoot.telemetry.schema import EndReason
+from surefoot.train.device import pin_threads
+from surefoot.train.rundir import RunDir
+
+GAP = 0.1
+"""Seconds between two tellings of numbers."""
+FRAME = 0.04
+"""Seconds between two pictures."""
+PROFILED = 10
+"""One telling in so many is profiled, so that knowing the shares costs next to nothing."""
+SAVE_EVERY = 20.0
+MOST_SECONDS = 0.25
+"""A paced run sleeps at most so long at once, so that commands are heard."""
+
+
+class Session:
+    """One run of one document. Its methods may be called from any thread; `tell` is called from the run's own."""
+
+    def __init__(
+        self,
+        document: str,
+        graph: Graph,
+        runs: Path,
+        tell: Callable[[dict[str, Any]], None],
+        *,
+        resume: RunDir | None = None,
+        trust: bool = False,
+        paused: bool = False,
+    ) -> None:
+        self.document, self.tell, self.trust = document, tell, trust
+        self.graph = graph.copy()
+        self.plan = schedule(self.graph)
+        self.keeper = Keeper(self.plan, runs, document, directory=resume)
+        self.resumed = resume is not None
+        self.sha256 = self.graph.sha256()
+        self.curves = CurveBook()
+        self.state, self.why = "starting", ""
+        self.error: dict[str, Any] | None = None
+        self.findings: dict[str, dict[str, Any]] = {}
+        self._commands: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._goal = "" if paused else "run"
+        """run, update (stop after the next one), or nothing: paused."""
+        self._pace = 0.0
+        self._numbers: dict[str, Any] = {}
+        self._thread = threading.Thread(target=self._main, name="studio-run", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def command(self, name: str, value: Any = None) -> None:
+        """run, pause, tick, node, update, stop; watch [ends], breaks [conditions], pace ticks a second (0: no limit)."""
+        self._commands.put((name, value))
+
+    def close(self) -> None:
+        """Stop, and wait until everything is written."""
+        self.command("stop")
+        if self._thread.is_alive():
+            self._thread.join(timeout=30)
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("finished", "stopped", "failed")
+
+    def told(self) -> dict[str, Any]:
+        """All of it, for a tab that comes later."""
+        return self._status() | {"curves": self.curves.to_json(), "findings": list(self.findings.values())}
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "doc": self.document,
+            "run": self.keeper.directory.name,
+            "state": self.state,
+            "why": self.why,
+            "error": self.error,
+            "sha256": self.sha256,
+            "total_ticks": self.plan.ticks,
+            "order": [each.id for each in self.plan.firings],
+            **self._numbers,
+        }
+
+    def _main(self) -> None:
+        pin_threads(1)
+        reason: EndReason = "error"
+        message = ""
+        try:
+            self._build()
+            self._work()
+            self.state = "finished" if self.engine.finished else "stopped"
+            reason = "finished" if self.engine.finished else "interrupted"
+        except FiringError as why:
+            inputs = {port: summary(value) for port, value in why.inputs.items()}
+            self._fail(message := str(why), node=why.node, tick=why.tick, inputs=inputs)
+        except SurefootError as why:
+            self._fail(message := str(why), node=_named(str(why), self.graph))
+        except Exception as why:
+            self._fail(message := f"{type(why).__name__}: {why}")
+            raise
+        finally:
+            self._end(reason, message)
+
+    def _fail(self, message: str, **where: Any) -> None:
+        self.state, self.error = "failed", {"message": message, "node": "", "tick": 0, "inputs": {}} | where
+
+    def _build(self) -> None:
+        into = self.keeper.directory.path / "nodes"
+        self.engine = Interpreter(self.plan, into=into, trust=self.trust, live=Live(1.0 / GAP))
+        self.trainers = {id: node for id, node in self.engine.nodes.items() if isinstance(node, PPOTrainer)}
+        slots = self.engine.machine.slots
+        self._heard = [
+            (node, slots[End(id, "loss_info")], slots[End(id, "episodes")]) for id, node in self.trainers.items()
+        ]
+        self._seen_update = -1
+        self.scenes: list[Scene] = scenes_of(self.engine)
+        self._last = (time.monotonic(), 0)
+        self._next_number = self._next_frame = 0.0
+        self._saved, self._telling, self._slept_to = time.monotonic(), 0, 0.0
+        if self.resumed:
+            take_up(self.engine, self.keeper)
+        self.state = "running" if self._goal else "paused"
+        self._tell_numbers()
+
+    def _work(self) -> None:
+        engine = self.engine
+        while not engine.finished:
+            if not self._obey(wait=not self._goal):
+                return
+            if not self._goal:
+                continue
+            engine.profile = self._telling % PROFILED == 0
+            engine.run(stop=self._look_up)
+            self._look_up()
+            if engine.stopped_by is not None:
+                hit, engine.stopped_by = engine.stopped_by, None
+                name = f"{hit.end}[{hit.key}]" if hit.key else hit.end
+                self._pause(f"{name} {hit.test} {hit.limit:g}")
+            now = time.monotonic()
+            if now >= self._next_number or not self._goal:
+                self._tell_numbers()
+                self._next_number = time.monotonic() + GAP
+            if now - self._saved > SAVE_EVERY:
+                self._save()
+        self._tell_numbers()
+
+    def _look_up(self) -> bool:
+        """Between two ticks: was an update made, is something due, or wanted? True ends the engine's run."""
+        engine = self.engine
+        values, tick = engine.machine.values, engine.ticks
+        if tick != self._seen_update:
+            for trainer, info, episodes in self._heard:
+                if values[info] is not None and tick > 0:
+                    self._seen_update = tick
+                    self._hear(trainer, values[info], values[episodes] or [])
+        now = time.monotonic()
+        if self.scenes and now >= self._next_frame:
+            self._next_frame = now + FRAME
+            self._tell_frames()
+        if self._pace:
+            self._wait_for_pace(now)
+        return not self._goal or now >= self._next_number or not self._commands.empty()
+
+    def _wait_for_pace(self, now: float) -> None:
+        due = max(self._slept_to, now - MOST_SECONDS) + 1.0 / self._pace
+        self._slept_to = due
+        if due > now:
+            time.sleep(min(MOST_SECONDS, due - now))
+
+    def _hear(self, trainer: PPOTrainer, told: dict[str, Any], episodes: list[Any]) -> None:
+        self.curves.add(told)
+        for finding in self.keeper.update(trainer, told, episodes):
+            self.findings[finding.rule] = finding.to_json()
+            self.tell({"on": "finding", "doc": self.document, "finding": finding.to_json()})
+        if self._goal == "update":
+            self._pause(f"update {told['update']}")
+
+    def _obey(self, *, wait: bool) -> bool:
+        """Do what was asked for meanwhile; False to stop."""
+        while True:
+            try:
+                name, value = self._commands.get(timeout=0.5) if wait else self._commands.get_nowait()
+            except queue.Empty:
+                return True
+            if name == "stop":
+                return False
+            self._do(name, value)
+            wait = not self._goal
+
+    def _do(self, name: str, value: Any) -> None:
+        match name:
+            case "run" | "update":
+                self._goal, self.state, self.why, self._slept_to = name, "running", "", 0.0
+                self._last = (time.monotonic(), self.engine.ticks)
+            case "pause":
+                self._pause("")
+            case "tick":
+                self.engine.tick()
+                self._look_up()
+                self._pause("one tick")
+            case "node":
+                self.engine.step_node()
+                self._look_up()
+                self._pause(f"{self.engine.fired} fired")
+            case "watch":
+                self._watch(value)
+            case "breaks":
+                self.engine.breaks = [
+                    each for each in breaks_of(value) if as_end(each.end) in self.engine.machine.slots
+                ]
+            case "pace":
+                self._pace = float(value)
+            case _:
+                raise GraphError(f"a run has no {name!r}")
+        if not self._goal or name in ("run", "update"):
+            self._tell_numbers()
+
+    def _pause(self, why: str) -> None:
+        if self.state == "running":
+            self._save()
+        self._goal, self.state, self.why = "", "paused", why
+
+    def _watch(self, ends: Iterable[str]) -> None:
+        wanted = {end for end in map(as_end, ends) if end in self.engine.machine.slots}
+        live = self.engine.live
+        for end in set(live.rings) - wanted:
+            live.forget(end)
+        for end in wanted:
+            live.watch(end)
+
+    def _tell_numbers(self) -> None:
+        engine, now = self.engine, time.monotonic()
+        if not self._goal and engine.live.rings:
+            engine.live.look(engine.ticks, engine.machine.value)
+        since, ticks = self._last
+        if self._goal and now - since > 0.5:
+            self._numbers["ticks_per_second"] = (engine.ticks - ticks) / (now - since)
+            self._last = (now, engine.ticks)
+        self._telling += 1
+        if engine.profile:
+            self._numbers["shares"] = {id: round(share, 4) for id, share in engine.shares().items()}
+            engine.seconds = {id: seconds * 0.5 for id, seconds in engine.seconds.items()}
+        self._numbers |= {
+            "tick": engine.ticks,
+            "updates": engine.updates,
+            "env_steps": engine.ticks * self.plan.streams,
+            "next": "" if engine.finished else engine.next_node,
+        }
+        self.tell(
+            {
+                "on": "status",
+                **self._status(),
+                "values": {str(end): ring[-1] for end, ring in engine.live.rings.items() if ring},
+                "news": self.curves.take(),
+            }
+        )
+
+    def _tell_frames(self) -> None:
+        frames = [each.frame(self.engine) for each in self.scenes]
+        self.tell({"on": "frames", "doc": self.document, "frames": [each for each in frames if each is not None]})
+
+    def _save(self) -> None:
+        self._saved = time.monotonic()
+        if len(self.trainers) == 1:
+            self.keeper.save(next(iter(self.trainers.values())), self.engine.ticks)
+
+    def _end(self, reason: EndReason, message: str) -> None:
+        engine = getattr(self, "engine", None)
+        try:
+            if engine is not None:
+                if self.state in ("finished", "stopped"):
+                    self._save()
+                engine.close()
+        finally:
+            self.keeper.close(reason, message)
+            self.tell({"on": "status", **self._status(), "values": {}, "news": self.curves.take()})
+
+
+def _named(message: str, graph: Graph) -> str:
+    """Which node an error of building names in front."""
+    name = message.partition(":")[0]
+    return name if name in graph.nodes else ""

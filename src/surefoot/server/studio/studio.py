@@ -1,0 +1,295 @@
+"""What a tab can ask for. No HTTP in here: a verb takes plain values and gives plain values."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import ConfigError, GraphError, RunError
+from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.export.script import to_script
+from surefoot.graph.spec.fit import fits, join
+from surefoot.graph.spec.groups import group, ungroup
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.ops import Op
+from surefoot.graph.spec.text import to_json
+from surefoot.graph.templates import NAMES, template
+from surefoot.server.studio.breaks import breaks_of
+from surefoot.server.studio.desk import Desk, Document
+from surefoot.server.studio.library import Library
+from surefoot.server.studio.remedy import pinned_on, remedy
+from surefoot.telemetry.schema import METRICS
+from surefoot.train.rundir import RunDir
+
+if TYPE_CHECKING:
+    from surefoot.server.studio.session import Session
+
+COMMANDS = ("run", "pause", "tick", "node", "update", "stop")
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Studio:
+    """The desk, the library and the one run that is on; told to all tabs. Lives in the thread of the event loop."""
+
+    def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
+        self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
+        self.session: Session | None = None
+        self.breaks: list[dict[str, Any]] = []
+        self.pace = 0.0
+        self.watched: dict[int, list[str]] = {}
+        """{tab: outputs that are on its screen}"""
+
+    async def ask(self, tab: int, verb: str, given: dict[str, Any]) -> Any:
+        """Do what a tab asks for; raises a SurefootError that says why not."""
+        asked = getattr(self, f"do_{verb}", None)
+        if asked is None:
+            raise ConfigError(f"the studio has no {verb[:40]!r}")
+        if verb == "watch":
+            return self.do_watch(tab=tab, **given)
+        try:
+            found = asked(**given)
+        except (KeyError, TypeError, AttributeError) as why:
+            raise ConfigError(f"{verb} lacks something, or was given too much: {why}") from why
+        return await found if asyncio.iscoroutine(found) else found
+
+    def close(self) -> None:
+        """Stop what runs; everything is written when this returns."""
+        if self.session is not None:
+            self.session.close()
+        self.library.close()
+
+    def leave(self, tab: int) -> None:
+        """A tab was closed."""
+        if self.watched.pop(tab, None) is not None:
+            self._watch()
+
+    # What there is
+
+    def do_hello(self) -> dict[str, Any]:
+        """Everything that does not change, and what there is."""
+        healthy = {name: metric.healthy for name, metric in METRICS.items()}
+        meaning = {name: metric.meaning for name, metric in METRICS.items()}
+        return {
+            "catalogue": REGISTRY.to_json(),
+            "templates": [
+                {"name": name, "about": template(name).about, "graph": to_json(template(name))} for name in NAMES
+            ],
+            "documents": self.desk.names(),
+            "metrics": {name: {"healthy": healthy[name], "meaning": meaning[name]} for name in METRICS},
+            "session": self._session_told(),
+            "breaks": self.breaks,
+            "pace": self.pace,
+        }
+
+    def do_documents(self) -> list[dict[str, Any]]:
+        return self.desk.names()
+
+    # Documents
+
+    def do_open(self, doc: str) -> dict[str, Any]:
+        return self.desk.get(doc).told()
+
+    def do_new(self, name: str = "untitled", template: str = "") -> dict[str, Any]:
+        made = self.desk.from_template(template) if template else self.desk.new(name, Graph(name))
+        return self._made(made)
+
+    def do_import(self, name: str, text: str) -> dict[str, Any]:
+        made, notes = self.desk.from_text(name, text)
+        return self._made(made) | {"notes": notes}
+
+    def do_put_away(self, doc: str) -> None:
+        if self.session is not None and self.session.document == doc and not self.session.over:
+            raise GraphError(f"{doc} is running; stop it first")
+        self.desk.put_away(doc)
+        self.tell({"on": "documents", "documents": self.desk.names()})
+
+    def _made(self, made: Document) -> dict[str, Any]:
+        self.tell({"on": "documents", "documents": self.desk.names()})
+        return made.told()
+
+    # Changes
+
+    def do_op(self, doc: str, op: Op, inside: str = "") -> dict[str, Any]:
+        return self._change(doc, {"op": "within", "graph": inside, "do": op} if inside else op)
+
+    def do_connect(self, doc: str, source: str, target: str, inside: str = "") -> dict[str, Any]:
+        op = join(self._graph(doc, inside), source, target)
+        return self.do_op(doc, op, inside) | {"delay": op.get("delay")}
+
+    def do_fits(self, doc: str, source: str, inside: str = "") -> dict[str, Any]:
+        found = fits(self._graph(doc, inside), source)
+        return {end: fit.to_json() for end, fit in found.items()}
+
+    def do_group(self, doc: str, ids: list[str], name: str) -> dict[str, Any]:
+        return self._change(doc, group(self.desk.get(doc).graph, ids, name))
+
+    def do_ungroup(self, doc: str, id: str) -> dict[str, Any]:
+        return self._change(doc, ungroup(self.desk.get(doc).graph, id))
+
+    def do_undo(self, doc: str) -> bool:
+        return self._moved_in_time(doc, self.desk.get(doc).undo())
+
+    def do_redo(self, doc: str) -> bool:
+        return self._moved_in_time(doc, self.desk.get(doc).redo())
+
+    def do_go_to(self, doc: str, number: int) -> bool:
+        self.desk.get(doc).go_to(int(number))
+        return self._moved_in_time(doc, True)
+
+    def do_history(self, doc: str) -> list[dict[str, Any]]:
+        return self.desk.get(doc).past()
+
+    def do_apply(self, doc: str, rule: str) -> dict[str, Any]:
+        """What the doctor advises about a finding of the run."""
+        found = self.session.findings.get(rule) if self.session is not None else None
+        if found is None:
+            raise GraphError(f"there is no finding {rule[:20]!r} to do anything about")
+        return self._change(doc, remedy(self.desk.get(doc).graph, found["patch"]))
+
+    def _graph(self, doc: str, inside: str) -> Graph:
+        graph = self.desk.get(doc).graph
+        if not inside:
+            return graph
+        if inside not in graph.graphs:
+            raise GraphError(f"there is no sub-graph {inside[:40]!r}")
+        return graph.graphs[inside]
+
+    def _change(self, doc: str, op: Op) -> dict[str, Any]:
+        document = self.desk.get(doc)
+        document.do(op)
+        if (moves := _moves(op)) is not None:
+            counts = {"done": len(document.history.done), "undone": 0, "version": document.version}
+            self.tell({"on": "moved", "doc": doc, "moves": moves, "inside": op.get("graph", ""), **counts})
+        else:
+            self.tell({"on": "doc", **document.told()})
+        return {"version": document.version}
+
+    def _moved_in_time(self, doc: str, changed: bool) -> bool:
+        if changed:
+            self.tell({"on": "doc", **self.desk.get(doc).told()})
+        return changed
+
+    # Running
+
+    async def do_start(self, doc: str, paused: bool = False, trust: bool = False) -> dict[str, Any]:
+        make = await asyncio.to_thread(_sessions)
+        return self._begin(make(doc, *self._room(doc), trust=trust, paused=paused))
+
+    def _room(self, doc: str) -> tuple[Graph, Path, Tell]:
+        if self.session is not None and not self.session.over:
+            raise GraphError(f"{self.session.document} is running; stop it first")
+        return self.desk.get(doc).graph, self.library.root, self._heard
+
+    def _begin(self, session: Session) -> dict[str, Any]:
+        self.session = session
+        session.command("breaks", self.breaks)
+        session.command("pace", self.pace)
+        self._watch()
+        session.start()
+        self.tell({"on": "session", "session": self._session_told()})
+        return {"run": session.keeper.directory.name}
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        """From the run's thread."""
+        if message["on"] == "finding":
+            message["finding"] = self._pinned(message["doc"], message["finding"])
+        self.tell(message)
+
+    def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
+        return finding | {"node": pinned_on(self.desk.get(doc).graph, finding["patch"])}
+
+    def _session_told(self) -> dict[str, Any] | None:
+        if self.session is None:
+            return None
+        told = self.session.told()
+        return told | {"findings": [self._pinned(self.session.document, each) for each in told["findings"]]}
+
+    def do_command(self, name: str) -> None:
+        if name not in COMMANDS:
+            raise GraphError(f"a run has no {name[:20]!r}; it has {', '.join(COMMANDS)}")
+        if self.session is None or self.session.over:
+            raise GraphError("nothing is running")
+        self.session.command(name)
+
+    def do_breaks(self, breaks: list[dict[str, Any]]) -> None:
+        breaks_of(breaks)
+        self.breaks = breaks
+        if self.session is not None:
+            self.session.command("breaks", breaks)
+        self.tell({"on": "breaks", "breaks": breaks})
+
+    def do_pace(self, pace: float) -> None:
+        self.pace = max(0.0, min(1e4, float(pace)))
+        if self.session is not None:
+            self.session.command("pace", self.pace)
+        self.tell({"on": "pace", "pace": self.pace})
+
+    def do_watch(self, tab: int, ends: list[str]) -> None:
+        self.watched[tab] = [str(end) for end in ends][:400]
+        self._watch()
+
+    def _watch(self) -> None:
+        if self.session is not None:
+            self.session.command("watch", sorted({end for ends in self.watched.values() for end in ends}))
+
+    # Programs
+
+    async def do_export(self, doc: str = "", run: str = "", style: str = "script") -> dict[str, Any]:
+        graph = self.library.graph_of(run) if run else self.desk.get(doc).graph.copy()
+        text = await asyncio.to_thread(_program, graph, style)
+        return {"text": text, "style": style, "graph": to_json(graph)}
+
+    # Runs
+
+    async def do_runs(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.library.rows)
+
+    async def do_curves(self, run: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.library.curves, run)
+
+    async def do_compare(self, runs: list[str], metric: str = "return") -> dict[str, Any]:
+        return await asyncio.to_thread(self.library.compare, runs, metric)
+
+    def do_open_run(self, run: str) -> dict[str, Any]:
+        """The graph of a run as a document of its own."""
+        return self._made(self.desk.new(run, self.library.graph_of(run)))
+
+    async def do_resume(self, run: str) -> dict[str, Any]:
+        directory: RunDir = self.library.get(run)
+        if not (directory.path / "graph.json").exists():
+            self.library.resume_by_command(run)
+            return {"run": run, "doc": ""}
+        if not (directory.checkpoints / "latest").exists():
+            raise RunError(f"{run} has no checkpoint to go on from")
+        graph = self.library.graph_of(run)
+        doc = str(directory.read_header().get("document", ""))
+        if not any(each["name"] == doc for each in self.desk.names()):
+            doc = self.desk.new(doc or run, graph).name
+        make = await asyncio.to_thread(_sessions)
+        _, runs, tell = self._room(doc)
+        return self._begin(make(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
+
+
+def _sessions() -> type[Session]:
+    """Loaded when the first run begins, so that the page is there before torch is."""
+    from surefoot.server.studio.session import Session
+
+    return Session
+
+
+def _program(graph: Graph, style: str) -> str:
+    if style != "standalone":
+        return to_script(graph)
+    from surefoot.graph.export.standalone import to_standalone
+
+    return to_standalone(graph)
+
+
+def _moves(op: Op) -> dict[str, Any] | None:
+    """{node: place} of an operation that only moves; None of any other."""
+    if op["op"] == "within":
+        return _moves(op["do"])
+    ops: list[Op] = op["ops"] if op["op"] == "batch" else [op]
+    return {each["id"]: each["at"] for each in ops} if ops and all(each["op"] == "move" for each in ops) else None

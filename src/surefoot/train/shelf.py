@@ -1,0 +1,58 @@
+"""What there is to say of a run in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surefoot.errors import RunLocked, SurefootError
+from surefoot.learn.files import RunLock
+from surefoot.telemetry.read import read_records
+from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
+from surefoot.train.rundir import RunDir
+
+
+def row_of(run: RunDir) -> dict[str, Any]:
+    """A run in one line: its state is what its record's last words are."""
+    row: dict[str, Any] = {
+        "run": run.name,
+        "env": "?",
+        "state": "unreadable",
+        "env_steps": 0,
+        "score": None,
+        "return": None,
+        "finding": None,
+    }
+    try:
+        for record in read_records(run.path):
+            row["env_steps"] = record.env_steps
+            match record:
+                case Header():
+                    row["env"], row["state"] = record.env, "running"
+                case Update():
+                    row["return"] = row["return"] if record.episodes is None else record.episodes.return_mean
+                case Evaluation():
+                    row["score"] = record.return_mean
+                case Finding():
+                    row["finding"] = record.title if record.status == "open" else None
+                case End():
+                    row["state"] = record.reason
+                    row["finding"] = record.message or row["finding"]
+                case _:
+                    pass
+    except SurefootError as why:
+        row["finding"] = str(why)
+        if not run.telemetry.exists() and run.read_header().get("record") is False:
+            header = run.read_header()
+            row |= {"env": header["spec"].get("env", "?"), "state": "not recorded", "finding": None}
+    if row["state"] == "running" and not is_locked(run):
+        row["state"] = "stopped without an end"
+    return row
+
+
+def is_locked(run: RunDir) -> bool:
+    """Whether a process is writing it."""
+    try:
+        with RunLock(run.path):
+            return False
+    except RunLocked:
+        return True

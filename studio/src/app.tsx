@@ -1,0 +1,182 @@
+import { lazy, Suspense, useEffect } from "react";
+import { addNode, Canvas, openInside, removeChosen, tidy } from "./canvas/Canvas";
+import { copy, paste } from "./canvas/clipboard";
+import { CodePane } from "./panels/Code";
+import { Dialogs } from "./panels/Dialogs";
+import { Drawer, Strip } from "./panels/Drawer";
+import { Inspector } from "./panels/Inspector";
+import { Palette } from "./panels/Palette";
+import { ask, command, get, graphOf, op, redo, run, running, set, setTheme, show, undo, useStudio } from "./store";
+import { Gallery } from "./views/Gallery";
+
+const Runs = lazy(() => import("./views/Runs").then((m) => ({ default: m.Runs })));
+
+function ungroupChosen(): void {
+  const s = get();
+  const id = s.selected[0];
+  if (id && s.doc && graphOf(s)?.nodes[id]?.type === "SubGraph") void ask("ungroup", { doc: s.doc.doc, id }).then(() => set({ selected: [] }));
+}
+
+function onKey(e: KeyboardEvent): void {
+  const s = get();
+  const inField = (e.target as HTMLElement).closest("input,select,textarea");
+  const strong = e.ctrlKey || e.metaKey;
+  if (s.dialog || s.view !== "canvas" || !s.doc) return;
+  if (strong && e.key === "Enter") {
+    void run();
+  } else if (inField) {
+    if (e.key === "Escape") {
+      (e.target as HTMLElement).blur();
+      document.querySelector<HTMLElement>(`.react-flow__node[data-id="${s.selected[0]}"]`)?.focus();
+    }
+    return;
+  } else if (strong && e.key.toLowerCase() === "z") {
+    e.shiftKey ? redo() : undo();
+  } else if (strong && e.key.toLowerCase() === "y") {
+    redo();
+  } else if (strong && e.key.toLowerCase() === "c") {
+    copy(s.selected);
+  } else if (strong && e.key.toLowerCase() === "v") {
+    void paste();
+  } else if (strong && e.key.toLowerCase() === "d") {
+    copy(s.selected);
+    void paste();
+  } else if (strong && e.key.toLowerCase() === "a") {
+    set({ selected: Object.keys(graphOf(s)?.nodes ?? {}), edge: "" });
+  } else if (strong && e.key.toLowerCase() === "o") {
+    set({ dialog: "open" });
+  } else if (strong || e.altKey) {
+    return;
+  } else if (e.key === "Delete" || e.key === "Backspace") {
+    removeChosen();
+  } else if (e.key === "Escape") {
+    if (s.inside && !s.selected.length && !s.edge) set({ inside: "", through: "" });
+    else set({ selected: [], edge: "" });
+  } else if (e.key === "Enter" && s.selected.length === 1) {
+    const id = s.selected[0] as string;
+    if (graphOf(s)?.nodes[id]?.type === "SubGraph") openInside(id);
+    else document.querySelector<HTMLElement>(".inspector .field input, .inspector .field select")?.focus();
+  } else if (e.key === "/") set({ dialog: "find" });
+  else if (e.key === "a") set({ dialog: "add" });
+  else if (e.key === "c" && s.selected.length === 1) set({ dialog: "connect", dialogNode: s.selected[0] as string });
+  else if (e.key === "g" && s.selected.length > 0 && !s.inside) set({ dialog: "group" });
+  else if (e.key === "u") ungroupChosen();
+  else if (e.key === "l") tidy();
+  else if (e.key === "f") window.dispatchEvent(new Event("studio:fit"));
+  else if (e.key === "e") set({ code: !s.code });
+  else if (e.key === "?") set({ dialog: "keys" });
+  else if (e.key === "t" && running(s)) command("tick");
+  else if (e.key === "n" && running(s)) command("node");
+  else if (e.key === "j" && running(s)) command("update");
+  else return;
+  e.preventDefault();
+}
+
+/** With Tab from node to node: the one that has the focus is the one that is chosen. */
+function followFocus(e: React.FocusEvent<HTMLElement>): void {
+  const id = e.target.classList.contains("react-flow__node") && e.target.matches(":focus-visible") ? e.target.dataset.id : undefined;
+  if (id && !get().selected.includes(id)) set({ selected: [id], edge: "" });
+}
+
+function Top() {
+  const view = useStudio((s) => s.view);
+  const doc = useStudio((s) => s.doc);
+  const inside = useStudio((s) => s.inside);
+  const theme = useStudio((s) => s.theme);
+  const code = useStudio((s) => s.code);
+  const session = useStudio((s) => s.session);
+  return (
+    <header className="top">
+      <span className="logo" aria-hidden="true">◣◥</span>
+      <b className="brand">Surefoot</b>
+      <nav aria-label="views">
+        <button type="button" aria-current={view === "gallery"} onClick={() => show("gallery")}>Graphs</button>
+        <button type="button" aria-current={view === "canvas"} disabled={!doc} onClick={() => show("canvas")}>Canvas</button>
+        <button type="button" aria-current={view === "runs"} onClick={() => show("runs")}>Runs</button>
+      </nav>
+      {view === "canvas" && doc && (
+        <>
+          <span className="crumbs">
+            <button type="button" className="link" onClick={() => set({ inside: "", through: "", selected: [], edge: "" })}>{doc.doc}</button>
+            {inside && <span> / {inside}</span>}
+          </span>
+          <span className="saved quiet" title="every change is on the disk before it is shown">saved · {doc.done} changes</span>
+          <span className="grow" />
+          <div className="tools" role="toolbar" aria-label="canvas tools">
+            <button type="button" onClick={() => set({ dialog: "add" })}>+ Node</button>
+            <button type="button" disabled={doc.done === 0} onClick={undo} aria-label="undo" title="Ctrl+Z">↶</button>
+            <button type="button" disabled={doc.undone === 0} onClick={redo} aria-label="redo" title="Ctrl+Shift+Z">↷</button>
+            <button type="button" onClick={tidy} title="L">Tidy</button>
+            <button type="button" aria-pressed={code} onClick={() => set({ code: !code })} title="E">Code</button>
+          </div>
+        </>
+      )}
+      {view !== "canvas" && <span className="grow" />}
+      {session && view !== "canvas" && ["running", "paused"].includes(session.state) && <span className={`state ${session.state}`}>{session.doc}: {session.state}</span>}
+      <button type="button" aria-label={theme === "dark" ? "light colours" : "dark colours"} onClick={() => setTheme(theme === "dark" ? "light" : "dark")}>{theme === "dark" ? "☀" : "☾"}</button>
+      <button type="button" aria-label="keys" onClick={() => set({ dialog: "keys" })}>?</button>
+    </header>
+  );
+}
+
+function Toasts() {
+  const toasts = useStudio((s) => s.toasts);
+  return (
+    <div className="toasts" role="status" aria-live="polite">
+      {toasts.map((t) => (
+        <div key={t.id} className={`toast ${t.kind}`}>
+          <span>{t.text}</span>
+          <button type="button" aria-label="dismiss" onClick={() => set({ toasts: get().toasts.filter((x) => x.id !== t.id) })}>✕</button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+export function App() {
+  const view = useStudio((s) => s.view);
+  const online = useStudio((s) => s.online);
+  const doc = useStudio((s) => s.doc);
+  const code = useStudio((s) => s.code);
+  useEffect(() => {
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <div className="app">
+      <Top />
+      {!online && <p className="offline" role="alert">Not connected to the studio. It comes back by itself; nothing that was shown is lost.</p>}
+      {view === "gallery" && <Gallery />}
+      {view === "canvas" && doc && (
+        <main className={`desk ${code ? "with-code" : ""}`} aria-label={doc.doc}>
+          <Palette />
+          <div className="middle">
+            <div className="stage" onFocus={followFocus}>
+              <Canvas />
+            </div>
+            <Strip />
+            <Drawer />
+          </div>
+          {code ? <CodePane /> : <Inspector />}
+        </main>
+      )}
+      {view === "runs" && (
+        <Suspense fallback={<p className="quiet pad">…</p>}>
+          <Runs />
+        </Suspense>
+      )}
+      <Dialogs />
+      <Toasts />
+    </div>
+  );
+}
+
+/** End the run that is on, and say when it has ended. */
+async function halt(): Promise<void> {
+  const over = () => !["running", "paused", "starting"].includes(get().session?.state ?? "");
+  if (!over()) command("stop");
+  for (let n = 0; n < 600 && !over(); n++) await new Promise((go) => setTimeout(go, 50));
+}
+
+// For whoever looks from outside, as tests and measurements do; the page itself never uses it.
+Object.assign(window, { studio: { get, op, addNode, halt } });

@@ -1,0 +1,75 @@
+import { BaseEdge, EdgeLabelRenderer, type EdgeProps, getBezierPath, useStore } from "@xyflow/react";
+import { memo } from "react";
+import { Spark } from "../panels/Spark";
+import { flatId, useStudio } from "../store";
+import { endsOf, level, shapeOf, short } from "../words";
+
+export interface WireData extends Record<string, unknown> {
+  from: string;
+  to: string;
+  colour: string;
+  delay: { initial?: unknown } | null;
+  floor: number;
+  lane: number;
+}
+
+/** Under everything, with round corners: a way back should not cross what it goes back past. */
+function wayBack(x1: number, y1: number, x2: number, y2: number, floor: number, lane: number): [string, number, number] {
+  const y = floor + 34 + lane * 26;
+  const out = x1 + 26 + lane * 9;
+  const into = x2 - 26 - lane * 9;
+  const r = 12;
+  const down = y > y1 ? 1 : -1;
+  const up = y2 < y ? -1 : 1;
+  const path = `M${x1},${y1} L${out - r},${y1} Q${out},${y1} ${out},${y1 + r * down} L${out},${y - r * down} Q${out},${y} ${out - r},${y} L${into + r},${y} Q${into},${y} ${into},${y + r * up} L${into},${y2 - r * up} Q${into},${y2} ${into + r},${y2} L${x2},${y2}`;
+  return [path, (out + into) / 2, y];
+}
+
+/** Words on edges shrink less than the graph does. */
+const readable = (zoom: number): number => Math.min(2, Math.max(1, Math.round(3.3 / zoom) / 4));
+
+function Live({ end, x, y }: { end: string; x: number; y: number }) {
+  const size = useStore((s) => readable(s.transform[2]));
+  const seen = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.values[end] : undefined));
+  const ring = useStudio((s) => s.rings[end]);
+  if (!seen) return null;
+  const now = level(seen);
+  return (
+    <EdgeLabelRenderer>
+      <div className="label" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} data-testid={`label-${end}`}>
+        <span>{shapeOf(seen).slice(0, 28)}</span>
+        {now !== null && <b>{short(now)}</b>}
+        {ring && ring.length > 2 && <Spark values={ring.slice(-48).map(level)} width={46} height={14} />}
+      </div>
+    </EdgeLabelRenderer>
+  );
+}
+
+export const Wire = memo(function Wire(props: EdgeProps & { data?: WireData }) {
+  const { sourceX, sourceY, targetX, targetY, selected, data } = props;
+  const near = useStore((s) => s.transform[2] > 0.38);
+  const size = useStore((s) => readable(s.transform[2]));
+  const end = useStudio((s) => {
+    const [node, port] = endsOf(data?.from ?? ".");
+    return `${flatId(s, node)}.${port}`;
+  });
+  if (!data) return null;
+  const back = data.delay !== null && targetX < sourceX + 40;
+  const [path, x, y] = back
+    ? wayBack(sourceX, sourceY, targetX, targetY, data.floor, data.lane)
+    : getBezierPath({ sourceX, sourceY, sourcePosition: props.sourcePosition, targetX, targetY, targetPosition: props.targetPosition, curvature: 0.3 });
+  const initial = data.delay?.initial;
+  return (
+    <>
+      <BaseEdge path={path} style={{ stroke: data.colour, strokeWidth: selected ? 3.5 : 2, strokeDasharray: data.delay ? "7 5" : undefined, opacity: selected ? 1 : 0.85 }} interactionWidth={near ? 16 : 0} />
+      {data.delay && near && (
+        <EdgeLabelRenderer>
+          <div className="delay" style={{ transform: `translate(-50%,-50%) translate(${x}px,${y}px) scale(${size})` }} title={`a tick later; in the first tick it reads ${initial === undefined ? "nothing" : short(initial)}`}>
+            one tick later{initial !== undefined && <b> · first {short(initial)}</b>}
+          </div>
+        </EdgeLabelRenderer>
+      )}
+      {near && selected && <Live end={end} x={x} y={back ? y - 22 * size : y} />}
+    </>
+  );
+});

@@ -1,0 +1,112 @@
+import { useEffect, useMemo, useRef, useState } from "react";
+import { ask, set, toast, useStudio } from "../store";
+
+const MARK = /#\s*\[?node ([A-Za-z0-9_]+)/;
+const WORDS = /(#.*$)|("""[\s\S]*?"""|"[^"\n]*"|'[^'\n]*')|\b(def|class|return|if|elif|else|for|in|while|import|from|as|with|not|and|or|is|None|True|False|lambda|yield|raise|try|except|finally|assert|pass|break|continue)\b|\b(\d[\d_.e-]*)\b/g;
+
+/** For each line, whether it lies in a text of several lines. */
+function inText(lines: string[]): boolean[] {
+  let inside = false;
+  return lines.map((line) => {
+    const marks = line.split('"""').length - 1;
+    const here = inside || marks > 0;
+    if (marks % 2) inside = !inside;
+    return here;
+  });
+}
+
+function coloured(line: string): React.ReactNode[] {
+  const found: React.ReactNode[] = [];
+  let at = 0;
+  for (const hit of line.matchAll(WORDS)) {
+    if (hit.index > at) found.push(line.slice(at, hit.index));
+    const kind = hit[1] ? "k-comment" : hit[2] ? "k-text" : hit[3] ? "k-word" : "k-number";
+    found.push(
+      <span key={hit.index} className={kind}>
+        {hit[0]}
+      </span>,
+    );
+    at = hit.index + hit[0].length;
+  }
+  found.push(line.slice(at));
+  return found;
+}
+
+export function Program({ text, chosen, onPick }: { text: string; chosen?: string; onPick?: (id: string) => void }) {
+  const lines = useMemo(() => text.split("\n"), [text]);
+  const texts = useMemo(() => inText(lines), [lines]);
+  const first = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    first.current?.scrollIntoView({ block: "center" });
+  }, [chosen]);
+  let met = false;
+  return (
+    <pre className="program" tabIndex={0} aria-label="exported program">
+      {lines.map((line, i) => {
+        const node = MARK.exec(line)?.[1];
+        const here = !!chosen && node === chosen;
+        const ref = here && !met ? first : undefined;
+        if (here) met = true;
+        return (
+          <div key={i} ref={ref} className={`line ${here ? "here" : ""}`} onClick={() => node && onPick?.(node)}>
+            <i aria-hidden="true">{i + 1}</i>
+            <code>{texts[i] ? <span className="k-text">{line}</span> : coloured(line)}</code>
+          </div>
+        );
+      })}
+    </pre>
+  );
+}
+
+export function download(name: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/x-python" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+export function CodePane() {
+  const doc = useStudio((s) => s.doc);
+  const chosen = useStudio((s) => s.selected[0] ?? "");
+  const [style, setStyle] = useState("script");
+  const [text, setText] = useState("");
+  const [why, setWhy] = useState("");
+  useEffect(() => {
+    if (!doc) return;
+    if (!doc.check.ok) {
+      setWhy("The graph has errors; once it holds together its program is shown here.");
+      return;
+    }
+    let gone = false;
+    void ask<{ text: string }>("export", { doc: doc.doc, style }).then((found) => {
+      if (gone) return;
+      setWhy(found ? "" : "This graph cannot be written out in this style.");
+      if (found) setText(found.text);
+    });
+    return () => {
+      gone = true;
+    };
+  }, [doc?.doc, doc?.version, style, doc?.check.ok]);
+  if (!doc) return null;
+  const file = `${doc.doc.replace(/[^A-Za-z0-9_-]/g, "_")}.py`;
+  return (
+    <aside className="code" aria-label="program">
+      <div className="code-head">
+        <div role="group" aria-label="style">
+          {["script", "standalone"].map((each) => (
+            <button type="button" key={each} aria-pressed={style === each} onClick={() => setStyle(each)}>
+              {each}
+            </button>
+          ))}
+        </div>
+        <span className="quiet">{style === "script" ? "imports surefoot" : "needs torch, numpy and gymnasium alone"} · {text.split("\n").length} lines</span>
+        <span className="grow" />
+        <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => toast("copied"))}>Copy</button>
+        <button type="button" onClick={() => download(file, text)}>Download</button>
+        <button type="button" aria-label="close the program" onClick={() => set({ code: false })}>✕</button>
+      </div>
+      {why ? <p className="quiet pad">{why}</p> : <Program text={text} chosen={chosen} onPick={(id) => id in doc.graph.nodes && set({ selected: [id], edge: "" })} />}
+    </aside>
+  );
+}

@@ -1,0 +1,184 @@
+import { useEffect, useState } from "react";
+import { type Drawer as Tab, ask, command, get, NO_FINDINGS, NO_ROWS, run, running, set, useStudio } from "../store";
+import { grouped, short } from "../words";
+import { Plot } from "./Plot";
+import { World } from "./World";
+
+const PANELS = ["return", "approx_kl", "clip_fraction", "entropy", "explained_variance", "value_loss", "grad_norm", "first_ratio_error"];
+const TABS: [Tab, string][] = [
+  ["run", "Curves"],
+  ["world", "World"],
+  ["doctor", "Doctor"],
+  ["history", "History"],
+];
+
+export function Strip() {
+  const session = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.session : null));
+  const elsewhere = useStudio((s) => (s.session && s.session.doc !== s.doc?.doc && ["running", "paused"].includes(s.session.state) ? s.session : null));
+  const on = useStudio(running);
+  const ok = useStudio((s) => s.doc?.check.ok ?? false);
+  const breaks = useStudio((s) => s.breaks);
+  const pace = useStudio((s) => s.pace);
+  const changed = useStudio((s) => on && s.doc && s.session ? s.doc.version : 0);
+  const [begunAt, setBegunAt] = useState(0);
+  useEffect(() => setBegunAt(get().doc?.version ?? 0), [session?.run]);
+  const paused = session?.state === "paused";
+  const share = session?.tick && session.total_ticks ? session.tick / session.total_ticks : 0;
+  return (
+    <section className="strip" aria-label="run">
+      <div className="buttons" role="group" aria-label="run control">
+        <button type="button" className="go" disabled={!on && !ok} onClick={() => void run()} title={ok ? "Ctrl+Enter" : "the graph has errors"}>
+          {on && !paused ? "❚❚ Pause" : on ? "▶ Go on" : "▶ Run"}
+        </button>
+        <button type="button" disabled={!on && !ok} onClick={() => (on ? command("tick") : void run(true))} title="one whole tick">{on ? "Step tick" : "Start paused"}</button>
+        <button type="button" disabled={!on} onClick={() => command("node")} title="the next node that is due">Step node</button>
+        <button type="button" disabled={!on} onClick={() => command("update")} title="until the next update is made">To update</button>
+        <button type="button" disabled={!on} onClick={() => command("stop")}>■ Stop</button>
+      </div>
+      <span className={`state ${session?.state ?? ""}`} data-testid="state">
+        {elsewhere ? `${elsewhere.doc} is ${elsewhere.state}` : (session?.state ?? "not running")}
+        {session?.why ? `: ${session.why}` : ""}
+      </span>
+      <div className="clock">
+        <div className="bar" role="progressbar" aria-label="share of the run" aria-valuenow={Math.round(share * 100)} aria-valuemin={0} aria-valuemax={100}>
+          <div style={{ width: `${share * 100}%` }} />
+        </div>
+        <dl>
+          <div><dt>tick</dt><dd data-testid="tick">{grouped(session?.tick)}</dd></div>
+          <div><dt>update</dt><dd>{grouped(session?.updates)}</dd></div>
+          <div><dt>steps</dt><dd>{grouped(session?.env_steps)}</dd></div>
+          <div><dt>ticks/s</dt><dd>{grouped(session?.ticks_per_second)}</dd></div>
+          {paused && session?.next && <div><dt>next</dt><dd>{session.next}</dd></div>}
+        </dl>
+      </div>
+      {changed > begunAt && <span className="stale" title="the run goes on with the graph it began with">graph changed since it began</span>}
+      {breaks.map((b, i) => (
+        <button type="button" key={i} className="breakpoint" title="click to remove" onClick={() => void ask("breaks", { breaks: breaks.filter((_, j) => j !== i) })}>
+          ⏸ {b.key || b.end} {b.test} {b.limit} ✕
+        </button>
+      ))}
+      <label className="pace">
+        pace
+        <select value={pace} onChange={(e) => void ask("pace", { pace: Number(e.target.value) })}>
+          <option value={0}>full speed</option>
+          <option value={240}>240/s</option>
+          <option value={60}>60/s</option>
+          <option value={10}>10/s</option>
+          <option value={2}>2/s</option>
+        </select>
+      </label>
+    </section>
+  );
+}
+
+function Curves() {
+  const rows = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.rows : NO_ROWS));
+  const metrics = useStudio((s) => s.metrics);
+  if (rows.length === 0) return <p className="quiet pad">Curves of every update appear here: what is healthy is shaded, a number that is not finite is marked red.</p>;
+  const x = rows.map((r) => r.env_steps ?? 0);
+  return (
+    <div className="curves" data-testid="curves">
+      {PANELS.filter((name) => rows.some((r) => r[name] !== undefined)).map((name) => (
+        <Plot key={name} title={name} x={x} series={[{ label: name, colour: name === "return" ? "var(--c-policy)" : "var(--c-obs)", values: rows.map((r) => r[name] ?? null) }]} bad={rows.flatMap((r, i) => (r[name] === null ? [i] : []))} healthy={metrics[name]?.healthy} meaning={metrics[name]?.meaning} height={118} />
+      ))}
+    </div>
+  );
+}
+
+function Doctor() {
+  const findings = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings : NO_FINDINGS));
+  const doc = useStudio((s) => s.doc?.doc);
+  const on = useStudio((s) => s.session?.doc === s.doc?.doc);
+  const ordered = [...findings].sort((a, b) => Number(a.status !== "open") - Number(b.status !== "open") || Number(b.primary) - Number(a.primary));
+  if (ordered.length === 0) return <p className="quiet pad">{on ? "The doctor looks at every update and has found nothing." : "The doctor looks at every update of a run; what it finds is pinned on the node to change."}</p>;
+  return (
+    <ul className="doctor">
+      {ordered.map((f) => (
+        <li key={f.rule} className={`${f.severity} ${f.status}`} data-testid={`finding-${f.rule}`}>
+          <div>
+            <b>
+              {f.rule} {f.title}
+            </b>
+            <span className="tag">{f.status === "open" ? f.severity : "resolved"}</span>
+            {f.node && (
+              <button type="button" className="link" onClick={() => set({ selected: [f.node], edge: "" })}>
+                {f.node}
+              </button>
+            )}
+            <p className="quiet">
+              since update {f.since_update}; {Object.entries(f.evidence).map(([k, v]) => `${k} ${short(v)}`).join(", ")}
+            </p>
+            <p>{f.causes.join("; or ")}</p>
+          </div>
+          {Object.keys(f.patch).length > 0 && (
+            <button type="button" className="apply" onClick={() => void ask("apply", { doc, rule: f.rule })} title="changes the graph; the next run has it">
+              Apply {Object.entries(f.patch).map(([k, v]) => `${k} = ${short(v)}`).join(", ")}
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Past() {
+  const doc = useStudio((s) => s.doc);
+  const [rows, setRows] = useState<{ number: number; words: string; done: boolean }[]>([]);
+  useEffect(() => {
+    if (doc) void ask<typeof rows>("history", { doc: doc.doc }).then((found) => found && setRows(found));
+  }, [doc?.doc, doc?.version, doc?.done]);
+  return (
+    <ol className="past">
+      {rows.map((row) => (
+        <li key={row.number} className={row.done ? "" : "undone"}>
+          <button type="button" onClick={() => void ask("go_to", { doc: doc?.doc, number: row.number })} title="go to the graph as it was after this">
+            <span>{row.number}</span> {row.words}
+          </button>
+        </li>
+      ))}
+      <li>
+        <button type="button" onClick={() => void ask("go_to", { doc: doc?.doc, number: 0 })}>
+          <span>0</span> as it was opened first
+        </button>
+      </li>
+    </ol>
+  );
+}
+
+export function Drawer() {
+  const drawer = useStudio((s) => s.drawer);
+  const open = useStudio((s) => (s.session?.doc === s.doc?.doc ? s.findings.filter((f) => f.status === "open").length : 0));
+  return (
+    <section className={`drawer ${drawer ? "" : "shut"}`} aria-label="drawer">
+      <div className="tabs" role="tablist">
+        {TABS.map(([name, words]) => (
+          <button type="button" key={name} role="tab" aria-selected={drawer === name} onClick={() => set({ drawer: drawer === name ? "" : name })}>
+            {words}
+            {name === "doctor" && open > 0 ? ` (${open})` : ""}
+          </button>
+        ))}
+      </div>
+      {drawer && (
+        <div className="drawer-body" role="tabpanel" tabIndex={0} aria-label={drawer}>
+          {drawer === "run" ? (
+            <div className="side-by-side">
+              <Curves />
+              <Preview />
+            </div>
+          ) : drawer === "world" ? (
+            <World />
+          ) : drawer === "doctor" ? (
+            <Doctor />
+          ) : (
+            <Past />
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Preview() {
+  const any = useStudio((s) => s.session?.doc === s.doc?.doc && s.frames.length > 0);
+  return any ? <World most={1} /> : null;
+}

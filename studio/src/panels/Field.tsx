@@ -1,0 +1,61 @@
+import { useEffect, useState } from "react";
+import type { Param } from "../types";
+
+const text = (value: unknown): string => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+/** One parameter; what is typed goes to the server, which knows what is legal and says so. */
+export function Field({ param, value, onSet }: { param: Param; value: unknown; onSet: (value: unknown) => void }) {
+  const given = value !== undefined;
+  const [typed, setTyped] = useState(text(value));
+  const shown = text(value); // not the value itself: a list is a new one with every change of the graph
+  useEffect(() => setTyped(shown), [shown]);
+  const words = param.type.split(" | ");
+  const id = `param-${param.name}`;
+  const choice = words.length > 1 && param.legal.startsWith("one of");
+  const commit = () => {
+    if (typed === text(value)) return;
+    if (typed.trim() === "") onSet(undefined);
+    else onSet(parsed(typed, param.type));
+  };
+  return (
+    <div className={`field ${given ? "given" : ""}`}>
+      <label htmlFor={id} title={param.help}>
+        {param.name}
+        {param.required && !given && <em> needed</em>}
+      </label>
+      {param.type === "bool" ? (
+        <input id={id} type="checkbox" checked={Boolean(given ? value : param.default)} onChange={(e) => onSet(e.target.checked)} />
+      ) : choice ? (
+        <select id={id} value={text(given ? value : param.default)} onChange={(e) => onSet(e.target.value)}>
+          {words.map((word) => (
+            <option key={word}>{word}</option>
+          ))}
+        </select>
+      ) : param.name === "source" ? (
+        <textarea id={id} rows={8} spellCheck={false} value={typed} onChange={(e) => setTyped(e.target.value)} onBlur={commit} />
+      ) : (
+        <input id={id} type="text" spellCheck={false} autoComplete="off" value={typed} placeholder={text(param.default) || param.legal} onChange={(e) => setTyped(e.target.value)} onBlur={commit} onKeyDown={(e) => {
+          if (e.key === "Enter") commit();
+          if (e.key === "Escape") setTyped(text(value));
+        }} />
+      )}
+      {given && !param.required ? (
+        <button type="button" className="reset" aria-label={`${param.name} back to its default`} title={`back to ${text(param.default) || "nothing"}`} onClick={() => onSet(undefined)}>
+          ↺
+        </button>
+      ) : (
+        <span />
+      )}
+      <small>{param.help}</small>
+    </div>
+  );
+}
+
+function parsed(typed: string, type: string): unknown {
+  if (type === "text") return typed;
+  try {
+    return JSON.parse(typed);
+  } catch {
+    return typed;
+  }
+}

@@ -1,0 +1,52 @@
+// Which ports a node has: most by their kind, some by what is in them.
+
+import type { Graph, GraphNode, Kind, Port, PortType } from "./types";
+
+const ANY: PortType = { kind: "any", text: "any" };
+const made = (name: string): Port => ({ name, type: ANY, help: "", optional: true });
+
+export function portsOf(node: GraphNode, kinds: Record<string, Kind>, graphs: Record<string, Graph> | undefined): { inputs: Port[]; outputs: Port[] } {
+  if (node.type === "SubGraph") {
+    const inner = graphs?.[String(node.params?.graph ?? "")];
+    const named = (type: string) =>
+      [...new Set(Object.entries(inner?.nodes ?? {}).filter(([, n]) => n.type === type).map(([id, n]) => String(n.params?.port ?? id)))].sort().map(made);
+    return { inputs: named("Inlet"), outputs: named("Outlet") };
+  }
+  if (node.type === "Code") {
+    const names = (key: string) => ((node.params?.[key] as string[] | undefined) ?? []).map(made);
+    return { inputs: names("inputs"), outputs: names("outputs") };
+  }
+  const kind = kinds[node.type];
+  const outputs = kind?.outputs ?? [];
+  const sizes = node.type === "Split" ? ((node.params?.sizes as number[] | undefined) ?? []).length : outputs.length;
+  return { inputs: kind?.inputs ?? [], outputs: outputs.slice(0, Math.max(sizes, 1)) };
+}
+
+export const COLOURS: Record<string, string> = {
+  obs: "var(--c-obs)",
+  tensor: "var(--c-tensor)",
+  policy_output: "var(--c-policy)",
+  model: "var(--c-model)",
+  learner: "var(--c-model)",
+  manager: "var(--c-model)",
+  curiosity: "var(--c-model)",
+  world: "var(--c-world)",
+  trigger: "var(--c-trigger)",
+  dict: "var(--c-dict)",
+  episodes: "var(--c-dict)",
+  number: "var(--c-number)",
+  flag: "var(--c-number)",
+  schedule: "var(--c-number)",
+  text: "var(--c-number)",
+};
+
+export const colourOf = (kind: string): string => COLOURS[kind] ?? "var(--c-any)";
+
+export const CATEGORY: Record<string, string> = {
+  "RL/PPO": "var(--c-policy)",
+  "RL/Hierarchy": "var(--c-model)",
+  World: "var(--c-world)",
+  Flow: "var(--c-any)",
+  Values: "var(--c-number)",
+  Look: "var(--c-dict)",
+};

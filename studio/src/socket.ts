@@ -1,0 +1,56 @@
+// One socket: questions that get an answer, and what the server tells by itself.
+
+type Listener = (message: Record<string, unknown> & { on: string }) => void;
+
+class Socket {
+  private socket: WebSocket | null = null;
+  private next = 1;
+  private waiting = new Map<number, { resolve: (x: unknown) => void; reject: (why: Error) => void }>();
+  private unsent: string[] = [];
+  private retry = 250;
+  listen: Listener = () => {};
+  opened: () => void = () => {};
+  closed: () => void = () => {};
+
+  connect(): void {
+    const socket = new WebSocket(`ws://${location.host}/ws`);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.retry = 250;
+      for (const text of this.unsent.splice(0)) socket.send(text);
+      this.opened();
+    };
+    socket.onmessage = (event) => this.receive(JSON.parse(String(event.data)));
+    socket.onclose = () => {
+      for (const { reject } of this.waiting.values()) reject(new Error("the studio is not there; it may have been stopped"));
+      this.waiting.clear();
+      this.closed();
+      setTimeout(() => this.connect(), this.retry);
+      this.retry = Math.min(4000, this.retry * 2);
+    };
+  }
+
+  private receive(message: Record<string, unknown>): void {
+    if (typeof message.on === "string") {
+      this.listen(message as Record<string, unknown> & { on: string });
+      return;
+    }
+    const asked = this.waiting.get(message.re as number);
+    if (!asked) return;
+    this.waiting.delete(message.re as number);
+    if (typeof message.error === "string") asked.reject(new Error(message.error));
+    else asked.resolve(message.result);
+  }
+
+  ask<T>(verb: string, given: Record<string, unknown> = {}): Promise<T> {
+    const number = this.next++;
+    const text = JSON.stringify({ ...given, ask: number, do: verb });
+    return new Promise<T>((resolve, reject) => {
+      this.waiting.set(number, { resolve: resolve as (x: unknown) => void, reject });
+      if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);
+      else this.unsent.push(text);
+    });
+  }
+}
+
+export const socket = new Socket();

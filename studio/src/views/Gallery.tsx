@@ -1,0 +1,53 @@
+import { ask, newDoc, openDoc, set, useStudio } from "../store";
+import { ago } from "../words";
+import { Thumb } from "./Thumb";
+
+export function Gallery() {
+  const templates = useStudio((s) => s.templates);
+  const documents = useStudio((s) => s.documents);
+  const session = useStudio((s) => s.session);
+  return (
+    <main className="gallery">
+      <header>
+        <h1>Draw a training loop. Run it. Take it with you.</h1>
+        <p className="quiet">Every graph runs at once, and is exported as the program a person would have written, with the same digits.</p>
+        <div className="row">
+          <button type="button" className="go" onClick={() => void newDoc({ name: "untitled" })}>New graph</button>
+          <button type="button" onClick={() => set({ dialog: "import" })}>Import…</button>
+        </div>
+      </header>
+      {documents.length > 0 && (
+        <section aria-labelledby="yours">
+          <h2 id="yours">Your graphs</h2>
+          <ul className="documents">
+            {documents.map((d) => (
+              <li key={d.name}>
+                <button type="button" onClick={() => void openDoc(d.name)}>
+                  <b>{d.name}</b>
+                  <small>
+                    {session?.doc === d.name && ["running", "paused"].includes(session.state) ? session.state : `changed ${ago(d.changed)}`}
+                  </small>
+                </button>
+                <button type="button" className="away" aria-label={`put ${d.name} away`} title="to graphs/.trash" onClick={() => void ask("put_away", { doc: d.name })}>✕</button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <section aria-labelledby="templates">
+        <h2 id="templates">Templates</h2>
+        <ul className="templates">
+          {templates.map((t) => (
+            <li key={t.name}>
+              <button type="button" onClick={() => void newDoc({ template: t.name })} data-testid={`template-${t.name}`}>
+                <Thumb graph={t.graph} />
+                <b>{t.graph.name || t.name}</b>
+                <small>{t.about}</small>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </main>
+  );
+}

@@ -1,0 +1,263 @@
+import { useCallback, useEffect, useState } from "react";
+import { download, Program } from "../panels/Code";
+import { Plot } from "../panels/Plot";
+import { ask, enter, openDoc, toast, useStudio } from "../store";
+import type { Compared, Doc, Graph, RunPage, RunRow } from "../types";
+import { grouped, short } from "../words";
+import { Thumb } from "./Thumb";
+
+const INKS = ["var(--c-policy)", "var(--c-obs)", "var(--c-world)", "var(--c-trigger)", "var(--c-model)", "var(--c-dict)"];
+
+export function Runs() {
+  const [rows, setRows] = useState<RunRow[] | null>(null);
+  const [words, setWords] = useState("");
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [shown, setShown] = useState("");
+  const session = useStudio((s) => s.session?.state);
+  const load = useCallback(() => void ask<RunRow[]>("runs").then((found) => found && setRows(found)), []);
+  useEffect(() => {
+    load();
+    const timer = setInterval(load, 4000);
+    return () => clearInterval(timer);
+  }, [load, session]);
+  const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const list = (rows ?? []).filter((r) => parts.every((p) => `${r.run} ${r.env} ${r.state} ${r.finding ?? ""}`.toLowerCase().includes(p)));
+  const current = rows?.find((r) => r.run === shown);
+  return (
+    <main className="runs">
+      <section className="runs-list" aria-label="runs">
+        <div className="row">
+          <h1>Runs</h1>
+          <input type="search" aria-label="filter runs" placeholder="filter: env, state, name, finding" value={words} onChange={(e) => setWords(e.target.value)} />
+          <span className="quiet">
+            {list.length} of {rows?.length ?? "…"}
+          </span>
+          <span className="grow" />
+          <button type="button" disabled={chosen.length < 2} onClick={() => setShown("compare")}>Compare {chosen.length || ""}</button>
+        </div>
+        <div className="table" tabIndex={0} role="region" aria-label="list of runs">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col"><span className="hidden">compare</span></th>
+                <th scope="col">run</th>
+                <th scope="col">env</th>
+                <th scope="col">state</th>
+                <th scope="col" className="right">env steps</th>
+                <th scope="col" className="right">score</th>
+                <th scope="col">finding</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((r) => (
+                <tr key={r.run} className={r.run === shown ? "here" : ""}>
+                  <td>
+                    <input type="checkbox" aria-label={`compare ${r.run}`} checked={chosen.includes(r.run)} onChange={(e) => setChosen(e.target.checked ? [...chosen, r.run] : chosen.filter((n) => n !== r.run))} />
+                  </td>
+                  <td>
+                    <button type="button" className="link" onClick={() => setShown(r.run)}>{r.run}</button>
+                  </td>
+                  <td className="env">{r.env.replace(/^surefoot\//, "")}</td>
+                  <td>
+                    <span className={`tag ${r.state.split(" ")[0]}`}>{r.state}</span>
+                  </td>
+                  <td className="right">{grouped(r.env_steps)}</td>
+                  <td className="right">{short(r.score ?? r.return)}</td>
+                  <td className="quiet found" title={r.finding ?? ""}>{(r.finding ?? "").slice(0, 90)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {rows?.length === 0 && <p className="quiet pad">No runs yet. Run a graph, or train one with <code>surefoot train CartPole-v1</code>.</p>}
+        </div>
+      </section>
+      <section className="run-detail" aria-label="details">
+        {shown === "compare" ? <Compare names={chosen} /> : current ? <Detail key={current.run} row={current} again={load} /> : <p className="quiet pad">Choose a run to look at it; tick several to compare them.</p>}
+      </section>
+    </main>
+  );
+}
+
+function Detail({ row, again }: { row: RunRow; again: () => void }) {
+  const [page, setPage] = useState<RunPage | null>(null);
+  const [code, setCode] = useState<{ text: string; graph: Graph } | null>(null);
+  const metrics = useStudio((s) => s.metrics);
+  useEffect(() => {
+    void ask<RunPage>("curves", { run: row.run }).then((found) => found && setPage(found));
+  }, [row.run, row.env_steps]);
+  const resume = async () => {
+    const done = await ask<{ doc: string }>("resume", { run: row.run });
+    if (!done) return;
+    if (done.doc) await openDoc(done.doc);
+    else toast(`${row.run} goes on in a process of its own`);
+    again();
+  };
+  return (
+    <>
+      <div className="row">
+        <h2>{row.run}</h2>
+        <span className="grow" />
+        <a className="button" href={`/report/${encodeURIComponent(row.run)}`} target="_blank" rel="noreferrer">Report</a>
+        <button type="button" disabled={!row.checkpoint || row.state === "running"} onClick={() => void resume()} title={row.checkpoint ? "go on from its last checkpoint" : "it has no checkpoint"}>Resume</button>
+        <button type="button" disabled={!row.graph} onClick={() => void ask<Doc>("open_run", { run: row.run }).then((doc) => doc && enter(doc))}>Open graph</button>
+        <button type="button" disabled={!row.graph} onClick={() => void ask<{ text: string; graph: Graph }>("export", { run: row.run, style: "script" }).then((found) => found && setCode(code ? null : found))}>{code ? "Hide code" : "Code"}</button>
+      </div>
+      {code && (
+        <div className="code-beside">
+          <div>
+            <Thumb graph={code.graph} />
+            <button type="button" onClick={() => void navigator.clipboard.writeText(code.text).then(() => toast("copied"))}>Copy</button>{" "}
+            <button type="button" onClick={() => download(`${row.run}.py`, code.text)}>Download</button>
+          </div>
+          <Program text={code.text} />
+        </div>
+      )}
+      {page && (
+        <>
+          <dl className="facts-row">
+            {page.facts.map((f) => (
+              <div key={f.label}>
+                <dt>{f.label}</dt>
+                <dd>{f.value}</dd>
+                <small>{f.note}</small>
+              </div>
+            ))}
+          </dl>
+          <Plot title="return" x={page.x.env_steps} series={[{ label: "return", colour: "var(--c-policy)", values: page.returns.mean, low: page.returns.min, high: page.returns.max }]} height={190} />
+          <div className="curves">
+            {page.panels.map((p) => (
+              <Plot key={p.name} title={p.name} x={page.x.env_steps} series={[{ label: p.name, colour: "var(--c-obs)", values: p.mean, low: p.min, high: p.max }]} healthy={metrics[p.name]?.healthy} meaning={p.meaning} bad={p.bad} height={118} />
+            ))}
+          </div>
+          {page.findings.length > 0 && (
+            <ul className="doctor">
+              {page.findings.map((f, i) => (
+                <li key={i} className={`${f.severity} ${f.status}`}>
+                  <div>
+                    <b>{f.rule} {f.title}</b> <span className="tag">{f.status === "open" ? f.severity : "resolved"}</span>
+                    <p className="quiet">{f.evidence}</p>
+                    <p>{f.causes.join("; or ")}</p>
+                    {f.patch && <code>{f.patch}</code>}
+                  </div>
+                </li>
+              ))}
+            </ul>
+          )}
+          <details>
+            <summary>Settings</summary>
+            <dl className="settings">
+              {page.config.map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{value}</dd>
+                </div>
+              ))}
+            </dl>
+          </details>
+        </>
+      )}
+    </>
+  );
+}
+
+function Compare({ names }: { names: string[] }) {
+  const [found, setFound] = useState<Compared | null>(null);
+  const [metric, setMetric] = useState("return");
+  const key = names.join("|");
+  useEffect(() => {
+    void ask<Compared>("compare", { runs: names, metric }).then((answer) => setFound(answer));
+  }, [key, metric]);
+  return (
+    <div data-testid="compare">
+      <div className="row">
+        <h2>{names.length} runs compared</h2>
+        <span className="grow" />
+        <label className="line-field">
+          by{" "}
+          <select value={metric} onChange={(e) => setMetric(e.target.value)}>
+            {["return", "approx_kl", "clip_fraction", "entropy", "explained_variance", "value_loss", "grad_norm"].map((m) => (
+              <option key={m}>{m}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {found && (
+        <>
+          <p className="quiet">{found.what}; runs that differ only in their seed are one row, with the interquartile mean and its 95 % interval over seeds.</p>
+          <Groups found={found} />
+          <table className="compare">
+            <thead>
+              <tr>
+                <th scope="col">setting</th>
+                <th scope="col" className="right">n</th>
+                <th scope="col" className="right">IQM</th>
+                <th scope="col" className="right">min</th>
+                <th scope="col" className="right">max</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.groups.map((g, i) => (
+                <tr key={g.label}>
+                  <td><span className="ink" style={{ background: INKS[i % INKS.length] }} /> {g.label}</td>
+                  <td className="right">{g.count}</td>
+                  <td className="right">{short(g.iqm)}</td>
+                  <td className="right">{short(g.minimum)}</td>
+                  <td className="right">{short(g.maximum)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {found.first_above_second !== undefined && <p>A run of the first is above one of the second in {Math.round(found.first_above_second * 100)} % of the pairs.</p>}
+          {Object.keys(found.different).length > 0 && (
+            <div className="table" tabIndex={0} role="region" aria-label="what was set differently">
+              <table className="compare">
+                <thead>
+                  <tr>
+                    <th scope="col">set differently</th>
+                    {found.runs.map((r) => (
+                      <th scope="col" key={r}>{r}</th>
+                    ))}
+                  </tr>
+                </thead>
+                <tbody>
+                  {Object.entries(found.different).map(([name, values]) => (
+                    <tr key={name}>
+                      <th scope="row">{name}</th>
+                      {values.map((v, i) => (
+                        <td key={i}>{v}</td>
+                      ))}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+function Groups({ found }: { found: Compared }) {
+  // One axis for curves of different lengths: each is drawn at its own steps, others have gaps there.
+  const x = [...new Set(found.groups.flatMap((g) => g.steps))].sort((a, b) => a - b);
+  const on = (steps: number[], values: number[]) => {
+    const by = new Map(steps.map((s, i) => [s, values[i] ?? null]));
+    return x.map((s) => by.get(s) ?? (s < (steps[0] ?? 0) || s > (steps.at(-1) ?? 0) ? null : between(steps, values, s)));
+  };
+  return (
+    <Plot
+      title="middle of each group"
+      x={x}
+      height={240}
+      series={found.groups.map((g, i) => ({ label: g.label, colour: INKS[i % INKS.length] as string, values: on(g.steps, g.middle), low: on(g.steps, g.low), high: on(g.steps, g.high) }))}
+    />
+  );
+}
+
+function between(steps: number[], values: number[], s: number): number | null {
+  const i = steps.findIndex((x) => x > s);
+  const [x1, x2, y1, y2] = [steps[i - 1], steps[i], values[i - 1], values[i]];
+  if (x1 === undefined || x2 === undefined || y1 === undefined || y2 === undefined) return null;
+  return y1 + ((y2 - y1) * (s - x1)) / (x2 - x1 || 1);
+}

@@ -1,0 +1,227 @@
+"""Graphs end to end: every engine and every exported program come to the same digits; the file alone needs no surefoot."""
+
+import contextlib
+import io
+import json
+import os
+import runpy
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from surefoot.cli.main import main
+from surefoot.graph.export.script import to_script
+from surefoot.graph.export.standalone import to_standalone
+from surefoot.graph.run.compiled import Compiled
+from surefoot.graph.run.digits import learned, parameters_sha256
+from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.queues import QueueEngine
+from surefoot.graph.schedule import schedule
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import save_graph
+from surefoot.graph.templates import NAMES, template
+
+UPDATES = 3
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def short(name: str) -> Graph:
+    """A template, three small updates long, silent; `make bench-graph` has them at their full size."""
+    graph = template(name)
+    graph.remove("print")
+    trainer = graph.nodes["trainer"].params
+    trainer |= {"horizon_length": min(16, trainer.get("horizon_length", 16)), "epochs": 2, "minibatch_size": 32}
+    for node in graph.nodes.values():
+        if node.type == "Environment":
+            node.params["num_envs"] = min(8, node.params.get("num_envs", 8))
+        if node.type == "Split":
+            node.params["sizes"] = tuple(min(8, size) for size in node.params["sizes"])
+    plan = schedule(graph)
+    graph.run.total_steps = UPDATES * plan.horizons[0] * plan.streams
+    graph.run.path = "torch"
+    return graph
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_engine_and_the_script_come_to_the_same_digits(name: str) -> None:
+    torch.set_num_threads(1)
+    graph = short(name)
+    graph.run.seed = 1 + list(NAMES).index(name)  # three seeds of each are in `make bench-graph`
+    with Interpreter(graph) as run:
+        run.run()
+        assert run.updates == UPDATES
+        wanted = run.sha256()
+    queues = QueueEngine(graph)
+    queues.run()
+    assert queues.processes >= 2
+    assert queues.sha256() == wanted, "queues"
+    for fuse in (True, False):
+        program = Compiled(graph, fuse=fuse)
+        program.run()
+        assert program.sha256() == wanted, f"compiled, fuse={fuse}"
+
+
+@pytest.mark.parametrize("name", ["cartpole", "cartpole_ppo"])
+def test_a_script_on_the_native_path_has_the_digits_of_the_graph(name: str) -> None:
+    graph = short(name)
+    graph.run.path = "auto"
+    with Interpreter(graph) as run:
+        run.run()
+        assert run.nodes["trainer"].report.path == "native"
+        program = Compiled(graph)
+        program.run()
+        assert program.sha256() == run.sha256()
+
+
+def named(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The library's names for weights as the file that stands alone has them."""
+    plain = {name.removeprefix("network.").replace("head.log_std", "log_std.0"): x for name, x in weights.items()}
+    return {name: x for name, x in plain.items() if "normalizer" not in name}
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory) -> Path:
+    """An interpreter that finds torch, numpy and Gymnasium, and no surefoot."""
+    home = tmp_path_factory.mktemp("bare")
+    venv.create(home / "venv", with_pip=False)
+    library = next((home / "venv" / "lib").glob("python*")) / "site-packages"
+    for place in {Path(module.__file__).parents[1] for module in (np, torch)}:
+        for entry in place.iterdir():
+            if (
+                "surefoot" not in entry.name.lower()
+                and not entry.name.endswith(".pth")
+                and not (library / entry.name).exists()
+            ):
+                (library / entry.name).symlink_to(entry)
+    return home / "venv" / "bin" / "python"
+
+
+ALONE = [(name, seed) for seed, name in enumerate(("cartpole", "multi_env", "pendulum", "cartpole_ppo", "mujoco"))]
+RUN_ALL = """
+import runpy, sys
+try:
+    import surefoot
+except ModuleNotFoundError:
+    print("no surefoot here")
+for file, seed, out in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
+    sys.argv = [file, "--seed", seed, "--out", out]
+    runpy.run_path(file, run_name="__main__")
+"""
+
+
+def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(tmp_path: Path, bare_python: Path) -> None:
+    torch.set_num_threads(1)
+    words: list[Path | str] = []
+    for name, seed in ALONE:
+        (tmp_path / f"{name}.py").write_text(to_standalone(short(name)))
+        words += [tmp_path / f"{name}.py", str(seed), tmp_path / f"{name}-{seed}"]
+    command = [bare_python, "-c", RUN_ALL, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    assert "no surefoot here" in done.stdout
+    for name, seed in ALONE:
+        with np.load(tmp_path / f"{name}-{seed}" / "weights.npz", allow_pickle=False) as kept:
+            theirs = {key: kept[key] for key in kept.files if not key.startswith(("adam", "normalizer"))}
+        with Interpreter(short(name), seed=seed) as run:
+            run.run()
+            ours = named(learned(run.nodes)["agent"])
+        assert set(ours) == set(theirs)
+        for key, x in ours.items():
+            assert np.array_equal(x, theirs[key]), f"{name}, {key}, seed {seed}"
+        text = (tmp_path / f"{name}-{seed}" / "telemetry.ndjson").read_text()
+        assert [json.loads(line)["update"] for line in text.splitlines()] == [1, 2, 3]
+
+
+def usage(file: Path) -> str:
+    """What --help prints."""
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        patch.setattr(sys, "argv", [str(file), "--help"])
+        runpy.run_path(str(file), run_name="__main__")
+    return told.getvalue()
+
+
+def test_a_script_runs_as_a_program_with_a_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(to_script(template("cartpole")))
+    done = subprocess.run(
+        [sys.executable, file, "--total-steps", "2560", "--print-every", "5"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ONE_THREAD,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("approx_kl") == 2
+    assert "--trainer-horizon-length" in usage(file)
+
+
+def test_the_exported_cartpole_of_the_seeds_wiring_learns_to_the_step_limit() -> None:
+    graph = template("cartpole_ppo")
+    graph.remove("print")
+    program = Compiled(graph)
+    program.run()
+    returns, lengths, _ = program.nodes["trainer"].ticks.episodes.recent()
+    assert lengths >= 490
+    assert returns >= 450
+
+
+def test_the_command_line_checks_exports_imports_runs_compares_and_draws(tmp_path: Path, capsys) -> None:
+    graph, program, again, picture = (str(tmp_path / name) for name in ("g.json", "t.py", "a.json", "p.svg"))
+    save_graph(short("cartpole"), graph)
+    assert main(["graph", "check", graph]) == 0
+    assert main(["graph", "export", graph, "-o", program]) == 0
+    assert main(["graph", "import", program, "-o", again]) == 0
+    assert main(["graph", "diff", graph, again]) == 0
+    assert main(["graph", "diff", graph, "pendulum"]) == 1
+    assert main(["graph", "render", graph, "-o", picture]) == 0
+    assert Path(picture).read_text().startswith("<svg")
+    digits = set()
+    capsys.readouterr()
+    for engine in ("compiled", "interpreter", "queues"):
+        assert main(["graph", "run", graph, "--engine", engine, "--json"]) == 0
+        digits.add(json.loads(capsys.readouterr().out.splitlines()[-1])["sha256"])
+    assert len(digits) == 1
+    assert main(["graph", "run", graph, "--engine", "interpreter", "--watch", "step.rewards", "--path", "auto"]) == 0
+    assert "'mean': 1.0" in capsys.readouterr().out
+    assert main(["graph", "nodes", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) >= 30
+    assert main(["graph", "templates"]) == 0
+    assert main(["graph", "check", str(tmp_path / "none.json")]) == 2
+    assert main(["graph", "run", graph, "--watch", "a.b"]) == 64
+
+
+def test_a_graph_with_an_error_is_a_finding(tmp_path: Path, capsys) -> None:
+    graph = short("cartpole")
+    graph.disconnect("agent.observations")
+    save_graph(graph, tmp_path / "g.json")
+    assert main(["graph", "check", str(tmp_path / "g.json"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["findings"][0]["node"] == "agent"
+    assert main(["graph", "run", str(tmp_path / "g.json")]) == 2
+
+
+def test_a_node_that_fails_in_another_process_is_named_here() -> None:
+    graph = short("cartpole")
+    graph.nodes["action"].params |= {"mode": "none"}
+    graph.nodes["agent"].params["output_size"] = 3  # an action the world does not have
+    engine = QueueEngine(graph)
+    with pytest.raises(Exception, match="step .*failed in tick"):
+        engine.run()
+
+
+def test_digits_cover_every_weight() -> None:
+    class Node:
+        def __init__(self, x: float) -> None:
+            self.x = x
+
+        def state_dict(self) -> dict[str, np.ndarray]:
+            return {"w": np.array([1.0, self.x])}
+
+    assert parameters_sha256({"a": Node(2.0)}) == parameters_sha256({"a": Node(2.0), "b": object()})
+    assert parameters_sha256({"a": Node(2.0)}) != parameters_sha256({"a": Node(2.0000001)})
+    assert parameters_sha256({"a": Node(2.0)}) != parameters_sha256({"b": Node(2.0)})

@@ -1,0 +1,567 @@
+"""The studio as people use it: a real server, a real browser, mouse and keyboard."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from surefoot.graph.spec.text import load_graph
+from surefoot.graph.templates import template
+
+playwright = pytest.importorskip("playwright.sync_api")
+Page, expect = playwright.Page, playwright.expect
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
+PATIENCE = (
+    90_000  # milliseconds: the machine may be busy with other tests; nothing here waits without being told of an end
+)
+expect.set_options(timeout=PATIENCE)
+
+
+def chromium() -> str:
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        pytest.skip("no Chromium: $CHROMIUM or PATH")
+    return found
+
+
+class Served:
+    """`surefoot studio` on a free port."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        command = [sys.executable, "-m", "surefoot", "studio", str(folder), "--port", str(port), "--no-browser"]
+        self.folder = folder
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ONE_THREAD)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().split()[2]
+        self.port = int(self.url.split(":")[2].split("/")[0])
+        self.token = self.url.partition("token=")[2]
+
+    def stop(self) -> int:
+        """As Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=90)
+
+    def kill(self) -> None:
+        """As a power cut does."""
+        self.process.kill()
+        self.process.wait(timeout=90)
+
+
+WINDOW = {"width": 1440, "height": 900}
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "assets" / "studio"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    with playwright.sync_playwright() as started:
+        made = started.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("studio"))
+    yield made
+    assert made.stop() == 0
+
+
+def new_context(browser):
+    """Nothing moves by itself, so that what is seen is where it will be."""
+    context = browser.new_context(viewport=WINDOW, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
+@pytest.fixture
+def page(browser, served: Served) -> Iterator:
+    """A page with the studio open; whatever its scripts throw is a failure."""
+    context = new_context(browser)
+    made = context.new_page()
+    thrown: list[str] = []
+    made.on("pageerror", lambda error: thrown.append(str(error)))
+    made.goto(served.url)
+    made.wait_for_selector(".templates button")
+    yield made
+    made.evaluate("() => window.studio.halt()")
+    context.close()
+    assert thrown == []
+
+
+def picture(page, name: str) -> None:
+    """Renewed with `SUREFOOT_PICTURES=1`; docs show them."""
+    if "SUREFOOT_PICTURES" in ONE_THREAD:
+        from PIL import Image
+
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}.png")
+        with Image.open(PICTURES / f"{name}.png") as taken:
+            taken.convert("RGB").quantize(256, kmeans=2).save(PICTURES / f"{name}.png", optimize=True)
+
+
+def open_template(page, name: str) -> None:
+    page.get_by_test_id(f"template-{name}").click()
+    page.get_by_test_id("node-trainer").wait_for()
+    field = page.locator("#param-total_steps")  # long enough for a slow machine to look at
+    field.fill("10000000")
+    field.press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.run.total_steps === 10000000")
+    page.locator(".stage[data-placed]").wait_for()
+
+
+def document(page) -> str:
+    return page.evaluate("() => window.studio.get().doc.doc")
+
+
+def state(page, wanted: str) -> None:
+    expect(page.get_by_test_id("state")).to_have_text(re.compile(f"^{wanted}"))
+
+
+def stop(page) -> None:
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_test_id("state")).to_have_text(re.compile("^(stopped|finished|failed)"))
+
+
+def ticks(page) -> int:
+    text = page.get_by_test_id("tick").inner_text().replace(",", "")
+    return int(text) if text.isdigit() else 0
+
+
+def to_gallery(page) -> None:
+    page.get_by_role("button", name="Graphs", exact=True).click()
+    page.wait_for_selector(".templates button")
+
+
+def choose(page, *words: str) -> None:
+    """Type into the dialog's list and take the first that is left."""
+    for each in words:
+        before = page.evaluate("() => document.querySelector('dialog')?.ariaLabel")
+        page.keyboard.type(each)
+        expect(page.locator("dialog [role=combobox]")).to_have_value(each)
+        expect(page.locator("dialog [aria-selected=true]")).to_contain_text(re.compile(re.escape(each), re.IGNORECASE))
+        page.keyboard.press("Enter")
+        page.wait_for_function("was => document.querySelector('dialog')?.ariaLabel !== was", arg=before)
+
+
+def ask_by_key(page, key: str) -> None:
+    """The dialog that a key opens, ready to be typed into."""
+    page.keyboard.press("Escape")
+    page.keyboard.press(key)
+    expect(page.locator("dialog [role=combobox]")).to_be_focused()
+
+
+def focused(page, node: str) -> None:
+    expect(page.locator(f'.react-flow__node[data-id="{node}"]')).to_be_focused()
+
+
+def add(page, kind: str, node: str, **values: str) -> None:
+    """A node by keyboard alone; `values` go into its first fields."""
+    ask_by_key(page, "a")
+    choose(page, kind)
+    focused(page, node)
+    if values:
+        page.keyboard.press("Enter")
+        for name, value in values.items():
+            expect(page.locator(f"#param-{name}")).to_be_focused()
+            page.keyboard.type(value)
+            page.keyboard.press("Tab")
+            page.wait_for_function(
+                "([id, name, value]) => String(window.studio.get().doc.graph.nodes[id].params?.[name]) === value",
+                arg=[node, name, value],
+            )
+            if page.evaluate("() => document.activeElement?.className") == "reset":
+                page.keyboard.press("Tab")
+        page.keyboard.press("Escape")
+
+
+def go_to(page, node: str) -> None:
+    ask_by_key(page, "/")
+    choose(page, node)
+    focused(page, node)
+    assert selected(page) == [node]
+
+
+def join(page, node: str, output: str, target: str) -> None:
+    """An edge by keyboard alone: to the node, C, output, input."""
+    go_to(page, node)
+    page.keyboard.press("c")
+    expect(page.locator("dialog [role=combobox]")).to_be_focused()
+    before = page.evaluate("() => window.studio.get().doc.graph.edges.length")
+    choose(page, output, target)
+    page.wait_for_function("n => window.studio.get().doc.graph.edges.length === n + 1", arg=before)
+
+
+def selected(page) -> list[str]:
+    return page.evaluate("() => window.studio.get().selected")
+
+
+def test_the_ppo_loop_is_built_from_an_empty_canvas_with_the_keyboard_alone(page) -> None:
+    page.keyboard.press("Tab")
+    for _ in range(40):
+        if page.evaluate("() => document.activeElement?.textContent") == "New graph":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".empty")
+    add(page, "environment", "env", env_id="CartPole-v1", num_envs="8")
+    add(page, "OR", "either")
+    add(page, "ppoagent", "agent", input_size="4", output_size="2")
+    add(page, "actionproc", "action")
+    add(page, "step", "step")
+    add(page, "ppotrainer", "trainer", horizon_length="32")
+    wires = [
+        ("env", "obs", "either.a"),
+        ("env", "sim", "step.sim_handle"),
+        ("either", "out", "agent.observations"),
+        ("agent", "policy_output", "action.policy_output"),
+        ("action", "actions", "step.actions"),
+        ("step", "observations", "either.b"),
+        ("either", "out", "trainer.states"),
+        ("agent", "policy_output", "trainer.policy_outputs"),
+        ("agent", "model", "trainer.model"),
+        ("step", "rewards", "trainer.rewards"),
+        ("step", "terminated", "trainer.terminated"),
+        ("step", "truncated", "trainer.truncated"),
+        ("step", "next", "trainer.next_states"),
+    ]
+    # Choices, not numbers: the agent is discrete, its actions go through as they are.
+    for node, value in (("agent", "discrete"), ("action", "none")):
+        go_to(page, node)
+        page.keyboard.press("Enter")
+        field = "param-action_space" if node == "agent" else "param-mode"
+        for _ in range(30):
+            if page.evaluate("() => document.activeElement?.id") == field:
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.type(value)
+        page.wait_for_function(
+            "([id, value]) => Object.values(window.studio.get().doc.graph.nodes[id].params ?? {}).includes(value)",
+            arg=[node, value],
+        )
+        page.keyboard.press("Escape")
+    for node, output, target in wires:
+        join(page, node, output, target)
+    edges = {edge["to"]: edge for edge in page.evaluate("() => window.studio.get().doc.graph.edges")}
+    assert edges["either.b"]["delay"] == {}  # it goes back, so the delay was put on by itself
+    assert page.evaluate("() => window.studio.get().doc.check.findings.filter(f => f.level === 'error')") == []
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("() => (window.studio.get().session?.updates ?? 0) >= 3")
+    stop(page)
+
+
+def test_a_wrong_connection_is_refused_with_its_reason(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_test_id("node-agent").locator(".card-head").click()
+    source = page.locator('[data-id="env"] .react-flow__handle[data-handleid="sim_handle"]')
+    target = page.locator('[data-id="trainer"] .react-flow__handle[data-handleid="dones"]')
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    target.wait_for()
+    source.drag_to(target)
+    expect(page.locator(".toast.error")).to_contain_text("it takes an array and was given an environment")
+    assert all(edge["to"] != "trainer.dones" for edge in page.evaluate("() => window.studio.get().doc.graph.edges"))
+    # One that fits is drawn by the same movement.
+    page.locator('[data-id="step"] .react-flow__handle[data-handleid="dones"]').drag_to(target)
+    page.wait_for_function("() => window.studio.get().doc.graph.edges.some(e => e.to === 'trainer.dones')")
+
+
+def test_a_run_is_paused_stepped_and_an_edge_is_watched(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_role("button", name="Start paused").click()
+    state(page, "paused")
+    assert ticks(page) == 0
+    page.get_by_role("button", name="Step tick").click()
+    expect(page.get_by_test_id("tick")).to_have_text("1")
+    page.get_by_role("button", name="Step node").click()
+    state(page, "paused: either fired")
+    page.get_by_role("button", name="To update").click()
+    state(page, "paused: update 1")
+    assert ticks(page) == 32
+    page.evaluate(
+        "() => document.querySelector('[data-id=\"trainer.rewards\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    expect(page.get_by_test_id("edge-values")).to_contain_text("[8] float64")
+    expect(page.get_by_test_id("live-step.rewards")).to_contain_text("1")
+    page.get_by_role("button", name="Go on").click()
+    state(page, "running")
+    page.wait_for_function("() => (window.studio.get().rings['step.rewards'] ?? []).length > 8")
+    page.wait_for_function("() => Object.keys(window.studio.get().shares).includes('trainer')")
+    expect(page.get_by_test_id("scene-0").first).to_be_visible()
+    first = page.evaluate("() => window.studio.get().frames[0].states[0]")
+    page.wait_for_function(
+        "was => JSON.stringify(window.studio.get().frames[0].states[0]) !== JSON.stringify(was)", arg=first
+    )
+    picture(page, "run")
+    page.get_by_label("limit").fill("0.5")
+    page.get_by_role("button", name="Set", exact=True).click()
+    state(page, "paused: step.rewards > 0.5")
+    page.locator(".breakpoint").click()
+    expect(page.locator(".breakpoint")).to_have_count(0)
+    stop(page)
+
+
+def test_a_node_that_fails_turns_red_with_its_message_and_its_inputs(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_test_id("node-agent").locator(".card-head").click()
+    field = page.locator("#param-output_size")
+    field.fill("3")
+    field.press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.agent.params.output_size === 3")
+    page.get_by_role("button", name="▶ Run").click()
+    state(page, "failed")
+    card = page.get_by_test_id("node-step").locator("xpath=self::*[contains(@class, 'failed')]")
+    expect(card).to_be_visible()
+    expect(page.get_by_test_id("node-step").get_by_role("alert")).to_contain_text("failed in tick")
+    page.get_by_test_id("node-step").locator(".card-head").click()
+    expect(page.get_by_test_id("run-error")).to_contain_text("actions [8]")
+    picture(page, "error")
+
+
+def test_what_the_doctor_advises_is_applied_to_the_node(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    for name, value in (("learning_rate", "0.3"), ("clip_param", "0.9")):
+        page.locator(f"#param-{name}").fill(value)
+        page.locator(f"#param-{name}").press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate === 0.3")
+    page.get_by_role("button", name="▶ Run").click()
+    page.wait_for_function("() => window.studio.get().findings.some(f => f.patch.lr < 0.3)")
+    rule = page.evaluate("() => window.studio.get().findings.find(f => f.patch.lr < 0.3).rule")
+    page.get_by_role("tab", name=re.compile("Doctor")).click()
+    expect(page.get_by_test_id("node-trainer").locator(".badge.doctor")).to_be_visible()
+    picture(page, "doctor")
+    page.get_by_test_id(f"finding-{rule}").locator(".apply").click()
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate !== 0.3")
+    assert float(page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate")) < 0.3
+    if page.get_by_role("button", name="Stop").is_enabled():
+        stop(page)
+
+
+def test_the_exported_file_runs(page, tmp_path: Path) -> None:
+    open_template(page, "cartpole")
+    page.get_by_role("button", name="Code", exact=True).click()
+    expect(page.locator(".program")).to_contain_text("class Config")
+    page.get_by_test_id("node-agent").locator(".card-head").click()
+    expect(page.locator(".program .line.here").first).to_be_visible()
+    picture(page, "code")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download").click()
+    file = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    command = [sys.executable, str(file), "--total-steps", "2560", "--print-every", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("approx_kl") == 2
+    page.get_by_role("button", name="standalone").click()
+    expect(page.locator(".program")).to_contain_text("standalone: needs torch, numpy and gymnasium")
+
+
+def test_tabs_stay_in_step_and_everything_is_taken_back(page, served: Served) -> None:
+    open_template(page, "pendulum")
+    name = document(page)
+    other = page.context.new_page()
+    other.goto(f"http://127.0.0.1:{served.port}/#view=canvas&doc={name}")
+    other.get_by_test_id("node-agent").wait_for()
+    page.get_by_test_id("node-print").locator(".card-head").click()
+    page.keyboard.press("Delete")
+    for tab in (page, other):
+        expect(tab.get_by_test_id("node-print")).to_have_count(0)
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+c")
+    page.keyboard.press("Control+v")
+    expect(other.locator(".react-flow__node")).to_have_count(12)
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    expect(other.get_by_test_id("node-print")).to_be_visible()
+    expect(page.locator(".react-flow__node")).to_have_count(7)
+    page.keyboard.press("Control+Shift+z")
+    expect(page.get_by_test_id("node-print")).to_have_count(0)
+    other.keyboard.press("Control+z")
+    expect(page.get_by_test_id("node-print")).to_be_visible()
+    wanted = template("pendulum")
+    wanted.run.total_steps = 10_000_000
+    assert load_graph(served.folder / "graphs" / f"{name}.json").sha256() == wanted.sha256()
+    other.close()
+
+
+def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_test_id("node-agent").locator(".card-head").click()
+    page.get_by_test_id("node-action").locator(".card-head").click(modifiers=["Shift"])
+    assert sorted(selected(page)) == ["action", "agent"]
+    page.keyboard.press("g")
+    page.get_by_label("called").fill("brain")
+    page.keyboard.press("Enter")
+    page.get_by_test_id("node-brain").wait_for()
+    assert page.evaluate("() => window.studio.get().doc.check.ok")
+    page.get_by_test_id("node-brain").dblclick()
+    page.get_by_test_id("node-agent").wait_for()
+    picture(page, "inside")
+    page.get_by_test_id("node-agent").locator(".card-head").click()
+    page.locator("#param-hidden_sizes").fill("[8]")
+    page.locator("#param-hidden_sizes").press("Enter")
+    page.wait_for_function(
+        "() => window.studio.get().doc.graph.graphs.brain.nodes.agent.params.hidden_sizes?.[0] === 8"
+    )
+    page.locator(".crumbs button").click()
+    page.get_by_test_id("node-brain").locator(".card-head").click()
+    page.get_by_role("button", name="Un-group").click()
+    page.get_by_test_id("node-agent").wait_for()
+    assert page.evaluate("() => window.studio.get().doc.graph.nodes.agent.params.hidden_sizes") == [8]
+    assert page.evaluate("() => window.studio.get().doc.check.ok")
+
+
+def test_runs_are_listed_compared_reported_and_taken_up_again(page) -> None:
+    open_template(page, "cartpole")
+    for seed in (1, 2):
+        field = page.locator("#param-seed")
+        field.fill(str(seed))
+        field.press("Enter")
+        page.get_by_role("button", name="▶ Run").click()
+        page.wait_for_function(
+            "() => window.studio.get().session?.state === 'running' && window.studio.get().session.updates >= 5"
+        )
+        stop(page)
+    page.get_by_role("button", name="Runs", exact=True).click()
+    page.get_by_label("filter runs").fill("cartpole")
+    page.locator("tbody tr").first.wait_for()
+    page.locator("tbody tr .link").first.click()
+    expect(page.get_by_role("group", name=re.compile("^return")).first).to_be_visible()
+    picture(page, "runs")
+    with page.context.expect_page() as waiting:
+        page.get_by_role("link", name="Report").click()
+    expect(waiting.value.locator("body")).to_contain_text("CartPole-v1")
+    waiting.value.close()
+    for row in (0, 1):
+        page.locator("tbody input[type=checkbox]").nth(row).check()
+    page.get_by_role("button", name=re.compile("^Compare 2")).click()
+    expect(page.get_by_test_id("compare")).to_contain_text("IQM")
+    expect(page.get_by_test_id("compare").locator("tbody").first.locator("tr")).to_have_count(1)  # two seeds, one row
+    picture(page, "compare")
+    page.locator("tbody tr .link").first.click()
+    updates = page.evaluate("() => window.studio.get().session.updates")
+    page.get_by_role("button", name="Resume").click()
+    page.wait_for_function(
+        "n => window.studio.get().session?.state === 'running' && window.studio.get().session.updates > n", arg=updates
+    )
+    stop(page)
+
+
+def test_a_reload_and_a_killed_server_lose_nothing(browser, tmp_path: Path) -> None:
+    first = Served(tmp_path)
+    context = new_context(browser)
+    page = context.new_page()
+    page.goto(first.url)
+    page.wait_for_selector(".templates button")
+    open_template(page, "cartpole")
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    page.locator("#param-epochs").fill("7")
+    page.locator("#param-epochs").press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.epochs === 7")
+    first.kill()
+    expect(page.get_by_role("alert").first).to_contain_text("Not connected")
+    assert load_graph(tmp_path / "graphs" / "cartpole.json").nodes["trainer"].params["epochs"] == 7
+    second = Served(tmp_path)
+    page.goto(second.url)
+    page.goto(f"http://127.0.0.1:{second.port}/#view=canvas&doc=cartpole")
+    page.reload()
+    page.get_by_test_id("node-trainer").wait_for()
+    assert page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params.epochs") == 7
+    page.get_by_role("button", name="undo").click()
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.epochs === 20")
+    context.close()
+    assert second.stop() == 0
+
+
+def test_every_view_is_free_of_serious_findings_of_axe(page) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def look(where: str) -> None:
+        found = axe.run(page).response["violations"]
+        grave = [
+            (v["id"], [n["target"] for n in v["nodes"]][:4]) for v in found if v["impact"] in ("serious", "critical")
+        ]
+        assert grave == [], where
+
+    look("gallery")
+    picture(page, "gallery")
+    open_template(page, "cartpole_ppo")
+    look("canvas")
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    look("node")
+    picture(page, "canvas")
+    page.keyboard.press("e")
+    page.locator(".program").wait_for()
+    look("code")
+    page.keyboard.press("e")
+    page.get_by_role("button", name="light colours").click()
+    look("canvas, light")
+    picture(page, "light")
+    page.keyboard.press("a")
+    page.wait_for_selector("dialog")
+    look("dialog")
+    picture(page, "add")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Runs", exact=True).click()
+    page.get_by_label("filter runs").wait_for()
+    look("runs")
+    to_gallery(page)
+    look("gallery, light")
+    page.get_by_role("button", name="dark colours").click()
+
+
+def answer(port: int, path: str, **headers: str) -> tuple[int, str]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=90) as found:
+            return found.status, found.read().decode()
+    except urllib.error.HTTPError as why:
+        return why.code, why.read().decode()
+
+
+def test_nobody_comes_in_without_the_token_or_under_another_name(served: Served) -> None:
+    assert answer(served.port, "/")[0] == 403
+    assert answer(served.port, "/?token=wrong")[0] == 403
+    assert answer(served.port, "/assets/studio.js")[0] == 403
+    cookie = f"surefoot-studio-{served.port}={served.token}"
+    assert answer(served.port, "/", Cookie=cookie)[0] == 200
+    assert answer(served.port, "/", Cookie=cookie, Host="evil.example")[0] == 421
+    assert answer(served.port, "/", Cookie=cookie, Origin="http://evil.example")[0] == 403
+    assert answer(served.port, "/assets/..%2f..%2fapp.py", Cookie=cookie)[0] == 404
+    assert answer(served.port, "/report/..%2f..", Cookie=cookie)[0] == 404
+    asyncio_told = subprocess.run(
+        [sys.executable, "-c", SOCKET, str(served.port), cookie],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert json.loads(asyncio_told.stdout) == ["refused", "refused", "refused", "open"], asyncio_told.stderr
+
+
+SOCKET = """
+import asyncio, json, sys, websockets
+port, cookie = sys.argv[1:]
+own = f"http://127.0.0.1:{port}"
+async def ask(headers):
+    try:
+        async with websockets.connect(f"ws://127.0.0.1:{port}/ws", additional_headers=headers) as ws:
+            await ws.send("nonsense")
+            await ws.recv()
+            await ws.send(json.dumps({"ask": 1, "do": "documents"}))
+            return "open" if "result" in json.loads(await ws.recv()) else "odd"
+    except Exception as why:
+        return "refused"
+async def main():
+    cases = [{}, {"Cookie": cookie}, {"Cookie": cookie, "Origin": "http://evil.example"}, {"Cookie": cookie, "Origin": own}]
+    print(json.dumps([await ask(case) for case in cases]))
+asyncio.run(main())
+"""

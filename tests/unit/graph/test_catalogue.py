@@ -1,0 +1,139 @@
+"""The kinds of nodes: the seed's tables, panels from the configs' own words, presets."""
+
+import inspect
+import json
+
+import pytest
+
+from surefoot.errors import GraphError
+from surefoot.graph import PPOAgentNode, PPOTrainerNode
+from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.own import Array, Number, declare
+from surefoot.graph.schedule import runtime_of
+from surefoot.graph.spec.declare import NodeType
+from surefoot.graph.spec.params import whole_params
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.schedule import Linear, value_at
+
+SEED_AGENT = {"hidden_sizes": (64, 64), "activation": "elu", "learning_rate": 0.0003, "action_space": "continuous"}
+SEED_TRAINER = {
+    "horizon_length": 2048,
+    "epochs": 10,
+    "minibatch_size": 64,
+    "learning_rate": 0.0003,
+    "gamma": 0.99,
+    "lam": 0.95,
+    "clip_param": 0.2,
+    "value_coef": 0.5,
+    "entropy_coef": 0.01,
+    "max_grad_norm": 0.5,
+}
+
+
+def test_agent_and_trainer_have_the_seeds_ports_parameters_and_defaults() -> None:
+    agent, trainer = REGISTRY.get("PPOAgentNode"), REGISTRY.get("PPOTrainerNode")
+    assert [port.name for port in agent.inputs if not port.optional] == ["observations"]
+    assert [port.name for port in agent.outputs] == ["policy_output", "model"]
+    assert [param.name for param in agent.params if param.required] == ["input_size", "output_size"]
+    assert {name: agent.param(name).default for name in SEED_AGENT} == SEED_AGENT
+    assert [port.name for port in trainer.inputs][:5] == ["states", "policy_outputs", "rewards", "dones", "model"]
+    assert [port.name for port in trainer.outputs][:2] == ["training_complete", "loss_info"]
+    assert {name: trainer.param(name).default for name in SEED_TRAINER} == SEED_TRAINER
+
+
+def test_the_seeds_constructor_calls_run_as_they_are_written() -> None:
+    PPOAgentNode(input_size=24, output_size=8, hidden_sizes=[256, 256], activation="elu", action_space="continuous")
+    PPOAgentNode(input_size=84 * 84, output_size=4, hidden_sizes=[512, 256], activation="relu", action_space="discrete")
+    PPOTrainerNode(horizon_length=2048, epochs=10, minibatch_size=64, clip_param=0.2)
+    PPOTrainerNode(horizon_length=512, epochs=15, clip_param=0.3, learning_rate=0.0005)
+    PPOTrainerNode(horizon_length=4096, epochs=5, clip_param=0.1, minibatch_size=256)
+    PPOTrainerNode(horizon_length=16, epochs=4, gamma=0.99, clip_param=0.2)
+    PPOTrainerNode(horizon_length=128, epochs=4, entropy_coef=0.01, value_coef=1.0)
+
+
+def test_the_seeds_schedule_is_a_function_of_what_is_over() -> None:
+    learning_rate = 0.001
+    node = PPOTrainerNode(lr_schedule=lambda progress: learning_rate * (1 - progress))
+    assert value_at(node.params["lr_schedule"], progress=0.25, updates=0) == pytest.approx(0.00075)
+    assert PPOTrainerNode(lr_schedule="lin_1e-3").params["lr_schedule"] == Linear(1e-3)
+
+
+def test_the_originals_names_are_accepted_and_two_names_for_one_thing_are_not() -> None:
+    assert PPOTrainerNode(num_epochs=4, gae_lambda=0.9).params == {"epochs": 4, "lam": 0.9}
+    assert PPOAgentNode(input_size=4, action_dim=1, hidden_sizes="64,64").params["output_size"] == 1
+    with pytest.raises(GraphError, match="epochs and num_epochs both set"):
+        PPOTrainerNode(epochs=4, num_epochs=5)
+
+
+def test_a_panels_help_is_the_configs_own() -> None:
+    rows = {row["name"]: row for row in PPOConfig.describe()}
+    shown = {row["name"]: row for row in REGISTRY.get("PPOTrainerNode").to_json()["params"]}
+    assert shown["clip_param"]["help"] == rows["clip"]["help"]
+    assert shown["horizon_length"]["help"] == rows["steps"]["help"]
+
+
+def test_presets_of_the_seed_are_there_and_fit_their_node() -> None:
+    trainer, agent = REGISTRY.get("PPOTrainerNode"), REGISTRY.get("PPOAgentNode")
+    assert set(trainer.presets) == {"stable", "fast", "sample-efficient", "isaac", "atari"}
+    assert trainer.presets["fast"]["epochs"] == 15
+    assert trainer.presets["isaac"]["horizon_length"] == 16
+    assert set(agent.presets) == {"continuous control", "discrete control"}
+    for kind in (trainer, agent):
+        for values in kind.presets.values():
+            whole_params(kind, {"input_size": 4, "output_size": 2, **values} if kind is agent else values)
+
+
+def test_the_whole_catalogue_is_json_and_every_node_says_what_it_does() -> None:
+    told = json.loads(json.dumps(REGISTRY.to_json()))
+    assert len(told) >= 30
+    for kind in told:
+        assert len(kind["summary"]) > 15, kind["name"]
+        assert all(each["help"] for each in (*kind["inputs"], *kind["outputs"], *kind["params"])), kind["name"]
+
+
+@pytest.mark.parametrize("name", [n for n in REGISTRY.names() if n not in ("SubGraph", "Inlet", "Outlet", "Batch")])
+def test_what_a_node_declares_is_what_its_callable_takes(name: str) -> None:
+    declared = REGISTRY.get(name)
+    if not declared.runtime.startswith("surefoot."):
+        return
+    runtime = runtime_of(declared)
+    takes = list(inspect.signature(runtime.__init__).parameters)[1:] if runtime.__init__ is not object.__init__ else []
+    assert [param.name for param in declared.params] == [each for each in takes if declared.param(each) is not None]
+    wants = {"folder": "into"}
+    assert {wants.get(need, need) for need in declared.needs} <= set(takes)
+    if name != "Code":
+        fires = list(inspect.signature(runtime.__call__).parameters)[1:]
+        assert [port.name for port in declared.inputs] == fires
+
+
+def twice(x: Array, factor: float = 2.0, note: str = "") -> Array:
+    """Twice as much."""
+    return factor * x
+
+
+def test_a_typed_function_is_a_node() -> None:
+    kind = declare(twice, "twice", "Mine")
+    assert [port.name for port in kind.inputs] == ["x"]
+    assert [(param.name, param.default) for param in kind.params] == [("factor", 2.0), ("note", "")]
+    assert [port.name for port in kind.outputs] == ["value"]
+    assert kind.summary == "Twice as much."
+
+
+def wrong(x, factor: float) -> Number:
+    return x
+
+
+def test_a_function_without_types_and_one_inside_another_are_refused() -> None:
+    with pytest.raises(GraphError, match="x has no type"):
+        declare(wrong, "wrong", "Mine")
+
+    def inside(x: Array) -> Array:
+        return x
+
+    with pytest.raises(GraphError, match="top of a module"):
+        declare(inside, "inside", "Mine")
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(GraphError, match="there already"):
+        REGISTRY.add(NodeType(name="OR", category="x", summary="x", runtime="x:y"))

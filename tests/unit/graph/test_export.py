@@ -1,0 +1,169 @@
+"""Programs and pictures of graphs, and the way back."""
+
+import ast
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from surefoot.errors import GraphError
+from surefoot.graph.diff import differences, told
+from surefoot.graph.export.names import Names
+from surefoot.graph.export.script import to_script
+from surefoot.graph.export.standalone import to_standalone
+from surefoot.graph.export.svg import to_svg
+from surefoot.graph.import_.code import from_program
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import canonical
+from surefoot.graph.templates import NAMES, template
+
+ALONE = [name for name in NAMES if name != "hierarchical"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_comes_back_from_its_script(name: str) -> None:
+    graph = template(name)
+    for fuse in (True, False):
+        found = from_program(to_script(graph, fuse=fuse))
+        assert canonical(found.graph) == canonical(graph)
+        assert found.notes == []
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_template_stands_alone_in_500_lines_and_comes_back(name: str) -> None:
+    graph = template(name)
+    text = to_standalone(graph)
+    assert len(text.splitlines()) <= 500
+    assert "surefoot" not in {
+        n.name for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Import) for n in each.names
+    }
+    assert not [
+        e for e in ast.walk(ast.parse(text)) if isinstance(e, ast.ImportFrom) and "surefoot" in (e.module or "")
+    ]
+    assert "pickle" not in text.replace("no pickle", "").replace("allow_pickle=False", "")
+    for id in graph.nodes:
+        assert f"[node {id}]" in text
+    assert canonical(from_program(text).graph) == canonical(graph)
+
+
+def test_the_plain_loop_is_one_call_and_a_look_inside_makes_it_ticks() -> None:
+    graph = template("cartpole")
+    assert "Rollouts(env, either, agent, action, step, trainer)" in to_script(graph)
+    graph.add("look", "Plot")
+    graph.connect("step.rewards", "look.value")
+    text = to_script(graph)
+    assert "Rollouts" not in text
+    assert (
+        "for tick in range(ticks_for(config.total_steps, config.env_num_envs, config.trainer_horizon_length)):" in text
+    )
+
+
+def test_an_edited_value_changes_the_graph_and_an_unknown_line_becomes_code() -> None:
+    text = to_script(template("cartpole"), fuse=False)
+    edited = text.replace("trainer_epochs: int = 20", "trainer_epochs: int = 7")
+    assert from_program(edited).graph.nodes["trainer"].params["epochs"] == 7
+    strange = text.replace(
+        "        either_b = step_observations\n",
+        "        total = step_rewards.sum()\n        either_b = step_observations\n",
+    )
+    found = from_program(strange)
+    code = found.graph.nodes["code_1"]
+    assert code.type == "Code"
+    assert code.params == {"source": "total = step_rewards.sum()", "inputs": ("step_rewards",), "outputs": ()}
+    assert "stands for no node" in found.notes[0]
+    assert [str(edge.source) for edge in found.graph.edges if edge.target.node == "code_1"] == ["step.rewards"]
+
+
+def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> None:
+    text = to_standalone(template("cartpole"))
+    found = from_program(
+        text.replace("epochs: int = 20", "epochs: int = 3").replace(
+            "max_grad_norm, foreach=True", "max_grad_norm, foreach=False"
+        )
+    )
+    assert found.graph.nodes["trainer"].params["epochs"] == 3
+    assert "def update" in found.graph.nodes["code_1"].params["source"]
+    assert "was changed by hand" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(:", "not a Python program"),
+        ("print(1)", "no function train"),
+        ("def train(config):\n    x = 1\n    for y in z:\n        pass", "not one of ticks"),
+        ("class Config:\n    a: int = open('x')\ndef train(config):\n    return 1", "nothing is run"),
+    ],
+)
+def test_other_programs_are_refused_and_never_run(text: str, said: str) -> None:
+    with pytest.raises(GraphError, match=said):
+        from_program(text)
+
+
+def test_what_does_not_stand_alone_is_named() -> None:
+    with pytest.raises(GraphError, match="high: HighLevelPPO does not stand alone"):
+        to_standalone(template("hierarchical"))
+    graph = template("cartpole")
+    graph.nodes["agent"].params["network"] = "cnn"
+    with pytest.raises(GraphError, match="agent: only a plain network"):
+        to_standalone(graph)
+    graph = template("cartpole")
+    graph.nodes["trainer"].params["clip_param"] = 0.1
+    graph.add("eval", "Evaluation", env_id="CartPole-v1")
+    graph.connect("trainer.training_complete", "eval.trigger")
+    graph.connect("agent.model", "eval.model")
+    with pytest.raises(GraphError, match="eval: Evaluation does not stand alone"):
+        to_standalone(graph)
+    assert "eval_(trigger=trainer_training_complete, model=agent_model)" in to_script(graph)
+
+
+def test_no_name_is_a_keyword_a_builtin_or_given_twice() -> None:
+    names = Names("env")
+    given = [
+        names.new(wanted) for wanted in ("lambda", "print", "env", "env", "config", "__class__", "_", "x", "x", "x")
+    ]
+    assert len(set(given)) == len(given)
+    assert not {"lambda", "print", "env", "config", "__class__", "_"} & set(given)
+
+
+def test_a_picture_is_well_formed_shows_every_node_and_escapes_its_words() -> None:
+    graph = template("multi_env")
+    graph.name = "<script>"
+    picture = to_svg(graph)
+    texts = [each.text for each in ET.fromstring(picture).iter() if each.text]
+    assert set(graph.nodes) <= set(texts)
+    assert "<script>" not in picture
+    assert sum("1 tick" in text for text in texts) == 3
+    graph.layout = {}
+    ET.fromstring(to_svg(graph))
+    ET.fromstring(to_svg(Graph()))
+
+
+def test_a_difference_is_told_in_a_line() -> None:
+    before, after = template("cartpole"), template("cartpole")
+    after.nodes["trainer"].params["epochs"] = 3
+    after.remove("print")
+    after.run.seed = 4
+    after.layout["env"] = (9.0, 9.0)
+    lines = [told(each) for each in differences(before, after)]
+    assert lines == [
+        "- node print: Print",
+        "~ param trainer.epochs: 20 → 3",
+        "- edge print.value: trainer.loss_info",
+        "~ run seed: 0 → 4",
+    ]
+    assert differences(before, before.copy()) == []
+
+
+def test_the_inlined_task_is_the_library_s_own() -> None:
+    text = to_standalone(template("cartpole_ppo"))
+    space: dict = {}
+    body = text[text.index("# [node env]: the library's own task") : text.index("class World")]
+    exec("import math\nimport numpy as np\n" + body, space)
+    from surefoot.envs.classic_cartpole import CartPoleContinuous
+
+    ours, theirs = CartPoleContinuous(), space["CartPoleContinuous"]()
+    state = ours.start(np.random.default_rng(0), 5)
+    action = np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
+    for a, b in zip(ours.advance(state, action, None), theirs.advance(state, action, None), strict=True):
+        assert np.array_equal(a, b)

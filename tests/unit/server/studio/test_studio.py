@@ -1,0 +1,111 @@
+"""What a tab can ask for, without a socket; and the page that is shipped."""
+
+import asyncio
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from surefoot.errors import ConfigError, GraphError, RunNotFound
+from surefoot.server.studio.app import STATIC
+from surefoot.server.studio.studio import Studio
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def studio(tmp_path):
+    made = Studio(tmp_path, tmp_path / "runs", lambda message: told.append(message))
+    told: list[dict] = []
+    made.told = told  # type: ignore[attr-defined]
+    yield made
+    made.close()
+
+
+def ask(studio: Studio, verb: str, **given):
+    return asyncio.run(studio.ask(1, verb, given))
+
+
+def test_changes_are_told_to_all_and_moves_are_told_as_moves(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    ask(studio, "op", doc=doc, op={"op": "move", "id": "env", "at": [1, 2]})
+    assert studio.told[-1]["on"] == "moved"
+    assert studio.told[-1]["moves"] == {"env": [1, 2]}
+    ask(studio, "op", doc=doc, op={"op": "remove", "id": "print"})
+    assert studio.told[-1]["on"] == "doc"
+    assert ask(studio, "undo", doc=doc)
+    assert "print" in studio.told[-1]["graph"]["nodes"]
+
+
+def test_a_refused_edge_says_why_and_changes_nothing(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    with pytest.raises(GraphError, match="it takes an array and was given an environment"):
+        ask(studio, "connect", doc=doc, source="env.sim_handle", target="trainer.dones")
+    assert ask(studio, "open", doc=doc)["version"] == 0
+    assert ask(studio, "fits", doc=doc, source="step.dones")["trainer.dones"]["ok"]
+
+
+def test_inside_a_sub_graph_the_same_verbs_work(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    ask(studio, "group", doc=doc, ids=["agent", "action"], name="brain")
+    ask(studio, "op", doc=doc, inside="brain", op={"op": "disconnect", "to": "action.policy_output"})
+    ask(studio, "connect", doc=doc, inside="brain", source="agent.policy_output", target="action.policy_output")
+    assert ask(studio, "open", doc=doc)["check"]["ok"]
+    with pytest.raises(GraphError, match="there is no sub-graph"):
+        ask(studio, "fits", doc=doc, inside="x", source="a.b")
+
+
+def test_programs_are_written_out(studio) -> None:
+    doc = ask(studio, "new", template="cartpole")["doc"]
+    assert "import surefoot" in ask(studio, "export", doc=doc, style="script")["text"].replace("from", "import")
+    assert "from surefoot" not in ask(studio, "export", doc=doc, style="standalone")["text"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "error"),
+    [
+        ("explode", {}, ConfigError),
+        ("open", {}, ConfigError),
+        ("open", {"doc": 3}, ConfigError),
+        ("op", {"doc": "x", "op": {}}, GraphError),
+        ("command", {"name": "run"}, GraphError),
+        ("command", {"name": "rm"}, GraphError),
+        ("breaks", {"breaks": [{"end": "a"}]}, ConfigError),
+        ("curves", {"run": "../.."}, RunNotFound),
+        ("resume", {"run": "ghost"}, RunNotFound),
+        ("apply", {"doc": "x", "rule": "R99"}, GraphError),
+        ("new", {"template": "ghost"}, GraphError),
+    ],
+)
+def test_nonsense_is_one_clear_error(studio, verb, given, error) -> None:
+    with pytest.raises(error):
+        ask(studio, verb, **given)
+
+
+def test_the_page_is_there_before_torch_is() -> None:
+    code = "import sys, surefoot.server.studio.app; print('torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
+def test_the_page_that_is_shipped_is_made_of_the_sources_as_they_are() -> None:
+    told = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "studio.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stdout
+
+
+def test_the_page_and_all_it_names_go_into_the_wheel() -> None:
+    needed = runpy.run_path(str(ROOT / "scripts" / "wheels.py"))["NEEDED"]  # `make wheels` looks for each of them
+    named = re.findall(r'(?:src|href)="\./([^"]+)"', (STATIC / "index.html").read_text())
+    assert len(named) >= 2
+    for name in ["index.html", "THIRD_PARTY_NOTICES.txt", *named]:
+        assert f"surefoot/server/studio/static/{name}" in needed
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
+    left_out = [file for file in needed for pattern in settings["wheel"]["exclude"] if fnmatch(file, pattern)]
+    assert left_out == []
