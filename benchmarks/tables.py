@@ -339,6 +339,17 @@ def serve() -> str:
     return "\n".join([*rows, "", slower])
 
 
+def campaign(part: str) -> str:
+    """One of the three tables of the campaign."""
+    results = read("campaign.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from campaign import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    return getattr(table, part)(results)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -351,6 +362,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "tools-apart": tools_apart,
     "prompts-table": prompts,
     "serve-table": serve,
+    "campaign-totals": lambda: campaign("totals"),
+    "campaign-blocks": lambda: campaign("blocks"),
+    "campaign-mutants": lambda: campaign("mutants"),
 }
 
 

@@ -28,7 +28,7 @@ def pins() -> dict[str, str]:
 def python(count: int, defect: str = "") -> Found:
     found, runner = Found(), _pip_audit()
     if runner is None:
-        found.not_here = "pip-audit is not installed: `pip install pip-audit`"
+        found.not_here = "pip-audit is not installed"
         return found
     canary = _audited(runner, CANARY_PYTHON)
     if canary is None or not canary[0]:
@@ -47,8 +47,8 @@ def python(count: int, defect: str = "") -> Found:
 
 
 def _pip_audit() -> list[str] | None:
-    beside = Path(sys.executable).parent / "pip-audit"
-    command = str(beside) if beside.exists() else shutil.which("pip-audit")
+    places = (ROOT / ".venv-audit/bin", Path(sys.executable).parent)
+    command = next((str(p / "pip-audit") for p in places if (p / "pip-audit").exists()), shutil.which("pip-audit"))
     return [command] if command else None
 
 
