@@ -75,7 +75,9 @@ def pickle_for_ever(root: Path) -> None:
     """The child that does what most programs do: torch.save over the same path."""
     import torch
 
-    states = [{part: {"w": torch.full((1 << 20,), float(step))} for part in ("weights", "optimizer")} for step in (0, 1)]
+    states = [
+        {part: {"w": torch.full((1 << 20,), float(step))} for part in ("weights", "optimizer")} for step in (0, 1)
+    ]
     os.write(1, b"ready\n")
     for state in itertools.cycle(states):
         torch.save(state, root / ONLY_FILE)

@@ -136,7 +136,9 @@ def hostile_headers() -> Iterator[tuple[str, Callable[[Path], None]]]:
     good = {"dtype": "F64", "shape": [3], "data_offsets": [0, 24]}
     wrong: dict[str, Any] = {
         **{f"dtype {d}": {**good, "dtype": d} for d in ("", "F6", "OBJ", 7, None, "PICKLE")},
-        **{f"shape {s}": {**good, "shape": s} for s in ([1 << 40], [1 << 62, 4], [-3], [0.5], ["3"], "3", None, [3, 2])},
+        **{
+            f"shape {s}": {**good, "shape": s} for s in ([1 << 40], [1 << 62, 4], [-3], [0.5], ["3"], "3", None, [3, 2])
+        },
         **{
             f"offsets {o}": {**good, "data_offsets": o}
             for o in ([0, 1 << 40], [1 << 40, (1 << 40) + 24], [24, 0], [-24, 0], [0], [], None, [0, 23], [1, 25])
@@ -148,7 +150,10 @@ def hostile_headers() -> Iterator[tuple[str, Callable[[Path], None]]]:
         "a number": 3,
     }
     for what, entry in wrong.items():
-        yield f"header: {what}", lambda t, e=entry: reseal(t, "weights.safetensors", _file(json.dumps({"w": e}).encode()))
+        yield (
+            f"header: {what}",
+            lambda t, e=entry: reseal(t, "weights.safetensors", _file(json.dumps({"w": e}).encode())),
+        )
     overlap = {"w": good, "v": good}
     yield "header: overlap", lambda t: reseal(t, "weights.safetensors", _file(json.dumps(overlap).encode()))
     yield "header: other name", lambda t: reseal(t, "weights.safetensors", _file(json.dumps({"x": good}).encode()))
@@ -159,7 +164,14 @@ def hostile_headers() -> Iterator[tuple[str, Callable[[Path], None]]]:
     for size in (0, 1, 7, 25, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, (1 << 64) - 1):
         said = struct.pack("<Q", size) + b"{}" + bytes(24)
         yield f"header of {size} bytes", lambda t, d=said: reseal(t, "weights.safetensors", d)
-    for text in (b"[]", b"7", b'{"weights": {"$array": "gone"}}', b'{"weights": {"$eval": "1"}}', b'{"a": NaN}', b"\xff"):
+    for text in (
+        b"[]",
+        b"7",
+        b'{"weights": {"$array": "gone"}}',
+        b'{"weights": {"$eval": "1"}}',
+        b'{"a": NaN}',
+        b"\xff",
+    ):
         yield f"state {text!r}", lambda t, d=text: reseal(t, "state.json", d)
     rng = random.Random(9)
     for size in (0, 1, 8, 100, 10_000):
@@ -175,7 +187,14 @@ def canaries(canary: Path) -> Iterator[tuple[str, Callable[[Path], None]]]:
     code = b"cos\nsystem\n(S'touch " + os.fsencode(canary) + b"'\ntR."
     for name in ("weights.safetensors", "state.json"):
         yield f"a pickle as {name}, sealed", lambda t, n=name: reseal(t, n, code)
-    for name in ("weights.safetensors", "state.json", "manifest.json", "state.safetensors", "extra.pkl", "optimizer.safetensors"):
+    for name in (
+        "weights.safetensors",
+        "state.json",
+        "manifest.json",
+        "state.safetensors",
+        "extra.pkl",
+        "optimizer.safetensors",
+    ):
         yield f"a pickle as {name}", lambda t, n=name: (t / n).write_bytes(code) and None
 
 

@@ -57,7 +57,18 @@ def _audited(runner: list[str], packages: dict[str, str]) -> tuple[list[str], in
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "requirements.txt"
         file.write_text("".join(f"{name}=={version}\n" for name, version in packages.items()))
-        options = ["-r", str(file), "--no-deps", "--disable-pip", "--progress-spinner", "off", "-f", "json", "--timeout", "10"]
+        options = [
+            "-r",
+            str(file),
+            "--no-deps",
+            "--disable-pip",
+            "--progress-spinner",
+            "off",
+            "-f",
+            "json",
+            "--timeout",
+            "10",
+        ]
         told = _json([*runner, *options], Path(place))
     if told is None or "dependencies" not in told:
         return None

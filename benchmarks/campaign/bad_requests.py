@@ -52,11 +52,36 @@ PLACES = (
 
 def traversals(secret: Path, count: int) -> Iterator[str]:
     """Names that try to be paths, in ever other spellings."""
-    up = ("../", "..%2f", "%2e%2e/", "%2e%2e%2f", "..\\", "..%5c", "%252e%252e%252f", "..;/", "....//", "．．/", "%c0%ae%c0%ae/")
+    up = (
+        "../",
+        "..%2f",
+        "%2e%2e/",
+        "%2e%2e%2f",
+        "..\\",
+        "..%5c",
+        "%252e%252e%252f",
+        "..;/",
+        "....//",
+        "．．/",
+        "%c0%ae%c0%ae/",
+    )
     ends = (str(secret).lstrip("/"), "secret.txt", "etc/passwd", "decisions.sqlite", "tokens", "")
     whole = [
         *("%00", "a%00.txt", "file:%2f%2f%2fetc%2fpasswd", "%23/../", "link", "link%2fsecret.txt", "~", "~root", "."),
-        *("%2e", "..", "%0a", "%0d%0aX:%20y", "%ff%fe", "%f0%9f%92%a9", "a" * 300, "con", "nul", "$HOME", "`id`", "%7c%20id"),
+        *(
+            "%2e",
+            "..",
+            "%0a",
+            "%0d%0aX:%20y",
+            "%ff%fe",
+            "%f0%9f%92%a9",
+            "a" * 300,
+            "con",
+            "nul",
+            "$HOME",
+            "`id`",
+            "%7c%20id",
+        ),
         str(secret).replace("/", "%2f"),
     ]
     depths = [part * depth + end.replace("/", "%2f") for depth in range(1, 9) for part in up for end in ends]

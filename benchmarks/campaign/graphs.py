@@ -15,8 +15,33 @@ from campaign.frame import Block, Found, is_here
 NAMES = "names of nodes are not looked at"
 CRASH = "a number out of range is an error nobody catches"
 HOSTILE: tuple[Any, ...] = (
-    *(None, True, -1, 0, 1e308, -1e308, 2**70, "", "x" * 50_000, [], {}, [[[]]], {"a": {"b": {}}}, "\0", "é\u202e", "1e999"),
-    *("__import__('os').system('true')", "{CANARY}", "../../../etc/passwd", "/etc/passwd", "os:system", "a.b.c", "$(id)"),
+    *(
+        None,
+        True,
+        -1,
+        0,
+        1e308,
+        -1e308,
+        2**70,
+        "",
+        "x" * 50_000,
+        [],
+        {},
+        [[[]]],
+        {"a": {"b": {}}},
+        "\0",
+        "é\u202e",
+        "1e999",
+    ),
+    *(
+        "__import__('os').system('true')",
+        "{CANARY}",
+        "../../../etc/passwd",
+        "/etc/passwd",
+        "os:system",
+        "a.b.c",
+        "$(id)",
+    ),
 )
 
 
@@ -43,7 +68,9 @@ def mutated(rng: random.Random, texts: list[str], canary: str) -> str:
     text = rng.choice(texts)
     if rng.random() < 0.25:
         at = rng.randrange(len(text))
-        return text[:at] + rng.choice(["", "\0", "{", "]", '"', "9" * 400, "\ud7ff", ",,"]) + text[at + rng.randrange(3) :]
+        return (
+            text[:at] + rng.choice(["", "\0", "{", "]", '"', "9" * 400, "\ud7ff", ",,"]) + text[at + rng.randrange(3) :]
+        )
     whole = json.loads(text)
     for _ in range(rng.randint(1, 3)):
         place = rng.choice(list(_places(whole)))
@@ -61,7 +88,9 @@ def mutated(rng: random.Random, texts: list[str], canary: str) -> str:
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
     """(holder, key) of everything inside."""
-    pairs = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    pairs = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
     for key, inner in pairs:
         yield value, key
         yield from _places(inner)

@@ -63,7 +63,9 @@ def check(count: int, defect: str = "") -> Found:
     return found
 
 
-def _one_run(found: Found, directory: Path, spec: str, straight: dict, defect: str, rng: random.Random, left: int, kind: str) -> int:
+def _one_run(
+    found: Found, directory: Path, spec: str, straight: dict, defect: str, rng: random.Random, left: int, kind: str
+) -> int:
     """Up to four kills on the way to update 18, then to its end; how many kills are still to be made."""
     for _ in range(min(4, left)):
         said = train(directory, spec, 18, defect, lines=rng.randint(1, 4), share=rng.random())

@@ -37,7 +37,7 @@ def with_defect(defect: str) -> Iterator[None]:
 
             def later(self: Any, line: bytes) -> None:
                 held.append(line)
-                if len(held) >= 37:
+                if len(held) >= 4000:
                     append(self, b"".join(held))
                     held.clear()
 
@@ -92,7 +92,11 @@ def _kills(found: Found, folder: Path, kills: int) -> None:
             found.fault(f"{len(reading.problems)} lines cannot be read")
     Recorder(folder, "doomed").close("finished")
     reading = read_all(folder)
-    found.notes |= {"torn lines": tears, "parts": len(list(folder.glob("telemetry.*.gz"))), "lines": len(reading.records)}
+    found.notes |= {
+        "torn lines": tears,
+        "parts": len(list(folder.glob("telemetry.*.gz"))),
+        "lines": len(reading.records),
+    }
     for problem in reading.problems:
         found.fault(f"at the end: {problem}")
     if [record.seq for record in reading.records] != list(range(1, len(reading.records) + 1)):

@@ -69,9 +69,11 @@ def _untouched(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.Assert):
             yield node
-        elif isinstance(node, ast.AnnAssign):
-            yield node.annotation
-        elif isinstance(node, ast.arg) and node.annotation is not None:
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            yield node  # of zip: it only ever matters after another mistake
+        elif isinstance(node, ast.keyword) and node.arg == "dim" and isinstance(node.value, ast.UnaryOp):
+            yield node.value  # dim=-1 and dim=1 are the same of rows [B, K]
+        elif isinstance(node, ast.AnnAssign) or (isinstance(node, ast.arg) and node.annotation is not None):
             yield node.annotation
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from node.decorator_list

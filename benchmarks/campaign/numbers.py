@@ -57,7 +57,11 @@ def with_defect(defect: str) -> Iterator[None]:
             patch(learner, "refuse_bad_masks", lambda *_: None)
         elif defect == NOISE:
             for module in (learner, moments):
-                patch(module, "standardize", lambda a, valid=None: ((a - a.mean()) / (a.std(correction=0) + 1e-8), a.std(correction=0)))
+                patch(
+                    module,
+                    "standardize",
+                    lambda a, valid=None: ((a - a.mean()) / (a.std(correction=0) + 1e-8), a.std(correction=0)),
+                )
         elif defect == NORMALISER:
             patch(normalizer, "np", Credulous())
         yield
@@ -116,7 +120,9 @@ def put(rollout: Any, name: str, step: int, stream: int, value: float) -> Any:
     """The rollout with one number replaced, in float64 where float32 cannot hold it."""
     import dataclasses
 
-    array = np.array(rollout.obs["obs"] if name == "obs" else getattr(rollout, name), np.float64 if value == 1e39 else None)
+    array = np.array(
+        rollout.obs["obs"] if name == "obs" else getattr(rollout, name), np.float64 if value == 1e39 else None
+    )
     array[step, stream] = value
     return dataclasses.replace(rollout, **({"obs": {"obs": array}} if name == "obs" else {name: array}))
 
@@ -125,7 +131,9 @@ def bad_rollouts(b: Bench) -> Iterator[Case]:
     """N1, N2, N4, N7 and N13 at the learner's door."""
     from surefoot.data.spaces import Box
 
-    places = itertools.product(("auto", "torch"), ("obs", "reward", "value", "log_prob", "next_value"), (0, 2, b.T - 1), (0, 3))
+    places = itertools.product(
+        ("auto", "torch"), ("obs", "reward", "value", "log_prob", "next_value"), (0, 2, b.T - 1), (0, 3)
+    )
     for (path, name, step, stream), (word, value) in itertools.product(places, BAD.items()):
         yield (
             f"N1 {path} {name}[{step},{stream}] = {word}",
@@ -178,10 +186,14 @@ def laid_out(rollout: Any, dtype: Any, layout: str) -> Any:
 
     def cast(x: np.ndarray) -> np.ndarray:
         x = x.astype(dtype)
-        return np.asfortranarray(x) if layout == "fortran" else np.repeat(x, 2, axis=0)[::2] if layout == "strided" else x
+        return (
+            np.asfortranarray(x) if layout == "fortran" else np.repeat(x, 2, axis=0)[::2] if layout == "strided" else x
+        )
 
     names = ("reward", "value", "next_value", "log_prob")
-    return dataclasses.replace(rollout, obs={"obs": cast(rollout.obs["obs"])}, **{n: cast(getattr(rollout, n)) for n in names})
+    return dataclasses.replace(
+        rollout, obs={"obs": cast(rollout.obs["obs"])}, **{n: cast(getattr(rollout, n)) for n in names}
+    )
 
 
 def bad_steps(b: Bench) -> Iterator[Case]:

@@ -116,8 +116,14 @@ def in_a_process(name: str, how: str) -> dict[str, Any]:
     found.fault(f"its process ended with {child.returncode} after {time.monotonic() - began:.0f} s")
     sys.stderr.write(said.decode(errors="replace")[-3000:])
     return {
-        **{"title": block.title, "over": block.over, "unit": block.unit, "size": how, "found": found.to_json()},
-        **{"seconds": round(time.monotonic() - began, 1), "mutants": {}, "mutant_seconds": 0.0},
+        "title": block.title,
+        "over": block.over,
+        "unit": block.unit,
+        "size": how,
+        "found": found.to_json(),
+        "seconds": round(time.monotonic() - began, 1),
+        "mutants": {},
+        "mutant_seconds": 0.0,
     }
 
 

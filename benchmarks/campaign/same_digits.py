@@ -58,7 +58,12 @@ def check(count: int, defect: str = "") -> Found:
         for seed, (kind, (env, settings)) in itertools.product(range(count), KINDS.items()):
             small = {"envs": 3, "steps": 16, "epochs": 2, "minibatch_size": 16, "seed": seed, **settings}
             spec = make_spec(
-                env, make_world(env, 1).action, preset_name="sb3", settings=small, total_steps=UPDATES * 48, eval_every=0
+                env,
+                make_world(env, 1).action,
+                preset_name="sb3",
+                settings=small,
+                total_steps=UPDATES * 48,
+                eval_every=0,
             )
             straight, again = _prints(spec), _prints(spec)
             resumed = _prints(spec, middle=1 + seed % (UPDATES - 1))

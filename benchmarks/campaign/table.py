@@ -20,7 +20,10 @@ def totals(results: dict[str, Any]) -> str:
         ("bad inputs tried", added["bad_inputs"]),
         ("silent corruptions", added["silent"]),
         ("answers of 500 and above", added["server_errors"]),
-        ("blocks green", f"{sum(f['green'] for f in found)} of {sum(not f['not_here'] for f in found)} that could be tried"),
+        (
+            "blocks green",
+            f"{sum(f['green'] for f in found)} of {sum(not f['not_here'] for f in found)} that could be tried",
+        ),
         ("defects put in, and caught", f"{sum(not m['green'] for m in caught)} of {len(caught)}"),
     ]
     lines = ["| | |", "|---|---|", *(f"| {what} | **{_number(n)}** |" for what, n in rows)]
@@ -31,7 +34,10 @@ def totals(results: dict[str, Any]) -> str:
 
 def blocks(results: dict[str, Any]) -> str:
     """A row for each block."""
-    rows = ["| block | what | over | tried | lost, unreadable, silent, 5xx | | mutants caught |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| block | what | over | tried | lost, unreadable, silent, 5xx | | mutants caught |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, told in results["blocks"].items():
         found, mutants = told["found"], told["mutants"].values()
         caught = f"{sum(not m['green'] for m in mutants)} of {len(mutants)}"
@@ -47,7 +53,10 @@ def blocks(results: dict[str, Any]) -> str:
 
 def mutants(results: dict[str, Any]) -> str:
     """A row for each defect that was put in."""
-    rows = ["| block | the same check, but | tried | lost | unreadable | silent | 5xx | other findings | |", "|---" * 9 + "|"]
+    rows = [
+        "| block | the same check, but | tried | lost | unreadable | silent | 5xx | other findings | |",
+        "|---" * 9 + "|",
+    ]
     for name, told in results["blocks"].items():
         for defect, found in told["mutants"].items():
             counts = " | ".join(_number(found[zero]) for zero in ZEROS)
@@ -61,5 +70,7 @@ def _number(value: Any) -> str:
 
 
 def _notes(notes: dict[str, Any]) -> str:
-    short = [f"{what} {_number(n)}" for what, n in notes.items() if isinstance(n, int | float) and not what.startswith("N")]
+    short = [
+        f"{what} {_number(n)}" for what, n in notes.items() if isinstance(n, int | float) and not what.startswith("N")
+    ]
     return f" ({', '.join(short)})" if short else ""

@@ -53,7 +53,7 @@ def check(count: int, defect: str = "") -> Found:
     soak = load(ROOT / "benchmarks/soak.py")
     pin_threads(1)
     with with_defect(defect), tempfile.TemporaryDirectory() as place, contextlib.redirect_stdout(None):
-        told = soak.soak(count, Path(place), "queue_conflict", max(10_000, 700 * count))
+        told = soak.soak(count, Path(place), "queue_conflict", max(4_000, 700 * count))
     found = Found(tried=count)
     # In fewer cycles memory and threads have not settled, and little is learned: what says nothing then is not asked.
     early = {"learning", "threads", *(() if defect == MEMORY else ("memory",))}
@@ -70,7 +70,7 @@ BLOCK = Block(
     title="a soak: towns captured and learned from in one process",
     over="town, telemetry",
     unit="cycles",
-    smoke=20,
+    smoke=9,
     count=300,
     long=50_000,
     check=check,

@@ -85,7 +85,9 @@ def _replaces(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
         bodies = [entry.body for entry in store.scan(_KIND)]
     finally:
         store.close()
-    return [] if bodies == [2] else [f"an id that was put twice is there as {bodies}; it must be there once, as put last"]
+    return (
+        [] if bodies == [2] else [f"an id that was put twice is there as {bodies}; it must be there once, as put last"]
+    )
 
 
 def _all_or_none(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
