@@ -17,8 +17,8 @@ from campaign.frame import ROOT, Block, Found, from_tests, is_here
 CURSOR = "which prompts come next is not saved"
 MUTANT = """
 from surefoot.lm import training as t
-names = [n for n in dir(t) if isinstance(getattr(t, n), type) and hasattr(getattr(t, n), "set_state") and hasattr(getattr(t, n), "state")]
-for kind in [getattr(t, n) for n in names if getattr(t, n).__module__ == t.__name__]:
+mine = [x for x in vars(t).values() if isinstance(x, type) and x.__module__ == t.__name__]
+for kind in [x for x in mine if hasattr(x, "set_state") and hasattr(x, "state")]:
     def forgetful(self, parts, whole=kind.set_state):
         fresh = self.state()
         if "lm" in parts:

@@ -108,9 +108,9 @@ def test_a_backlog_that_is_full_refuses_and_says_when_to_come_back(tmp_path: Pat
 
     async def story(store: Store) -> Refused:
         first = asyncio.create_task(store.write(entry("a")))
-        while store._waiting or not first._state == "PENDING" or not store._thread:
+        await asyncio.sleep(0)
+        while store._waiting:  # until the thread has taken the first one
             await asyncio.sleep(0.001)
-        await asyncio.sleep(0.01)  # the thread has taken the first one
         waiting = [asyncio.create_task(store.write(entry(str(i)))) for i in range(2)]
         await asyncio.sleep(0)
         try:
