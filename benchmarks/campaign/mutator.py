@@ -32,6 +32,10 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
+AXES = ("gather", "squeeze", "unsqueeze", "unbind")
+"""Whose first argument is an axis."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A module's source with one change."""
