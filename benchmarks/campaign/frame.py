@@ -37,6 +37,8 @@ class Found:
     notes: dict[str, Any] = field(default_factory=dict)
     not_here: str = ""
     """Why nothing could be tried: then it is neither green nor red."""
+    crashed: bool = False
+    """The check itself broke; of a mutant that is no proof that its defect was seen."""
 
     def fault(self, sentence: str) -> None:
         self.fault_count += 1
@@ -50,6 +52,11 @@ class Found:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "green": self.green}
+
+
+def caught(mutant: Mapping[str, Any]) -> bool:
+    """Whether a check saw the defect, by what it counts and not by breaking."""
+    return not (mutant["green"] or mutant["crashed"] or mutant["not_here"])
 
 
 Check = Callable[[int, str], Found]

@@ -12,6 +12,9 @@ from campaign.frame import ROOT, Block, Found, load
 BACK_SECONDS, TIMEOUT = 2.0, 1.0
 """In the median, from when a loss can be known: a stopped worker is given up after its time-out."""
 
+CALM = 1.8
+"""Seconds between two signals. Three workers take turns: one that dies five times within 5 s of its start is given up."""
+
 
 @contextlib.contextmanager
 def a_batch_used_twice() -> Iterator[None]:
@@ -43,7 +46,7 @@ def check(count: int, defect: str = "") -> Found:
     stops = max(1, count // 4)
     kills = count - stops
     with a_batch_used_twice() if defect else contextlib.nullcontext():
-        told = supervise.campaign(kills, stops, timeout=TIMEOUT, calm=0.25, least=0, seed=3)
+        told = supervise.campaign(kills, stops, timeout=TIMEOUT, calm=CALM, least=0, seed=3)
     found = Found(tried=count, kills=kills, notes={"stops": stops})
     back = told["back"]
     found.notes |= {f"back after {name}, median s": round(each["median"], 2) for name, each in back.items()}

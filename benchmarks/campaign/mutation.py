@@ -108,7 +108,7 @@ def check(count: int, defect: str = "") -> Found:
     import torch
 
     torch.set_num_threads(1)
-    found, killed, told = Found(), 0, dict[str, list[int]]()
+    found, killed, told, alive = Found(), 0, dict[str, list[int]](), list[str]()
     picked = chosen(count)
     for target in {target for target, _ in picked}:
         if not survives(target, target.file.read_text(), target.tests):
@@ -122,9 +122,11 @@ def check(count: int, defect: str = "") -> Found:
         score[0] += not lives
         score[1] += 1
         if lives and not defect:
-            print(f"alive: {target.module}:{mutant.line} {mutant.what}", flush=True)
+            alive.append(f"{target.module}:{mutant.line} {mutant.what}")
+            print(f"alive: {alive[-1]}", flush=True)
     share = killed / max(1, found.tried)
     found.notes = {"killed": killed, **{module: f"{k} of {n}" for module, (k, n) in sorted(told.items())}}
+    found.notes["alive"] = alive[:100]
     if share < BAR:
         found.fault(f"{killed} of {found.tried} mutants were noticed, fewer than {BAR:.0%}")
     return found

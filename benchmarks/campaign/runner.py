@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import ROOT, Block, Found
+from campaign.frame import ROOT, Block, Found, caught
 
 MODULES = (
     *("kill_service", "kill_saves", "kill_workers", "kill_learner", "kill_record", "crash_states"),
@@ -72,7 +72,7 @@ def _checked(block: Block, count: int, defect: str) -> Found:
     try:
         return block.check(count, defect)
     except Exception as error:
-        found = Found(tried=1)
+        found = Found(tried=1, crashed=True)
         found.fault(f"{type(error).__name__}: {str(error)[:300]}")
         if not defect:
             traceback.print_exc()
@@ -83,15 +83,15 @@ def verdict(told: dict[str, Any]) -> str:
     """green, RED, or why it was not tried."""
     if told["found"]["not_here"]:
         return told["found"]["not_here"]
-    survivors = [name for name, mutant in told["mutants"].items() if mutant["green"]]
+    survivors = [name for name, mutant in told["mutants"].items() if not caught(mutant)]
     if told["found"]["green"] and not survivors:
         return "green"
     return "RED" if not told["found"]["green"] else f"RED: not caught: {', '.join(survivors)}"
 
 
 def line(name: str, told: dict[str, Any]) -> str:
-    found, caught = told["found"], sum(not m["green"] for m in told["mutants"].values())
-    counted = f"{found['tried']:,} {told['unit']}, {caught} of {len(told['mutants'])} mutants caught"
+    found, seen = told["found"], sum(map(caught, told["mutants"].values()))
+    counted = f"{found['tried']:,} {told['unit']}, {seen} of {len(told['mutants'])} mutants caught"
     return f"{name:4} {verdict(told):8} {counted}, {told['seconds'] + told['mutant_seconds']:.0f} s   {told['title']}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from campaign.frame import caught
+
 ZEROS = ("lost", "unreadable", "silent", "server_errors")
 
 
@@ -11,7 +13,7 @@ def totals(results: dict[str, Any]) -> str:
     """What is published of a release: how often it was tried, and what must be 0."""
     found = [told["found"] for told in results["blocks"].values()]
     added = {name: sum(each[name] for each in found) for name in ("kills", "acknowledged", "bad_inputs", *ZEROS)}
-    caught = [mutant for told in results["blocks"].values() for mutant in told["mutants"].values()]
+    defects = [mutant for told in results["blocks"].values() for mutant in told["mutants"].values()]
     rows = [
         ("kills tried", added["kills"]),
         ("acknowledged before them", added["acknowledged"]),
@@ -24,7 +26,7 @@ def totals(results: dict[str, Any]) -> str:
             "blocks green",
             f"{sum(f['green'] for f in found)} of {sum(not f['not_here'] for f in found)} that could be tried",
         ),
-        ("defects put in, and caught", f"{sum(not m['green'] for m in caught)} of {len(caught)}"),
+        ("defects put in, and caught", f"{sum(map(caught, defects))} of {len(defects)}"),
     ]
     lines = ["| | |", "|---|---|", *(f"| {what} | **{_number(n)}** |" for what, n in rows)]
     minutes = results.get("campaign_seconds")
@@ -40,14 +42,14 @@ def blocks(results: dict[str, Any]) -> str:
     ]
     for name, told in results["blocks"].items():
         found, mutants = told["found"], told["mutants"].values()
-        caught = f"{sum(not m['green'] for m in mutants)} of {len(mutants)}"
+        seen = f"{sum(map(caught, mutants))} of {len(mutants)}"
         if found["not_here"]:
             rows.append(f"| {name} | {told['title']} | {told['over']} | | | {found['not_here']} | |")
             continue
         zeros = ", ".join(_number(found[name]) for name in ZEROS)
         colour = "green" if found["green"] else "**red**"
         tried = f"{_number(found['tried'])} {told['unit']}{_notes(found['notes'])}"
-        rows.append(f"| {name} | {told['title']} | {told['over']} | {tried} | {zeros} | {colour} | {caught} |")
+        rows.append(f"| {name} | {told['title']} | {told['over']} | {tried} | {zeros} | {colour} | {seen} |")
     return "\n".join(rows)
 
 
@@ -60,7 +62,7 @@ def mutants(results: dict[str, Any]) -> str:
     for name, told in results["blocks"].items():
         for defect, found in told["mutants"].items():
             counts = " | ".join(_number(found[zero]) for zero in ZEROS)
-            colour = "**not caught**" if found["green"] else "red"
+            colour = "red" if caught(found) else "**not caught**"
             rows.append(f"| {name} | {defect} | {found['tried']:,} | {counts} | {found['fault_count']:,} | {colour} |")
     return "\n".join(rows)
 

@@ -15,7 +15,8 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
-from campaign.runner import all_blocks, run_block, verdict  # noqa: E402
+from campaign.frame import caught  # noqa: E402
+from campaign.runner import all_blocks, main, run_block, verdict  # noqa: E402
 
 ELSEWHERE = {
     "K1": "test_serve.py",
@@ -35,8 +36,7 @@ def test_a_block_is_green_and_its_defects_are_caught(name: str):
     block = all_blocks()[name]
     if name in ALL_MUTANTS:
         told = run_block(block, "smoke")
-        caught = {defect: not found["green"] for defect, found in told["mutants"].items()}
-        assert all(caught.values()), caught
+        assert [defect for defect, mutant in told["mutants"].items() if not caught(mutant)] == []
         found = told["found"]
     else:
         found = block.check(block.smoke, "").to_json()
@@ -52,6 +52,8 @@ def test_one_block_from_the_command_line_keeps_what_it_found(tmp_path: Path):
     kept = json.loads((tmp_path / "c.json").read_text())
     assert list(kept["blocks"]) == ["K3b"]
     assert verdict(kept["blocks"]["K3b"]) in done.stdout
-    wrong = subprocess.run([*command, "--only", "K99"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 64
-    assert "no block is called K99" in wrong.stderr
+
+
+def test_a_block_that_nobody_knows_is_a_usage_error(capsys: pytest.CaptureFixture[str]):
+    assert main(["--only", "K99"]) == 64
+    assert "no block is called K99; there are K1, " in capsys.readouterr().err

@@ -69,6 +69,15 @@ def test_a_check_that_breaks_is_red_and_not_the_end(capsys: pytest.CaptureFixtur
     assert told["found"]["faults"] == ["OSError: no disk"]
 
 
+def test_a_mutant_whose_check_breaks_is_not_caught():
+    def check(count: int, defect: str) -> Found:
+        if defect:
+            raise OSError("no disk")
+        return Found(tried=count)
+
+    assert verdict(run_block(block(check, "one"), "smoke")) == "RED: not caught: one"
+
+
 def test_what_is_not_here_is_said_and_its_mutants_are_not_tried():
     told = run_block(block(lambda count, defect: Found(not_here="not here yet"), "one"), "smoke")
     assert (verdict(told), told["mutants"]) == ("not here yet", {})
