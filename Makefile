@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-graph bench-studio soak campaign campaign-long matrix studio clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-graph bench-studio soak campaign campaign-long matrix studio bench-lm clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -107,6 +107,16 @@ bench-kills: setup  ## 60 kills while saving, 1,000 bit flips, 200 truncations
 
 bench-supervise: setup  ## 30 kills and 10 stops of the workers of a training
 	$(BIN)/python benchmarks/supervise.py $(ARGS)
+
+bench-lm: setup  ## language models: speed and memory against TRL 1.12, the known optimum, real weights; hours, HH=FILE adds hh-rlhf
+	$(BIN)/python benchmarks/lm/optimum.py
+	$(BIN)/python benchmarks/lm/speed.py $(ARGS)
+	$(BIN)/surefoot lm get smollm2
+	$(BIN)/surefoot lm get minilm
+	$(BIN)/python benchmarks/lm/reward_cv.py $(if $(HH),--hh $(HH))
+	$(BIN)/python benchmarks/lm/sentiment.py
+	$(BIN)/python benchmarks/lm/rule.py
+	$(BIN)/python benchmarks/lm/constitution.py
 
 bench-selfplay: setup  ## Connect Four by self-play: the last policy against each of its ancestors
 	$(BIN)/python benchmarks/selfplay.py $(ARGS)

@@ -1,6 +1,6 @@
 """Makes the environments of those we are measured against, each beside the project and none of it inside.
 
-python benchmarks/peers.py                 all of them: .venv-peers, .venv-peers-jax, .venv-peers-rlgames
+python benchmarks/peers.py                 all of them: .venv-peers, .venv-peers-jax, .venv-peers-trl, .venv-peers-rlgames
 python benchmarks/peers.py sb3 jax         some of them
 PureJaxRL is no package: clone it (github.com/luchris429/purejaxrl) and give its directory as --purejaxrl.
 """
@@ -42,6 +42,8 @@ PEERS = {
     ),
     # gymnax 1.0 answers a step with six values; PureJaxRL unpacks five.
     "jax": Peer(".venv-peers-jax", (("jax==0.10.2", "flax==0.12.8", "optax", "distrax", "gymnax==0.0.9"),)),
+    # The last release with PPO: 1.13 deleted it.
+    "trl": Peer(".venv-peers-trl", ((TORCH,), ("trl==1.12.0", "transformers==5.22.2", "peft==0.21.2"))),
     "rlgames": Peer(".venv-peers-rlgames", ((TORCH,), ("rl_games==1.6.5",))),
 }
 

@@ -19,6 +19,7 @@ from campaign.frame import Block, Found, from_tests
 BUFFERED = "lines wait in memory when they are told to be safe"
 GLUED = "a torn last line is left where it is"
 HALF = "a full disk leaves half a line"
+SHORT = "a write that is cut short twice is taken for whole"
 TEAR = b'{"kind":"update","v":"2.0'
 
 
@@ -55,15 +56,29 @@ def with_defect(defect: str) -> Iterator[None]:
             patch(parts, "settle", as_it_is)
         elif defect == HALF:
             patch(lines.os, "ftruncate", lambda fd, size: None)
+        elif defect == SHORT:
+
+            def twice(self: Any, line: bytes) -> None:
+                try:
+                    written = lines.os.write(self._fd, line)
+                    if written < len(line):
+                        lines.os.write(self._fd, line[written:])
+                except OSError as error:
+                    os.ftruncate(self._fd, self.size)
+                    raise lines.TelemetryError("no room") from error
+                self.size += len(line)
+                self._fresh = True
+
+            patch(lines.LineFile, "append", twice)
         yield
 
 
 def check(count: int, defect: str = "") -> Found:
     found = Found()
     with with_defect(defect), tempfile.TemporaryDirectory() as place:
-        if defect != HALF:
+        if defect not in (HALF, SHORT):
             _kills(found, Path(place) / "killed", count)
-        if defect in ("", HALF):
+        if defect in ("", HALF, SHORT):
             _full_disks(found, Path(place), max(4, count // 2))
     return found
 
@@ -125,7 +140,7 @@ def _kill_one(write_for_ever: Any, folder: Path, rng: random.Random) -> int:
 
 
 def _full_disks(found: Found, place: Path, count: int) -> None:
-    """The disk takes some bytes of a line and then no more; afterwards there is room again."""
+    """The disk takes some bytes of a line, at times some more, and then none; afterwards there is room again."""
     from surefoot.errors import TelemetryError
     from surefoot.telemetry import lines
     from surefoot.telemetry.read import read_all
@@ -133,14 +148,14 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
 
     rng, write = random.Random(7), os.write
     for number in range(count):
-        folder, taken = place / f"full{number}", rng.randrange(1, 120)
+        folder, taken, gulps = place / f"full{number}", rng.randrange(1, 50), 1 + number % 2
         recorder = Recorder(folder, "full", updates_per_second=1e9)
         recorder.event("before")
         calls: list[int] = []
 
-        def nearly_full(fd: int, data: bytes, taken: int = taken, calls: list[int] = calls) -> int:
+        def nearly_full(fd: int, data: bytes, taken: int = taken, gulps: int = gulps, calls: list[int] = calls) -> int:
             calls.append(fd)
-            if len(calls) == 1:
+            if len(calls) <= gulps:
                 return write(fd, data[:taken])
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -171,5 +186,5 @@ BLOCK = Block(
     count=100,
     long=5000,
     check=check,
-    mutants={BUFFERED: 6, GLUED: 8, HALF: 4},
+    mutants={BUFFERED: 6, GLUED: 8, HALF: 4, SHORT: 4},
 )

@@ -25,6 +25,8 @@ SurefootError
 ├── EncoderError           texts cannot be turned into numbers as asked
 ├── ToolError              a tool refused what it was asked, or failed at it
 ├── JournalError           a file of decisions and outcomes that cannot be used
+├── DataError              a file of prompts, pairs or principles that cannot be used, by its line
+├── RewardError            a reward function raised, hung, or gave no numbers
 ├── RecordingError         recorded episodes that cannot be read, or not for this policy
 │   └── ReplayError        a replay sample or manifest that cannot be learned from
 ├── ScenarioError          a town that cannot be                                  (also a ValueError)
@@ -140,6 +142,14 @@ class ToolError(SurefootError):
 
 class JournalError(SurefootError):
     """A file of decisions and outcomes that cannot be used."""
+
+
+class DataError(SurefootError, ValueError):
+    """A file of prompts, preferences or principles that cannot be used; the line is named."""
+
+
+class RewardError(SurefootError):
+    """A reward function raised, took too long, or gave something that is no number."""
 
 
 class RecordingError(SurefootError):

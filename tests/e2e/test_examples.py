@@ -15,6 +15,7 @@ SAID = {
     "iterate.py": "over 20 deterministic episodes",
     "ppo_learning_demo.py": "to the right tool",
     "ppo_trainer.py": "5 updates",
+    "ppo_training_example.py": "mean reward",
     "self_play.py": "against its first self",
     "train_and_watch.py": "pendulum.gif",
 }

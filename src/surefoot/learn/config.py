@@ -56,6 +56,11 @@ class PPOConfig:
         "A number, or a schedule: lin_3e-4 falls to 0 over the run, cos_3e-4 along a cosine, 0:3e-4,0.5:3e-4,1:0 by points.",
         scheduled(POSITIVE),
     )
+    critic_lr_scale: float = knob(
+        1.0,
+        "What only the critic has learns at this many times lr.",
+        real(POSITIVE),
+    )
     gamma: float = knob(
         0.99,
         "Discount: what a reward one step later is worth now, 0 to 1. "

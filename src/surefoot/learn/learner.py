@@ -23,7 +23,7 @@ from surefoot.errors import Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.describe import describe
 from surefoot.learn.native import NativeUpdate, choose_path
-from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.optimizer import Optimizer, critic_of
 from surefoot.learn.pace import Knobs, Pace
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
 from surefoot.learn.report import UpdateReport
@@ -70,7 +70,7 @@ class Learner:
         self.policy, self.config, self.total_updates = policy, config, total_updates
         self.device = torch.device(device)
         policy.to(self.device)
-        self.optimizer = Optimizer(policy.parameters(), config)
+        self.optimizer = Optimizer(policy.parameters(), config, critic=critic_of(policy, config))
         self.native, self.path_reason = choose_path(policy, self.optimizer, config)
         """The kernel's update where it runs, and why it does or does not."""
         self.generator = torch.Generator().manual_seed(seed_for("shuffle", config.seed))

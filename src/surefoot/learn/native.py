@@ -34,6 +34,8 @@ def choose_path(policy: Policy, optimizer: Optimizer, config: PPOConfig) -> tupl
     reason = why_not(policy)
     if reason is None and config.temperature != 1.0:
         reason = "the kernel knows no temperature but 1"
+    if reason is None and config.critic_lr_scale != 1.0:
+        reason = "the kernel has one learning rate for all weights"
     if reason is not None:
         if config.path == "native":
             raise ConfigError(f"path is 'native' but {reason}; set path to 'auto' or 'torch'")

@@ -6,7 +6,8 @@ torch's functional optimisers do the work. Its Optimizer classes would load the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from torch.optim.adamw import adamw
 from torch.optim.rmsprop import rmsprop
 from torch.optim.sgd import sgd
 
-from surefoot.errors import CheckpointIncompatible
+from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.config import PPOConfig
 
 _SLOTS = {
@@ -26,12 +27,38 @@ _SLOTS = {
 }
 
 
-class Optimizer:
-    """Adam, AdamW, SGD or RMSprop over a fixed list of parameters; one learning rate for all of them."""
+@runtime_checkable
+class OwnCritic(Protocol):
+    """A policy that can say which of its parameters only the critic has."""
 
-    def __init__(self, parameters: Iterable[nn.Parameter], config: PPOConfig) -> None:
+    def critic_parameters(self) -> Iterator[nn.Parameter]: ...
+
+
+def critic_of(policy: object, config: PPOConfig) -> list[nn.Parameter]:
+    """The parameters that learn at a rate of their own; none unless the config asks for it."""
+    if config.critic_lr_scale == 1.0:
+        return []
+    found = list(policy.critic_parameters()) if isinstance(policy, OwnCritic) else []
+    if not found:
+        raise ConfigError(
+            f"critic_lr_scale is {config.critic_lr_scale} but this policy has no parameters that are the critic's alone; "
+            "leave it at 1"
+        )
+    return found
+
+
+class Optimizer:
+    """Adam, AdamW, SGD or RMSprop over a fixed list of parameters; one learning rate, times a factor for `critic`."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], config: PPOConfig, *, critic: Iterable[nn.Parameter] = ()
+    ) -> None:
         self.config = config
         self.parameters = [p for p in parameters if p.requires_grad]
+        apart = {id(p) for p in critic}
+        self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in apart])]
+        if apart:
+            self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in apart]))
         self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in _SLOTS[config.optimizer]}
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
 
@@ -46,7 +73,12 @@ class Optimizer:
 
     def step(self, lr: float) -> None:
         """Move every parameter that has a gradient."""
-        used = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        for scale, members in self.groups:
+            self._step(lr * scale, [i for i in members if self.parameters[i].grad is not None])
+
+    def _step(self, lr: float, used: list[int]) -> None:
+        if not used:
+            return
         params: list[Tensor] = [self.parameters[i] for i in used]
         grads = [g for i in used if (g := self.parameters[i].grad) is not None]
         slots = {name: [each[i] for i in used] for name, each in self.slots.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,11 @@ class ActorCritic(nn.Module):
     def value(self, seen: Seen) -> Tensor:
         """[N] expected returns."""
         return self.network.value(seen.obs, self._walk(seen))
+
+    def critic_parameters(self) -> Iterator[nn.Parameter]:
+        """What only the critic has; nothing but its last layer where it shares the rest with the actor."""
+        own = {"critic", "critic_torso", "critic_memory", "value_out"}
+        return (p for name, p in self.named_parameters() if own & set(name.split(".")))
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """[T, B] log-probs, entropies and values of stored steps."""

@@ -267,7 +267,7 @@ def read_model(path: Path) -> SavedModel:
             raise CheckpointIncompatible(
                 f"{checkpoint.path} does not say how it was trained; give one from model.save(…) or a run directory"
             )
-        return SavedModel(RunSpec.from_json(run.read_header()["spec"]), _described_spaces(parts["policy"]), parts)
+        return SavedModel(RunSpec.from_json(run.read_spec()), _described_spaces(parts["policy"]), parts)
     except (KeyError, TypeError, AttributeError) as why:
         raise CheckpointError(f"{checkpoint.path} is not a model's checkpoint: {why!r}") from why
 

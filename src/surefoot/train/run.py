@@ -265,7 +265,7 @@ def resume_run(
     lock = RunLock(directory.path).__enter__()
     try:
         header = directory.read_header()
-        spec, record = RunSpec.from_json(header["spec"]), keep.said_by(header)
+        spec, record = RunSpec.from_json(directory.read_spec()), keep.said_by(header)
         checkpoint = load_checkpoint(directory.checkpoints)
         if total_steps is not None:
             spec = replace(spec, total_steps=total_steps)

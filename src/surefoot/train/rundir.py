@@ -60,6 +60,13 @@ class RunDir:
             raise RunError(f"{self.header} is not the header of a run: it has no 'spec'")
         return header
 
+    def read_spec(self) -> dict[str, Any]:
+        """What is to be trained, of a run of `surefoot train`; others say in their header what goes on with them."""
+        header = self.read_header()
+        if "resume" in header:
+            raise RunError(f"{self.path} is another kind of run; `{header['resume']}` goes on with it")
+        return header["spec"]
+
 
 def runs_root(given: str | Path | None = None) -> Path:
     """Where runs are kept: as given, else $SUREFOOT_RUNS, else ./runs."""

@@ -61,7 +61,7 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
     """
     if updates < 2:
         raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
-    spec = RunSpec.from_json(run.read_header()["spec"])
+    spec = RunSpec.from_json(run.read_spec())
     if is_code(spec.env):
         raise RunError(
             f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone"
@@ -114,7 +114,7 @@ def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
 
 def _child(run: str, root: str, updates: str, threads: str) -> None:
     torch.set_num_threads(int(threads))
-    spec = RunSpec.from_json(RunDir(Path(run)).read_header()["spec"])
+    spec = RunSpec.from_json(RunDir(Path(run)).read_spec())
     checkpoint = load_checkpoint(Path(root))
     training = Training(spec)
     training.set_state(checkpoint.parts)

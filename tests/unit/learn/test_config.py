@@ -18,6 +18,7 @@ def test_the_defaults_are_those_of_stable_baselines():
     # The signature of stable_baselines3.PPO, and Adam's eps there.
     assert PPOConfig().to_json() == {
         "lr": 3e-4,
+        "critic_lr_scale": 1.0,
         "gamma": 0.99,
         "lam": 0.95,
         "clip": 0.2,
@@ -86,6 +87,7 @@ def test_the_defaults_are_those_of_stable_baselines():
         ("max_grad_norm", float("inf")),
         ("target_kl", 0),
         ("kl_stop_factor", 0),
+        ("critic_lr_scale", 0),
         ("normalize_advantage", "yes"),
         ("optimizer", "muon"),
         ("weight_decay", -0.1),
@@ -246,7 +248,7 @@ class TestMinibatches:
 def test_every_knob_is_described_for_people():
     rows = PPOConfig.describe()
     by_name = {row["name"]: row for row in rows}
-    assert len(rows) == 32
+    assert len(rows) == 33
     assert all(len(row["help"]) > 20 and row["help"].endswith(".") for row in rows)
     assert by_name["minibatch_size"]["default"] == 64
     assert "clip_range" in by_name["clip"]["aliases"]

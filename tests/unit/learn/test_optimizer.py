@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.optimizer import Optimizer, critic_of
 
 LR = 0.01
 THEIRS = {
@@ -108,3 +109,19 @@ def test_a_memory_put_back_goes_on_to_the_last_bit(name, momentum):
             set_gradients(trained, seed)
             optimizer.step(LR)
     assert all(torch.equal(p, q) for p, q in zip(one, two, strict=True))
+
+
+def test_the_critic_learns_at_its_own_rate():
+    plain, critic = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    optimizer = Optimizer([plain, critic], PPOConfig(optimizer="sgd", critic_lr_scale=10.0), critic=[critic])
+    for p in (plain, critic):
+        p.grad = torch.ones(3)
+    optimizer.step(0.01)
+    assert torch.allclose(plain, torch.full((3,), 0.99))
+    assert torch.allclose(critic, torch.full((3,), 0.90))
+
+
+def test_a_rate_for_a_critic_that_is_not_apart_is_refused():
+    with pytest.raises(ConfigError, match="no parameters that are the critic's alone"):
+        critic_of(object(), PPOConfig(critic_lr_scale=2.0))
+    assert critic_of(object(), PPOConfig()) == []

@@ -1,0 +1,87 @@
+"""Reward models: 5-fold cross-validation on hh-rlhf harmless pairs (measured only, never shown), and on sentiment pairs.
+
+python benchmarks/lm/reward_cv.py --hh FILE.jsonl.gz [--fresh]     results/lm_reward.json
+needs `surefoot lm get smollm2`; FILE is 2,000 pairs of anthropics/hh-rlhf (MIT)
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import common
+import torch
+from sentences import sentences
+
+from surefoot.lm.compare import wilson
+from surefoot.lm.data import Pair, read_pairs
+from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
+from surefoot.lm.reward_model import RewardModel, pair_features, train_reward_model
+
+
+def folds(pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float) -> dict[str, Any]:
+    """Accuracy on each fold of a head fitted to the others; the trunk is asked once a text."""
+    torch.set_num_threads(1)
+    cpu = torch.device("cpu")
+    base = load_model("smollm2", dtype=best_dtype("auto", cpu), device=cpu)
+    speech = Speech(load_tokenizer("smollm2"), base)
+    model = RewardModel(base, frozen=True)
+    chosen, rejected = pair_features(model, pairs, speech, max_length=max_length)
+    order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))
+    right, each = 0, []
+    for fold in range(count):
+        test = order[fold::count]
+        out = set(test.tolist())
+        train = torch.tensor([i for i in order.tolist() if i not in out])
+        torch.manual_seed(fold)
+        head = RewardModel(base, frozen=True)
+        train_reward_model(
+            head, [pairs[i] for i in train.tolist()], speech, epochs=40, lr=lr, weight_decay=weight_decay,
+            features=(chosen[train], rejected[train]), seed=fold,
+        )  # fmt: skip
+        with torch.no_grad():
+            hits = int((head.scored(chosen[test]) > head.scored(rejected[test])).sum())
+        right += hits
+        each.append(hits / len(test))
+        print(f"fold {fold}: {each[-1]:.3f}", flush=True)
+    return {"accuracy": right / len(pairs), "interval": wilson(right, len(pairs)), "folds": each, "pairs": len(pairs)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hh", help="hh-rlhf pairs, .jsonl or .jsonl.gz")
+    parser.add_argument("--limit", type=int, default=2000)
+    parser.add_argument("--fresh", action="store_true")
+    args = parser.parse_args()
+    kept, rows = common.Kept("lm_reward", fresh=args.fresh), []
+    good, bad = sentences("A")
+    pairs = [Pair("", g, b) for g, b in zip(good, bad, strict=True)]
+    made = kept.get("sentiment", lambda: folds(pairs, count=5, max_length=64, lr=3e-3, weight_decay=0.01))
+    rows.append(
+        [
+            "sentiment",
+            made["pairs"],
+            made["accuracy"],
+            made["interval"][0],
+            0.82,
+            "yes" if made["accuracy"] >= 0.82 else "NO",
+        ]
+    )
+    if args.hh:
+        pairs = read_pairs(args.hh)[: args.limit]
+        made = kept.get(f"hh {args.limit}", lambda: folds(pairs, count=5, max_length=320, lr=1e-3, weight_decay=0.1))
+        rows.append(
+            [
+                "hh-rlhf harmless",
+                made["pairs"],
+                made["accuracy"],
+                made["interval"][0],
+                0.55,
+                "yes" if made["interval"][0] > 0.55 else "NO",
+            ]
+        )
+    print(common.table(["pairs", "n", "accuracy", "lower 95 %", "bar", "met"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
+
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 40] [--fresh]     results/lm_sentiment.json
+needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import common
+import numpy as np
+import torch
+from judges import Classifier, vader
+from sentences import openings, sentences
+
+from surefoot.lm.compare import bootstrap
+from surefoot.lm.config import LMConfig
+from surefoot.lm.data import Pair
+from surefoot.lm.models import Speech, load_backbone
+from surefoot.lm.reward_model import BackboneReward, train_reward_model
+from surefoot.lm.rewards import distinct
+from surefoot.lm.sample import generate
+from surefoot.lm.sft import nll
+from surefoot.lm.training import LMTraining
+
+
+def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    train, held = openings()
+    config = LMConfig(
+        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=6.0, beta=0.1, kl_horizon=400, kl_budget=15.0,
+        judge_every=5, judge_patience=2, seed=seed,
+    )  # fmt: skip
+    backbone, tokenizer = load_backbone("smollm2", config)
+    speech = Speech(tokenizer, backbone.model)
+    good, bad = sentences("A")
+    pairs = [Pair("", g, b) for g, b in zip(good, bad, strict=True)]
+    reward = BackboneReward(backbone)
+    fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
+    classify = Classifier()
+
+    def judge(prompts: list[str], responses: list[str]) -> list[float]:
+        return classify([f"{p}{r}" for p, r in zip(prompts, responses, strict=True)])
+
+    training = LMTraining(
+        backbone, tokenizer, train, reward, config,
+        ppo=config.ppo(lr=lr, target_kl=0.03, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=held[:32],
+    )  # fmt: skip
+
+    def look() -> dict[str, Any]:
+        prompts = [speech.prompt(p) for p in held]
+        generator = torch.Generator().manual_seed(1234)
+        made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
+        texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
+        with backbone.reference(), torch.no_grad():
+            likely = float(nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made]).mean())
+        return {
+            "classifier": classify(texts),
+            "vader": vader(texts),
+            "distinct_2": distinct([r.tokens for r in made]),
+            "nll": likely,
+            "texts": texts[:6],
+        }
+
+    before, curve = look(), []
+    while not training.finished:
+        stats = training.step().stats
+        curve.append({k: stats[k] for k in ("score", "kl", "judge", "beta") if k in stats})
+        print(f"seed {seed} step {len(curve)}: {curve[-1]}", flush=True)
+    after = look()
+    moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
+    return {
+        "reward_accuracy": fit.final_accuracy,
+        "classifier_accuracy": classify.accuracy,
+        "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],
+        "vader": [float(np.mean(before["vader"])), float(np.mean(after["vader"]))],
+        "change": moved,
+        "kl": curve[-1]["kl"],
+        "distinct_2": [before["distinct_2"], after["distinct_2"]],
+        "nll": [before["nll"], after["nll"]],
+        "stopped": training.stopped,
+        "steps": training.steps,
+        "curve": curve,
+        "texts": [before["texts"], after["texts"]],
+        "peak_mb": common.peak_mb(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--lr", type=float, default=8e-4)
+    parser.add_argument("--fresh", action="store_true")
+    args = parser.parse_args()
+    kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
+    for seed in range(args.seeds):
+        made = kept.get(f"{seed} {args.steps} {args.lr}", lambda seed=seed: run(seed, args.steps, args.lr))
+        c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
+        low = [made["change"][name][1] for name in ("classifier", "vader")]
+        met = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
+        rows.append(
+            [
+                seed,
+                made["reward_accuracy"],
+                f"{c[0]:.3f} → {c[1]:.3f}",
+                f"{v[0]:.3f} → {v[1]:.3f}",
+                made["kl"],
+                f"{d[0]:.3f} → {d[1]:.3f}",
+                f"{n[0]:.2f} → {n[1]:.2f}",
+                made["cpu_seconds"],
+                "yes" if met else "NO",
+            ]
+        )
+    print(
+        common.table(
+            ["seed", "reward model", "classifier", "VADER", "nats", "distinct-2", "reference NLL", "CPU-s", "met"], rows
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

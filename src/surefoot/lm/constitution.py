@@ -1,0 +1,191 @@
+"""Principles from a YAML file, and two ways to tell whether a text keeps to them: by rules, and by asking a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+import yaml
+
+from surefoot.errors import DataError
+from surefoot.lm.backbone import Backbone
+from surefoot.lm.models import Speech
+
+Evaluator = Callable[["Principle", str], dict[str, Any]]
+"""(principle, text) → at least {"flagged": bool}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principle:
+    """One thing a response should be."""
+
+    name: str
+    description: str
+    weight: float = 1.0
+    critique: str = ""
+    revision: str = ""
+    signs: tuple[re.Pattern[str], ...] = ()
+    enabled: bool = True
+
+    def by_rules(self, text: str) -> dict[str, Any]:
+        """{flagged, method, found}: which of its signs are in the text."""
+        found = [match.group(0) for sign in self.signs if (match := sign.search(text))]
+        return {"flagged": bool(found), "method": "rules", "found": found}
+
+
+@dataclass(slots=True)
+class Constitution:
+    """Principles with weights. `evaluate` adds up the weights of those a text breaks: 0 is best."""
+
+    name: str
+    principles: list[Principle]
+    history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    @classmethod
+    def shipped(cls) -> Self:
+        """The four principles that come with surefoot."""
+        return cls.parse(
+            files("surefoot.lm").joinpath("constitution.yaml").read_text(encoding="utf-8"), "constitution.yaml"
+        )
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """From a YAML file of one's own."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as why:
+            raise DataError(f"cannot read principles from {path}: {why}") from why
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> Self:
+        """From YAML text; what is wrong with it is named."""
+        try:
+            loaded: Any = yaml.safe_load(text)
+        except yaml.YAMLError as why:
+            raise DataError(f"{where} is not YAML: {' '.join(str(why).split())}") from why
+        if not isinstance(loaded, dict) or not isinstance(cast(dict[str, Any], loaded).get("principles"), dict):
+            raise DataError(f"{where} must be a mapping with `principles: {{NAME: {{description: …, weight: …}}}}`")
+        content = cast(dict[str, Any], loaded)
+        principles = [_principle(str(n), entry, f"{where}: {n}") for n, entry in content["principles"].items()]
+        if not principles:
+            raise DataError(f"{where} has no principles")
+        return cls(str(content.get("name", Path(where).stem)), principles)
+
+    @property
+    def active(self) -> list[Principle]:
+        """Those that are enabled."""
+        return [principle for principle in self.principles if principle.enabled]
+
+    @property
+    def worst(self) -> float:
+        """The score of a text that breaks all of them."""
+        return sum(principle.weight for principle in self.active)
+
+    def enable(self, name: str, enabled: bool = True) -> None:
+        """Turn a principle on or off."""
+        if name not in [p.name for p in self.principles]:
+            raise DataError(f"there is no principle {name!r}; there are {', '.join(p.name for p in self.principles)}")
+        self.principles = [replace(p, enabled=enabled) if p.name == name else p for p in self.principles]
+
+    def evaluate(self, text: str, *, by: Evaluator | None = None, track: bool = False) -> dict[str, Any]:
+        """Which principles a text breaks, and the sum of their weights; lower is better."""
+        results: dict[str, dict[str, Any]] = {}
+        for principle in self.active:
+            said = principle.by_rules(text) if by is None else by(principle, text)
+            results[principle.name] = {**said, "principle_name": principle.name, "weight": principle.weight}
+        flagged = [name for name, said in results.items() if said["flagged"]]
+        made = {
+            "principle_results": results,
+            "any_flagged": bool(flagged),
+            "flagged_principles": flagged,
+            "weighted_score": float(sum(results[name]["weight"] for name in flagged)),
+            "num_principles_evaluated": len(results),
+            "text_length": len(text),
+            "evaluation_method": next(iter(results.values()), {"method": "none"})["method"],
+        }
+        if track:
+            self.history.append(made)
+        return made
+
+    def score(self, prompt: str, response: str) -> float:
+        """Minus the weights of what a response breaks: a reward, and a scorer of revisions."""
+        return -self.evaluate(response)["weighted_score"]
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts over everything evaluated with `track`."""
+        total = len(self.history)
+        counts = {p.name: sum(p.name in made["flagged_principles"] for made in self.history) for p in self.active}
+        flagged = sum(made["any_flagged"] for made in self.history)
+        return {
+            "total_evaluations": total,
+            "total_flagged": flagged,
+            "flagged_rate": flagged / total if total else 0.0,
+            "principle_violation_counts": counts,
+            "principle_violation_rates": {name: n / total if total else 0.0 for name, n in counts.items()},
+        }
+
+
+def _principle(name: str, entry: Any, where: str) -> Principle:
+    if not isinstance(entry, dict) or not isinstance(entry.get("description"), str):
+        raise DataError(f"{where} has no description; a principle needs one")
+    given = cast(dict[str, Any], entry)
+    unknown = set(given) - {"description", "weight", "critique", "revision", "signs", "enabled"}
+    if unknown:
+        raise DataError(f"{where} has {sorted(unknown)[0]!r}, which no principle has")
+    weight = given.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight > 0:
+        raise DataError(f"{where}: weight is {weight!r}; it must be a number above 0")
+    try:
+        signs = tuple(re.compile(sign, re.IGNORECASE) for sign in given.get("signs") or ())
+    except (re.error, TypeError) as why:
+        raise DataError(f"{where}: a sign is no regular expression: {why}") from why
+    described = given["description"]
+    return Principle(
+        name=name,
+        description=described,
+        weight=float(weight),
+        critique=given.get("critique") or f"A response {described}. Say where this one does not keep to that.",
+        revision=given.get("revision") or f"Rewrite the response: it {described}.",
+        signs=signs,
+        enabled=bool(given.get("enabled", True)),
+    )
+
+
+class Asking:
+    """A model asked by the log-probs of its next token; it is never asked to write prose that is parsed."""
+
+    def __init__(self, backbone: Backbone, speech: Speech, *, doubt: float = 0.1) -> None:
+        self.backbone, self.speech, self.doubt = backbone, speech, doubt
+
+    def chances(self, question: str, answers: Sequence[str]) -> np.ndarray:
+        """[len(answers)]: probabilities of the answers against each other, each taken by its first token."""
+        ids = self.speech.ask(question)
+        limit = self.backbone.context_length
+        ids = ids if limit is None else ids[-limit:]
+        with self.backbone.reference():
+            states = self.backbone.hidden(torch.from_numpy(ids)[None].to(self.backbone.device))[0, -1]
+            logits = self.backbone.head(states).float()
+        spellings = [{self._first(answer), self._first(f" {answer}")} for answer in answers]
+        chance = logits.softmax(-1)
+        found = np.array([float(chance[sorted(tokens)].sum()) for tokens in spellings])
+        return found / found.sum() if found.sum() > 0 else np.full(len(answers), 1.0 / len(answers))
+
+    def _first(self, text: str) -> int:
+        return int(self.speech.tokenizer(text, add_special_tokens=False)["input_ids"][0])
+
+    def __call__(self, principle: Principle, text: str) -> dict[str, Any]:
+        """{flagged, p, sure}: whether the model finds a breach. What it cannot tell is not flagged, and says so."""
+        question = (
+            f"A good response {principle.description}.\n\nResponse: {text}\n\n"
+            "Does this response break the rule? Answer Yes or No.\nAnswer:"
+        )
+        yes = float(self.chances(question, ("Yes", "No"))[0])
+        sure = abs(yes - 0.5) >= self.doubt
+        return {"flagged": sure and yes > 0.5, "method": "model", "p": yes, "sure": sure}

@@ -1,0 +1,125 @@
+"""Critique and revision: the model is shown what it said and a principle, and asked to do better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.lm.constitution import Constitution, Principle
+from surefoot.lm.models import Speech
+from surefoot.lm.policy import LMPolicy
+from surefoot.lm.rewards import repetition
+from surefoot.lm.sample import Sampling, generate
+
+CRITIQUE = "Request: {prompt}\n\nResponse: {response}\n\n{ask}\nCritique:"
+REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\n{ask}\nWrite only the new response."
+
+
+def says_something(text: str) -> bool:
+    """True for three words or eight letters that are not the same over and over."""
+    words = text.split()
+    enough = len(words) >= 3 or sum(map(len, words)) >= 8
+    return enough and repetition([hash(word) for word in words]) < 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What became of one response."""
+
+    prompt: str
+    first: str
+    last: str
+    rounds: tuple[dict[str, Any], ...]
+    before: float
+    after: float
+
+    @property
+    def better(self) -> bool:
+        """True if the scorer finds the last better than the first, and there is something to it."""
+        return self.after > self.before and says_something(self.last)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything."""
+        return {
+            "prompt": self.prompt,
+            "first": self.first,
+            "response": self.last,
+            "rounds": list(self.rounds),
+            "before": self.before,
+            "after": self.after,
+            "kept": self.better,
+        }
+
+
+def write(
+    policy: LMPolicy, speech: Speech, questions: Sequence[str], *, tokens: int, temperature: float, seeds: Sequence[int]
+) -> list[str]:
+    """Answers to questions. The random numbers follow from `seeds`, so that a batch done again says the same."""
+    prompts = [_fitting(speech.ask(q), policy.backbone.context_length, tokens) for q in questions]
+    policy.temperature = temperature
+    sampling = Sampling(max_new_tokens=tokens, temperature=temperature, rows=max(1, len(prompts)))
+    mixed = int(
+        np.bitwise_xor.reduce(np.array([(s * 0x9E3779B1 + i) & 0x7FFFFFFF for i, s in enumerate(seeds)], np.int64))
+    )
+    generator = torch.Generator().manual_seed(mixed)
+    made = generate(policy, prompts, sampling, eos=speech.eos, generator=generator)
+    return [speech.text(each.tokens).strip() for each in made]
+
+
+def _fitting(ids: np.ndarray, limit: int | None, tokens: int) -> np.ndarray:
+    """The end of a question that is too long; the budget counts new tokens only."""
+    return ids if limit is None else ids[-(limit - tokens) :]
+
+
+def revise(
+    policy: LMPolicy,
+    speech: Speech,
+    constitution: Constitution,
+    prompts: Sequence[str],
+    *,
+    scorer: Callable[[str, str], float] | None = None,
+    rounds: int = 1,
+    tokens: int = 64,
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> list[Revision]:
+    """One revision a prompt, after so many rounds; the best-scored of its rounds is what counts."""
+    judged = scorer or constitution.score
+    seeds = [seed_for(f"revise {prompt}", seed) for prompt in prompts]
+    said: dict[str, Any] = {"tokens": tokens, "temperature": temperature}
+    first = write(policy, speech, prompts, seeds=seeds, **said)
+    best, now = list(first), list(first)
+    history: list[list[dict[str, Any]]] = [[] for _ in prompts]
+    for number in range(rounds):
+        chosen = [_principle(constitution, now[i], seeds[i] + number) for i in range(len(prompts))]
+        asked = [
+            CRITIQUE.format(prompt=p, response=r, ask=c.critique) for p, r, c in zip(prompts, now, chosen, strict=True)
+        ]
+        critiques = write(policy, speech, asked, seeds=[s + 2 * number + 1 for s in seeds], **said)
+        critiques = [c or "No specific issue was named." for c in critiques]
+        wanted = [
+            REVISION.format(prompt=p, response=r, critique=c, ask=k.revision)
+            for p, r, c, k in zip(prompts, now, critiques, chosen, strict=True)
+        ]
+        revised = write(policy, speech, wanted, seeds=[s + 2 * number + 2 for s in seeds], **said)
+        now = [new or old for new, old in zip(revised, now, strict=True)]
+        for i, prompt in enumerate(prompts):
+            history[i].append({"principle": chosen[i].name, "critique": critiques[i], "revision": now[i]})
+            if judged(prompt, now[i]) > judged(prompt, best[i]):
+                best[i] = now[i]
+    return [
+        Revision(p, f, b, tuple(h), judged(p, f), judged(p, b))
+        for p, f, b, h in zip(prompts, first, best, history, strict=True)
+    ]
+
+
+def _principle(constitution: Constitution, response: str, seed: int) -> Principle:
+    """One that the response breaks, if rules find one; else any, by turns."""
+    broken = constitution.evaluate(response)["flagged_principles"]
+    candidates = [p for p in constitution.active if p.name in broken] or constitution.active
+    return candidates[seed % len(candidates)]

@@ -1,0 +1,92 @@
+"""A trained policy as a Hugging Face folder: adapters merged or apart, tokenizer, and a card with what was measured."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from surefoot.errors import ConfigError
+from surefoot.lm.adapters import Adapter, adapters_in, merge
+from surefoot.lm.backbone import Backbone
+
+
+def export(
+    backbone: Backbone,
+    tokenizer: Any,
+    folder: Path | str,
+    *,
+    merged: bool,
+    base: str = "",
+    numbers: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the folder; `from_pretrained` (merged) or peft (apart) loads it with the same logits."""
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty; choose another with -o")
+    folder.mkdir(parents=True, exist_ok=True)
+    if merged or backbone.train == "full":
+        model = copy.deepcopy(backbone.model)
+        merge(model)
+        model.save_pretrained(folder)
+    else:
+        _write_adapters(backbone, folder, base)
+    tokenizer.save_pretrained(folder)
+    (folder / "README.md").write_text(card(base, numbers or {}, merged=merged), encoding="utf-8")
+    return folder
+
+
+def _write_adapters(backbone: Backbone, folder: Path, base: str) -> None:
+    """In peft's own form: adapter_config.json and adapter_model.safetensors."""
+    found = dict(adapters_in(backbone.model))
+    if any(isinstance(adapter.base, Adapter) for adapter in found.values()):
+        raise ConfigError("this model has adapters of two stages on top of each other; export it with --merge")
+    if not found:
+        raise ConfigError("this model has no adapters; export it with --merge")
+    tensors = {
+        f"base_model.model.{name}.lora_{side.upper()}.weight": getattr(adapter, side).detach().cpu().contiguous()
+        for name, adapter in found.items()
+        for side in ("a", "b")
+    }
+    save_file(tensors, folder / "adapter_model.safetensors")
+    trained = sorted({int(part) for name in found for part in name.split(".") if part.isdigit()})
+    everywhere = len(trained) == len(backbone.layers)
+    linear = isinstance(next(iter(found.values())).base, torch.nn.Linear)
+    told = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "r": backbone.rank,
+        "lora_alpha": backbone.alpha,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": not linear,
+        "inference_mode": True,
+        "target_modules": sorted({name.rsplit(".", 1)[-1] for name in found}),
+        "layers_to_transform": None if everywhere else trained,
+        "layers_pattern": None if everywhere else backbone.layers_name,
+    }
+    (folder / "adapter_config.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def card(base: str, numbers: Mapping[str, Any], *, merged: bool) -> str:
+    """The model card: what it is made of and what was measured, nothing else."""
+    rows = "\n".join(f"| {name} | {_shown(value)} |" for name, value in numbers.items())
+    table = f"\n| measured | |\n|---|---|\n{rows}\n" if rows else "\nNothing was measured.\n"
+    how = "adapters merged into the weights" if merged else "adapters apart; load them with peft"
+    return f"""---
+library_name: {"transformers" if merged else "peft"}
+base_model: {base or "unknown"}
+tags: [surefoot, ppo, rlhf]
+---
+Trained with surefoot (PPO) from {base or "a model"}; {how}.
+{table}"""
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

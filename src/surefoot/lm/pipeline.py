@@ -1,0 +1,340 @@
+"""Constitutional AI from principles to a measured policy, stage by stage; a stage that is done is never done again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from surefoot.data.seeds import seed_for
+from surefoot.errors import ConfigError, DataError
+from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.lm.adapters import settle_adapters
+from surefoot.lm.backbone import Backbone
+from surefoot.lm.compare import compare_models
+from surefoot.lm.config import LMConfig
+from surefoot.lm.constitution import Asking, Constitution
+from surefoot.lm.critique import revise, says_something, write
+from surefoot.lm.data import Pair, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.models import Speech, backbone_of, best_dtype, load_model, load_tokenizer
+from surefoot.lm.policy import LMPolicy, NoCritic
+from surefoot.lm.preferences import Verdict, by_score, compare, pairs_of
+from surefoot.lm.reward_model import BackboneReward, train_reward_model
+from surefoot.lm.run import create, resume
+from surefoot.lm.sft import finetune
+from surefoot.lm.training import LMTraining, as_text
+from surefoot.train.rundir import RunDir
+
+STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """What a constitution file for `surefoot lm constitution run` may say; paths are as seen from that file."""
+
+    model: str
+    prompts: str
+    held_out: str
+    principles: str | None = None
+    """None: the four that come with surefoot."""
+    rounds: int = 1
+    tokens: int = 48
+    temperature: float = 0.7
+    batch: int = 8
+    sft_epochs: int = 3
+    sft_lr: float = 2e-4
+    keep_clean: bool = True
+    """Also learn from first responses that broke nothing, so that helpfulness is not forgotten."""
+    responses: int = 4
+    """Responses to each prompt that are compared with each other."""
+    judge: str = "rules"
+    """Who prefers: rules, or the model itself (in both orders, by log-prob)."""
+    reward_epochs: int = 20
+    reward_lr: float = 1e-3
+    ppo_steps: int = 20
+    ppo_lr: float = 1e-4
+    ppo: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    """More knobs of the PPO stage, of LMConfig."""
+    dtype: str = "auto"
+    seed: int = 0
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """From a YAML file; a name that is not known is named."""
+        path = Path(path)
+        try:
+            loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
+            raise DataError(f"cannot read {path}: {why}") from why
+        if not isinstance(loaded, dict):
+            raise DataError(f"{path} must be a mapping with model, prompts and held_out")
+        given = cast(dict[str, Any], loaded)
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        if unknown := sorted(set(given) - set(known)):
+            raise DataError(f"{path} has {unknown[0]!r}; it may have {', '.join(known)}")
+        if missing := [n for n in ("model", "prompts", "held_out") if n not in given]:
+            raise DataError(f"{path} has no {missing[0]}")
+        for name in ("prompts", "held_out", "principles"):
+            if isinstance(given.get(name), str):
+                given[name] = str(path.parent / given[name])
+        if isinstance(given["model"], str) and (path.parent / given["model"]).is_dir():
+            given["model"] = str(path.parent / given["model"])
+        if given.get("judge", "rules") not in ("rules", "model"):
+            raise DataError(f"{path}: judge is {given['judge']!r}; it must be rules or model")
+        return cls(**given)
+
+
+class Pipeline:
+    """Both phases of Constitutional AI in one directory. `run` does what is not done yet."""
+
+    def __init__(self, config: PipelineConfig, folder: Path | str, *, say: Callable[[str], None] = print) -> None:
+        self.config, self.folder, self.say = config, Path(folder), say
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.constitution = (
+            Constitution.shipped() if config.principles is None else Constitution.read(config.principles)
+        )
+        self.prompts = [as_text(talk) for talk in read_prompts(config.prompts)]
+        self.held_out = [as_text(talk) for talk in read_prompts(config.held_out)]
+        if both := set(self.prompts) & set(self.held_out):
+            raise DataError(
+                f"{len(both)} prompts are in both files, such as {min(both)!r}; held-out ones must be unseen"
+            )
+        self._same_config()
+
+    def _same_config(self) -> None:
+        file, now = self.folder / "pipeline.json", json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True)
+        if file.is_file() and file.read_text(encoding="utf-8") != now:
+            raise ConfigError(f"{self.folder} was begun with another config (pipeline.json); choose another directory")
+        replace_file(REAL_FS, file, now.encode())
+
+    @property
+    def done(self) -> list[str]:
+        """Stages that are finished, in order."""
+        file = self.folder / "stages.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+
+    def run(self, *, only: Sequence[str] = STAGES) -> dict[str, Any]:
+        """Do the stages that are not done; what each came to, by name."""
+        if unknown := [stage for stage in only if stage not in STAGES]:
+            raise ConfigError(f"there is no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
+        found: dict[str, Any] = {}
+        with RunLock(self.folder):
+            for stage in STAGES:
+                report = self.folder / f"{stage}.json"
+                if stage in self.done:
+                    found[stage] = json.loads(report.read_text(encoding="utf-8"))
+                    continue
+                if stage not in only:
+                    continue
+                before = STAGES[: STAGES.index(stage)]
+                if missing := [s for s in before if s not in self.done]:
+                    raise ConfigError(f"the stage {stage} needs {missing[0]}, which is not done yet")
+                found[stage] = getattr(self, f"_{stage}")()
+                replace_file(REAL_FS, report, (json.dumps(found[stage], indent=2) + "\n").encode())
+                replace_file(REAL_FS, self.folder / "stages.json", json.dumps([*self.done, stage]).encode())
+                self.say(f"{stage}: {_told(found[stage])}")
+        return found
+
+    def _base(self) -> tuple[Any, Speech]:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = load_model(self.config.model, dtype=best_dtype(self.config.dtype, device), device=device)
+        return model, Speech(load_tokenizer(self.config.model), model)
+
+    def _tuned(self) -> tuple[Backbone, Speech]:
+        """The fine-tuned model: its adapters are part of the reference from here on."""
+        model, speech = self._base()
+        backbone = Backbone(model, seed=self.config.seed)
+        _load(backbone, self.folder / "sft.safetensors")
+        settle_adapters(model)
+        return backbone_of(model, self._ppo_config()), speech
+
+    def _ppo_config(self) -> LMConfig:
+        """The settings of the PPO stage."""
+        plain = LMConfig(steps=self.config.ppo_steps, max_new_tokens=self.config.tokens, seed=self.config.seed)
+        return plain.replace(**self.config.ppo)
+
+    def _batches(
+        self, prompts: Sequence[str], file: str, make: Callable[[Sequence[str]], list[list[dict[str, Any]]]]
+    ) -> list[dict[str, Any]]:
+        """Rows of one batch of prompts after the other, kept as they come; what a killed process kept is not made again."""
+        partial = self.folder / f"{file}.partial"
+        lines = partial.read_text(encoding="utf-8").splitlines() if partial.is_file() else []
+        kept: list[list[list[dict[str, Any]]]] = []
+        for line in lines:
+            try:
+                kept.append(json.loads(line))
+            except ValueError:
+                break  # torn
+        size = self.config.batch
+        replace_file(REAL_FS, partial, "".join(json.dumps(each) + "\n" for each in kept).encode())
+        for begin in range(len(kept) * size, len(prompts), size):
+            kept.append(make(prompts[begin : begin + size]))
+            with open(partial, "a", encoding="utf-8") as out:
+                out.write(json.dumps(kept[-1]) + "\n")
+        rows = [row for batch in kept for each in batch for row in each]
+        write_jsonl(self.folder / f"{file}.jsonl", rows)
+        partial.unlink()
+        return rows
+
+    def _revise(self) -> dict[str, Any]:
+        model, speech = self._base()
+        policy = LMPolicy(Backbone(model, train="none"), critic=NoCritic())
+        config = self.config
+
+        def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
+            made = revise(
+                policy,
+                speech,
+                self.constitution,
+                prompts,
+                rounds=config.rounds,
+                tokens=config.tokens,
+                temperature=config.temperature,
+                seed=config.seed,
+            )
+            return [[each.to_json()] for each in made]
+
+        rows = self._batches(self.prompts, "revisions", make)
+        broken = sum(row["before"] < 0 for row in rows)
+        kept = sum(row["kept"] for row in rows)
+        return {"prompts": len(rows), "broken_at_first": broken, "revisions_kept": kept}
+
+    def _sft(self) -> dict[str, Any]:
+        rows = [json.loads(line) for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines()]
+        better = [(row["prompt"], row["response"]) for row in rows if row["kept"]]
+        clean = [(row["prompt"], row["first"]) for row in rows if row["before"] == 0 and says_something(row["first"])]
+        demonstrations = better + (clean if self.config.keep_clean else [])
+        if not demonstrations:
+            raise DataError("no revision was better and no first response was clean: there is nothing to fine-tune on")
+        model, speech = self._base()
+        backbone = Backbone(model, seed=self.config.seed)
+        talks = [([{"role": "user", "content": p}] if speech.has_chat else p, r) for p, r in demonstrations]
+        fit = finetune(
+            backbone, talks, speech, epochs=self.config.sft_epochs, lr=self.config.sft_lr, seed=self.config.seed
+        )
+        _save(backbone, self.folder / "sft.safetensors")
+        return {"revisions": len(better), "clean": len(demonstrations) - len(better), **fit.to_json()}
+
+    def _preferences(self) -> dict[str, Any]:
+        backbone, speech = self._tuned()
+        policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
+        asking = Asking(backbone, speech)
+        ruled = by_score(self.constitution.score)
+
+        def judge(prompt: str, one: str, other: str) -> Verdict:
+            if config.judge == "rules":
+                return ruled(prompt, one, other)
+            return compare(asking, self.constitution, prompt, one, other)
+
+        asked = {"asked": 0, "ties": 0, "disagreed": 0}
+
+        def make(prompts: Sequence[str]) -> list[list[dict[str, Any]]]:
+            many = [prompt for prompt in prompts for _ in range(config.responses)]
+            seeds = [seed_for(f"preferences {i} {p}", config.seed) for i, p in enumerate(many)]
+            said = write(policy, speech, many, tokens=config.tokens, temperature=1.0, seeds=seeds)
+            made: list[list[dict[str, Any]]] = []
+            for i, prompt in enumerate(prompts):
+                pairs, counts = pairs_of(prompt, said[i * config.responses : (i + 1) * config.responses], judge)
+                for name, n in counts.items():
+                    asked[name] += n
+                made.append([{"prompt": p.prompt, "chosen": p.chosen, "rejected": p.rejected} for p in pairs])
+            return made
+
+        rows = self._batches(self.prompts, "preferences", make)
+        # Revisions are preferences too: the better response was written with the principle in sight.
+        for line in (self.folder / "revisions.jsonl").read_text("utf-8").splitlines():
+            row = json.loads(line)
+            if row["kept"]:
+                rows.append({"prompt": row["prompt"], "chosen": row["response"], "rejected": row["first"]})
+        write_jsonl(self.folder / "preferences.jsonl", rows)
+        if len(rows) < 4:
+            raise DataError(f"only {len(rows)} preferences were found; give more prompts, or other ones")
+        return {"pairs": len(rows), **asked}
+
+    def _reward(self) -> dict[str, Any]:
+        backbone, speech = self._tuned()
+        reward = BackboneReward(backbone)
+        pairs = [_asked(pair, speech) for pair in read_pairs(self.folder / "preferences.jsonl")]
+        fit = train_reward_model(
+            reward, pairs, speech, epochs=self.config.reward_epochs, lr=self.config.reward_lr, seed=self.config.seed
+        )
+        save_file({n: x.contiguous() for n, x in reward.state_dict().items()}, self.folder / "reward.safetensors")
+        return fit.to_json()
+
+    def _training(self) -> LMTraining:
+        backbone, speech = self._tuned()
+        reward = BackboneReward(backbone)
+        reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
+        config = self._ppo_config()
+        talks = [[{"role": "user", "content": p}] if speech.has_chat else p for p in self.prompts]
+        return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=config.ppo(lr=self.config.ppo_lr))
+
+    def _ppo(self) -> dict[str, Any]:
+        training, directory = self._training(), RunDir(self.folder / "ppo")
+        about = {"model": self.config.model, "prompts": self.config.prompts}
+        if directory.header.is_file():
+            run = resume(directory, training, about=about)
+        else:
+            directory.path.mkdir(exist_ok=True)
+            run = create(directory, training, about=about)
+        curve: list[dict[str, float]] = []
+        try:
+            for step, notes in run.steps():
+                curve.append({"step": step.number, "score": step.stats.get("score", 0.0), "kl": step.stats["kl"]})
+                for note in notes:
+                    self.say(note)
+        except BaseException as why:
+            run.close("error", f"{type(why).__name__}: {why}")
+            raise
+        run.close("finished")
+        _save(training.policy.backbone, self.folder / "policy.safetensors")
+        return {"steps": training.steps, "stopped": training.stopped, "curve": curve}
+
+    def trained(self) -> tuple[Backbone, Speech]:
+        """The policy that came out, adapters of both stages in place."""
+        backbone, speech = self._tuned()
+        _load(backbone, self.folder / "policy.safetensors")
+        return backbone, speech
+
+    def _evaluate(self) -> dict[str, Any]:
+        seeds = [seed_for(f"held-out {i}", self.config.seed) for i in range(len(self.held_out))]
+        said: dict[str, Any] = {"tokens": self.config.tokens, "temperature": self.config.temperature, "seeds": seeds}
+        model, speech = self._base()
+        before = write(LMPolicy(Backbone(model, train="none"), critic=NoCritic()), speech, self.held_out, **said)
+        backbone, speech = self.trained()
+        after = write(LMPolicy(backbone, critic=NoCritic()), speech, self.held_out, **said)
+        rows = [{"prompt": p, "before": b, "after": a} for p, b, a in zip(self.held_out, before, after, strict=True)]
+        write_jsonl(self.folder / "answers.jsonl", rows)
+        return compare_models(self.constitution, self.held_out, before, after)
+
+
+def _asked(pair: Pair, speech: Speech) -> Pair:
+    """A preference whose prompt reads as it does when PPO samples."""
+    if not speech.has_chat:
+        return pair
+    told = [{"role": "user", "content": pair.prompt}]
+    return dataclasses.replace(
+        pair, prompt=speech.tokenizer.apply_chat_template(told, add_generation_prompt=True, tokenize=False)
+    )
+
+
+def _save(backbone: Backbone, path: Path) -> None:
+    save_file({n: p.detach().contiguous() for n, p in backbone.trained().items()}, path)
+
+
+@torch.no_grad()
+def _load(backbone: Backbone, path: Path) -> None:
+    for name, value in load_file(path).items():
+        backbone.model.get_parameter(name).copy_(value)
+
+
+def _told(report: dict[str, Any]) -> str:
+    plain = {k: v for k, v in report.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
+    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in plain.items())

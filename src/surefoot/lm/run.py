@@ -1,0 +1,255 @@
+"""A language run on disk: header, record, samples, checkpoints; killed at any moment, it goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.retention import mark_best, prune
+from surefoot.lm.training import LMTraining, Step
+from surefoot.telemetry.attend import Attending
+from surefoot.telemetry.findings import sentence
+from surefoot.telemetry.rules import read_rules
+from surefoot.telemetry.schema import EndReason
+from surefoot.telemetry.writer import Recorder, truncate_after
+from surefoot.train.recorder import Keep, open_recorder
+from surefoot.train.run import git_commit, versions
+from surefoot.train.rundir import RunDir
+from surefoot.train.vitals import resident
+
+RULES = Path(__file__).with_name("rules.yaml")
+"""What the doctor looks for in a language run besides the rules for all."""
+
+
+class LMRun:
+    """Owns a run directory while it trains; iterate `steps`, then close it."""
+
+    def __init__(
+        self, directory: RunDir, training: LMTraining, recorder: Recorder, lock: RunLock, doctor: Attending
+    ) -> None:
+        self.directory, self.training, self.recorder, self.lock, self.doctor = (
+            directory,
+            training,
+            recorder,
+            lock,
+            doctor,
+        )
+        self.saved_at: int | None = None
+        self.notes: list[str] = []
+        self._closed = False
+
+    def steps(self, stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[Step, list[str]]]:
+        """(step, sentences) until the run is over, saving on the way and at the end, and when something raises."""
+        training = self.training
+        try:
+            while not training.finished and not stop():
+                step = training.step()
+                self._record(step)
+                notes, self.notes = [*self.notes, *step.notes, *self._examine()], []
+                if training.finished or step.number % training.config.checkpoint_every == 0 or training.guards.improved:
+                    self.save(best=training.guards.improved)
+                yield step, notes
+        except SurefootError:
+            # What was learned so far is whole: a failing reward or a full disk must not cost it.
+            self._keep()
+            raise
+        self._keep()
+
+    def _keep(self) -> None:
+        if self.training.steps and self.saved_at != self.training.steps:
+            self.save()
+
+    def save(self, *, best: bool = False) -> int:
+        """Write a checkpoint of this moment."""
+        root, step = self.directory.checkpoints, self.training.steps
+        self.recorder.begin_sync()
+        meta = {"exact": True, "why": "", "threads": torch.get_num_threads()}
+        # The record is on the disk before the checkpoint counts.
+        save_checkpoint(root, step, self.training.state(), meta=meta, ready=self.recorder.sync)
+        if best:
+            mark_best(root, step)
+        prune(root, self.training.config.keep_checkpoints)
+        self.saved_at = step
+        return step
+
+    def _record(self, step: Step) -> None:
+        report = step.report
+        metrics = {**report.metrics(), **step.stats, **resident()}
+        if self.training.policy.backbone.dtype == torch.bfloat16:
+            # Sampling and learning round differently; that is no sign of a policy that changed in between.
+            metrics["sampler_mismatch"] = metrics.pop("first_ratio_error")
+        self.recorder.update(
+            env_steps=self.training.tokens,
+            updates=report.update,
+            m=metrics,
+            epochs=[epoch.as_dict() for epoch in report.epochs],
+            seconds=step.seconds,
+            stopped_early=report.stopped_early,
+            rolled_back=report.rolled_back,
+            skipped_reason=report.skipped_reason,
+        )
+        for note in step.notes:
+            self.recorder.event("guard", note)
+        line = {
+            "step": step.number,
+            "samples": [{"prompt": s.prompt, "response": s.response, "score": s.score} for s in step.samples],
+        }
+        with open(self.directory.path / "samples.ndjson", "a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def _examine(self) -> list[str]:
+        found = self.doctor.take()
+        for finding in found:
+            self.recorder.finding(**finding.to_json())
+        return [sentence(finding) for finding in found if finding.severity != "info"]
+
+    def close(self, reason: EndReason, message: str = "") -> None:
+        """Write the end down and let go. A second close does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.recorder.close(reason, message)
+        finally:
+            self.lock.__exit__(None, None, None)
+
+
+def create(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
+    """A new run in an empty directory. `about` is what a resumed one needs to be made again: model, prompts, reward."""
+    lock = RunLock(directory.path).__enter__()
+    try:
+        header = {
+            "name": directory.name,
+            "resume": f"surefoot lm ppo --resume {directory.name} --reward …",
+            "spec": {
+                **about,
+                "env": "language",
+                "seed": training.config.seed,
+                "lm": training.config.to_json(),
+                "ppo": training.ppo.to_json(),
+            },
+            "versions": _versions(),
+            "threads": torch.get_num_threads(),
+            "git_commit": git_commit(Path.cwd()),
+            "command": list(command),
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        replace_file(REAL_FS, directory.header, (json.dumps(header, indent=2) + "\n").encode())
+        return _open(directory, training, lock, about, command)
+    except BaseException:
+        lock.__exit__(None, None, None)
+        raise
+
+
+def resume(directory: RunDir, training: LMTraining, *, about: dict[str, Any], command: Sequence[str] = ()) -> LMRun:
+    """Go on with a run from its newest whole checkpoint; a run that was killed before its first one begins again."""
+    lock = RunLock(directory.path).__enter__()
+    try:
+        require_same(directory, training, about)
+        step, notes = 0, list[str]()
+        if directory.checkpoints.is_dir() and any(directory.checkpoints.iterdir()):
+            loaded = load_checkpoint(directory.checkpoints)
+            training.set_state(loaded.parts)
+            step, notes = loaded.step, list(loaded.skipped)
+            threads = loaded.meta.get("threads")
+            if threads != torch.get_num_threads():
+                notes.append(
+                    f"saved with {threads} threads, resumed with {torch.get_num_threads()}: digits will differ"
+                )
+        truncate_after(directory.telemetry, step)
+        _cut_samples(directory.path / "samples.ndjson", step)
+        run = _open(directory, training, lock, about, command)
+        run.doctor.catch_up(directory.telemetry)
+        run.saved_at, run.notes = step, notes
+        return run
+    except BaseException:
+        lock.__exit__(None, None, None)
+        raise
+
+
+def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any]) -> None:
+    """Refuse to go on with another model, other prompts or another config."""
+    spec = directory.read_header()["spec"]
+    if "lm" not in spec:
+        raise ConfigError(f"{directory.path} is not a language run; `surefoot resume` goes on with it")
+    for name, value in about.items():
+        if spec.get(name) != value:
+            raise ConfigError(
+                f"{name} is {value!r} but the run was begun with {spec.get(name)!r}; give the same to resume"
+            )
+    now = training.config.to_json()
+    changed = [
+        k
+        for k, v in now.items()
+        if spec["lm"].get(k) != v and k not in ("steps", "checkpoint_every", "keep_checkpoints")
+    ]
+    if changed:
+        raise ConfigError(
+            f"{changed[0]} is {now[changed[0]]!r} but the run was begun with {spec['lm'].get(changed[0])!r}"
+        )
+
+
+def _open(
+    directory: RunDir, training: LMTraining, lock: RunLock, about: dict[str, Any], command: Sequence[str]
+) -> LMRun:
+    doctor = Attending(read_rules(RULES))
+    recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor])
+    recorder.header(
+        env=f"language: {about.get('model', '')}",
+        seed=training.config.seed,
+        config={"lm": training.config.to_json(), **training.ppo.to_json()},
+        versions=_versions(),
+        command=command,
+        threads=torch.get_num_threads(),
+        exact=True,
+        path=training.learner.path,
+        path_reason=training.learner.path_reason,
+        total_steps=training.config.steps * training.config.responses * training.config.max_new_tokens,
+        git_commit=git_commit(Path.cwd()),
+    )
+    run = LMRun(directory, training, recorder, lock, doctor)
+    if training.skipped:
+        run.notes.append(f"{len(training.skipped)} prompts were left out: {training.skipped[0]}")
+        recorder.event("prompts_skipped", run.notes[-1], {"count": len(training.skipped)})
+    return run
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = versions()
+    for package in ("transformers", "tokenizers"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _cut_samples(path: Path, step: int) -> None:
+    """Samples of steps that are about to be done again, and a torn last line, go."""
+    if not path.is_file():
+        return
+    kept: list[str] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line)
+        except (ValueError, KeyError, TypeError):
+            break
+    replace_file(REAL_FS, path, "".join(line + "\n" for line in kept).encode())
+
+
+def fingerprint(path: Path | str) -> str:
+    """sha256 of a file, so that a resumed run can tell whether its prompts are still the same."""
+    return sha256(Path(os.fspath(path)).read_bytes()).hexdigest()

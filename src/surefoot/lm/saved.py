@@ -1,0 +1,70 @@
+"""What earlier commands left behind, loaded again: the policy of a run, a reward model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from surefoot.errors import CheckpointIncompatible, ConfigError
+from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.lm.backbone import Backbone
+from surefoot.lm.config import LMConfig
+from surefoot.lm.models import Speech, load_backbone, load_model
+from surefoot.lm.policy import LMPolicy, NoCritic
+from surefoot.lm.reward_model import BackboneReward, RewardFit, RewardModel
+from surefoot.train.rundir import RunDir
+from surefoot.train.training import load_weights
+
+
+def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = "cpu") -> tuple[LMPolicy, Speech, int]:
+    """(policy, speech, step) of a language run. `checkpoint` is latest, best or a number."""
+    spec = directory.read_header()["spec"]
+    if "lm" not in spec:
+        raise ConfigError(f"{directory.path} is not a language run")
+    config = LMConfig.from_json(spec["lm"])
+    backbone, tokenizer = load_backbone(spec["model"], config, device=device)
+    critic = NoCritic() if config.algorithm != "ppo" else None
+    policy = LMPolicy(backbone, critic=critic, temperature=config.temperature)
+    where = directory.checkpoints
+    if checkpoint != "latest":
+        where = where / (checkpoint if checkpoint == "best" else f"{int(checkpoint):06d}")
+    loaded = load_checkpoint(where)
+    load_weights(policy, loaded.parts["weights"])
+    return policy, Speech(tokenizer, backbone.model), loaded.step
+
+
+def save_reward(model: RewardModel | BackboneReward, folder: Path | str, *, base: str, fit: RewardFit) -> Path:
+    """A folder with the weights that learned and what was measured."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    state = model.state_dict()
+    if model.frozen:
+        state = {name: x for name, x in state.items() if not name.startswith("trunk.")}
+    save_file({name: x.detach().cpu().contiguous().clone() for name, x in state.items()}, folder / "reward.safetensors")
+    told = {"base": base, "frozen": bool(model.frozen), **fit.to_json()}
+    (folder / "reward.json").write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    return folder
+
+
+def load_reward(folder: Path | str, *, beside: Backbone | None = None, beside_name: str = "") -> Any:
+    """A reward module. One whose trunk never learned sits on the policy's own model where that is the same."""
+    folder = Path(folder)
+    try:
+        told = json.loads((folder / "reward.json").read_text(encoding="utf-8"))
+        state = load_file(folder / "reward.safetensors")
+    except (OSError, ValueError) as why:
+        raise ConfigError(f"{folder} holds no reward model: {why}") from why
+    if told["frozen"] and beside is not None and told["base"] == beside_name:
+        model: Any = BackboneReward(beside)
+        model.load_state_dict(state)
+        return model
+    dtype = torch.float32 if not told["frozen"] else torch.bfloat16
+    model = RewardModel(load_model(told["base"], dtype=dtype, device=torch.device("cpu")), frozen=told["frozen"])
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    if unexpected or (missing and not told["frozen"]):
+        raise CheckpointIncompatible(f"{folder} was made for another model than {told['base']}")
+    return model
