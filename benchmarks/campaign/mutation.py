@@ -6,6 +6,7 @@ import importlib.abc
 import importlib.util
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -17,8 +18,8 @@ from campaign.frame import ROOT, Block, Found
 from campaign.mutator import Mutant, mutants
 
 BAR = 0.90
-SECONDS = 60.0
-"""A mutant whose tests take longer counts as killed: it hangs."""
+CPU_SECONDS, SECONDS = 60, 400.0
+"""Of the processor and of the clock. Tests that take longer hang: counted apart, because a busy machine is slow too."""
 ELSEWHERE = "the tests of another file are run"
 
 
@@ -66,13 +67,14 @@ class Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.source, str(self.target.file), "exec"), module.__dict__)
 
 
-def survives(target: Target, source: str, tests: tuple[str, ...]) -> bool:
-    """Whether all tests pass with this source. They run in a fork, so that torch is loaded only once."""
+def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
+    """alive if all tests pass with this source, killed, or out of time. In a fork, so that torch is loaded only once."""
     child = os.fork()
     if child == 0:
         code = 3
         try:
             os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             silent = os.open(os.devnull, os.O_RDWR)
             for fd in (0, 1, 2):
                 os.dup2(silent, fd)
@@ -88,11 +90,12 @@ def survives(target: Target, source: str, tests: tuple[str, ...]) -> bool:
     while time.monotonic() - began < SECONDS:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) == 0
+            code = os.waitstatus_to_exitcode(status)
+            return "alive" if code == 0 else "out of time" if code in (-signal.SIGXCPU, -signal.SIGKILL) else "killed"
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False
+    return "out of time"
 
 
 def chosen(count: int) -> list[tuple[Target, Mutant]]:
@@ -109,13 +112,15 @@ def check(count: int, defect: str = "") -> Found:
 
     torch.set_num_threads(1)
     found, killed, told, alive = Found(), 0, dict[str, list[int]](), list[str]()
-    picked = chosen(count)
+    picked, late = chosen(count), 0
     for target in {target for target, _ in picked}:
-        if not survives(target, target.file.read_text(), target.tests):
+        if outcome(target, target.file.read_text(), target.tests) != "alive":
             found.fault(f"the tests of {target.module} fail without any change")
     for target, mutant in picked:
         tests = ("unit/data/test_seeds.py",) if defect else target.tests
-        lives = survives(target, mutant.source, tests)
+        came = outcome(target, mutant.source, tests)
+        lives = came == "alive"
+        late += came == "out of time"
         found.tried += 1
         killed += not lives
         score = told.setdefault(target.module.removeprefix("surefoot."), [0, 0])
@@ -125,7 +130,11 @@ def check(count: int, defect: str = "") -> Found:
             alive.append(f"{target.module}:{mutant.line} {mutant.what}")
             print(f"alive: {alive[-1]}", flush=True)
     share = killed / max(1, found.tried)
-    found.notes = {"killed": killed, **{module: f"{k} of {n}" for module, (k, n) in sorted(told.items())}}
+    found.notes = {
+        "killed": killed,
+        "of them out of time": late,
+        **{module: f"{k} of {n}" for module, (k, n) in sorted(told.items())},
+    }
     found.notes["alive"] = alive[:100]
     if share < BAR:
         found.fault(f"{killed} of {found.tried} mutants were noticed, fewer than {BAR:.0%}")

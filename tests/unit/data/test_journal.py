@@ -158,7 +158,7 @@ def test_each_of_those_who_shared_a_commit_that_failed_is_told_whatever_came_aft
 @pytest.fixture
 def ten(tmp_path: Path):
     """Ten entries, five of each tag, numbered 0 … 9; another kind between them."""
-    with Journal(tmp_path / "deep" / "j.sqlite") as journal:
+    with Journal(tmp_path / "deep" / "j.sqlite", durability="process") as journal:  # many commits, no promise to try
         for i in range(10):
             journal.put(entry(f"e{i}", float(i), "odd" if i % 2 else "even"), entry(f"o{i}", kind="other"))
         yield journal
