@@ -6,7 +6,7 @@ PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
-	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve clean
+	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
@@ -164,5 +164,17 @@ studio:  ## the studio's page, after a change in studio/: needs Node; the bundle
 bench-studio: setup  ## frames of a graph of 200 nodes in a headless browser, and what watching a run costs
 	$(BIN)/python benchmarks/studio.py $(ARGS)
 
+campaign: setup .venv-audit/bin/pip-audit  ## kills, bad inputs, damaged files, power cuts, each with a defect that must be caught; ten minutes, ARGS="--only K2"
+	$(BIN)/python benchmarks/campaign $(ARGS)
+	$(BIN)/python benchmarks/tables.py
+
+campaign-long: setup .venv-audit/bin/pip-audit  ## the same with the counts of a release; many hours
+	$(BIN)/python benchmarks/campaign --long $(ARGS)
+	$(BIN)/python benchmarks/tables.py
+
+.venv-audit/bin/pip-audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+
 clean:
-	rm -rf $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis tests/e2e/browser/node_modules
+	rm -rf .venv-audit $(VENV) build dist site studio/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build .pytest_cache .ruff_cache .hypothesis tests/e2e/browser/node_modules

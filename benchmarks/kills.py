@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -26,8 +27,9 @@ from surefoot.errors import CheckpointError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.retention import prune
 
-MODES = ("sound", "early", "in place")
-"""As shipped; acknowledging before the save; copying over the only checkpoint."""
+MODES = ("sound", "early", "in place", "torch.save")
+"""As shipped; acknowledging before the save; copying over the only checkpoint; a plain torch.save over the only file."""
+ONLY_FILE = "only.pt"
 
 
 def parts_of(step: int) -> dict[str, dict[str, Any]]:
@@ -67,6 +69,19 @@ def copy_for_ever(root: Path) -> None:
         for source in itertools.cycle(sources):
             shutil.copytree(source, root / "only", dirs_exist_ok=True)
             os.write(1, b"0\n")
+
+
+def pickle_for_ever(root: Path) -> None:
+    """The child that does what most programs do: torch.save over the same path."""
+    import torch
+
+    states = [
+        {part: {"w": torch.full((1 << 20,), float(step))} for part in ("weights", "optimizer")} for step in (0, 1)
+    ]
+    os.write(1, b"ready\n")
+    for state in itertools.cycle(states):
+        torch.save(state, root / ONLY_FILE)
+        os.write(1, b"0\n")
 
 
 @dataclass(slots=True)
@@ -118,8 +133,10 @@ def _kill_one(arguments: list[str], after: int, share: float) -> list[int]:
 
 def _examine(root: Path, mode: str, newest: int, count: Kills) -> bool:
     """Whether the root still loads. A root in which nothing was acknowledged may be empty."""
-    if newest < 0 and not any(p.name.isdecimal() or p.name == "only" for p in root.iterdir()):
+    if newest < 0 and not any(p.name.isdecimal() or p.name in ("only", ONLY_FILE) for p in root.iterdir()):
         return False
+    if mode == "torch.save":
+        return _examine_pickle(root / ONLY_FILE, count)
     try:
         loaded = load_checkpoint(root / "only" if mode == "in place" else root)
     except CheckpointError:
@@ -127,6 +144,17 @@ def _examine(root: Path, mode: str, newest: int, count: Kills) -> bool:
         return False
     count.lost += loaded.step < newest
     count.damaged += bool(loaded.skipped) or not is_whole(loaded.step, loaded.parts)
+    return True
+
+
+def _examine_pickle(file: Path, count: Kills) -> bool:
+    import torch
+
+    try:
+        torch.load(file, weights_only=True)
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError):
+        count.unreadable += 1
+        return False
     return True
 
 
@@ -214,6 +242,8 @@ def main() -> int:
         root, mode, start = args.child
         if mode == "in place":
             copy_for_ever(Path(root))
+        if mode == "torch.save":
+            pickle_for_ever(Path(root))
         save_for_ever(Path(root), mode, int(start))
 
     print(f"{'kill -9 while saving':28} kills  acknowledged  lost  unreadable  damaged  seconds")

@@ -416,6 +416,17 @@ def tune() -> str:
     return "\n".join(rows)
 
 
+def campaign(part: str) -> str:
+    """One of the three tables of the campaign."""
+    results = read("campaign.json")
+    if results is None:
+        return "not measured yet"
+    sys.path.insert(0, str(HERE))
+    from campaign import table  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    return getattr(table, part)(results)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
     "speed-table": speed,
@@ -433,6 +444,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "scale-model-table": scale_model,
     **{f"lm-{which}": partial(language, which) for which in LANGUAGE},
     "tune-table": tune,
+    "campaign-totals": lambda: campaign("totals"),
+    "campaign-blocks": lambda: campaign("blocks"),
+    "campaign-mutants": lambda: campaign("mutants"),
 }
 
 

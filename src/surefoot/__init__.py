@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surefoot.data.check import check_store as check_store
     from surefoot.data.rollout import Rollout as Rollout
     from surefoot.envs.check import check_env as check_env
     from surefoot.envs.make import make_world as make_world
@@ -46,6 +47,7 @@ _HOME = {
     "UpdateReport": "learn.report",
     "VecNormalize": "train.compat",
     "check_env": "envs.check",
+    "check_store": "data.check",
     "evaluate_policy": "train.facade",
     "live": "train.loop",
     "make_vec_env": "train.facade",
@@ -69,6 +71,7 @@ __all__ = [
     "VecNormalize",
     "__version__",
     "check_env",
+    "check_store",
     "evaluate_policy",
     "live",
     "make_vec_env",

@@ -74,6 +74,15 @@ def row_of(entry: Entry) -> Row:
     return e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw
 
 
+@dataclass(slots=True)
+class _Put:
+    """Rows that wait to be written, and what came of it."""
+
+    rows: list[tuple[Any, ...]]
+    done: bool = False
+    error: BaseException | None = None
+
+
 class Journal:
     """An open file. Safe for many threads and for several processes; closing twice does nothing."""
 
@@ -83,9 +92,8 @@ class Journal:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._turn = threading.Condition()
-        self._waiting: list[tuple[Any, ...]] = []
-        self._asked, self._written, self._writing = 0, 0, False
-        self._failed: tuple[int, Exception] | None = None
+        self._waiting: list[_Put] = []
+        self._writing = False
         self._lock = threading.RLock()
         try:
             self._db = sqlite3.connect(self.path, timeout=timeout, isolation_level=None, check_same_thread=False)
@@ -101,35 +109,24 @@ class Journal:
 
     def put(self, *entries: Entry) -> None:
         """Write entries; they are on the disk when this returns. Entries of one call are written together or not at all."""
-        rows = [row_of(entry) for entry in entries]
+        mine = _Put([row_of(entry) for entry in entries])
+        batch: list[_Put] = []
         with self._turn:
             self._require_open()
-            self._waiting.append(tuple(rows))
-            self._asked += 1
-            mine = self._asked
-            while self._writing and self._written < mine:
+            self._waiting.append(mine)
+            while self._writing and not mine.done:
                 self._turn.wait()
-            if self._written >= mine:
-                self._raise_if_failed(mine)
-                return
-            batch, self._waiting = self._waiting, []
-            upto, self._writing = self._asked, True
-        error: Exception | None = None
-        try:
-            self._commit(batch)
-        except sqlite3.Error as raised:
-            error = raised
-        with self._turn:
-            self._writing, self._written = False, upto
-            self._failed = (upto, error) if error is not None else None
-            self._turn.notify_all()
-        if error is not None:
-            raise JournalError(f"nothing was written to {self.path}: {error}") from error
+            if not mine.done:
+                batch, self._waiting, self._writing = self._waiting, [], True
+        if batch:
+            self._write_for(batch)
+        if mine.error is not None:
+            raise JournalError(f"nothing was written to {self.path}: {mine.error}") from mine.error
 
     def put_rows(self, rows: Sequence[Row]) -> None:
         """Commit rows now, all or none, beside nobody: for the only writer of a file."""
         self._require_open()
-        self._commit([tuple(rows)])
+        self._commit(_PUT, list(rows))
 
     def fold_by_hand(self) -> None:
         """From now on no commit folds the write-ahead log into the file: `fold` does."""
@@ -206,14 +203,7 @@ class Journal:
 
     def delete(self, kind: str, seqs: Iterable[int]) -> int:
         """Remove entries for good; how many there were."""
-        doomed = [(kind, seq) for seq in seqs]
-        with self._lock:
-            self._require_open()
-            before = self._db.total_changes
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("DELETE FROM entries WHERE kind = ? AND seq = ?", doomed)
-            self._db.execute("COMMIT")
-            return self._db.total_changes - before
+        return self._commit("DELETE FROM entries WHERE kind = ? AND seq = ?", [(kind, seq) for seq in seqs])
 
     def keep_latest(self, kind: str, count: int) -> int:
         """Remove all but the last `count` of a kind; how many went."""
@@ -252,17 +242,35 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _commit(self, batch: list[tuple[Any, ...]]) -> None:
+    def _write_for(self, batch: list[_Put]) -> None:
+        """Commit what waits, and tell each who waits how that went: whatever it was, nobody waits for ever."""
+        error: BaseException | None = JournalError("the commit was interrupted")
+        try:
+            self._commit(_PUT, [row for put in batch for row in put.rows])
+            error = None
+        except Exception as raised:
+            error = raised
+        finally:
+            with self._turn:
+                self._writing = False
+                for put in batch:
+                    put.done, put.error = True, error
+                self._turn.notify_all()
+
+    def _commit(self, sql: str, rows: list[tuple[Any, ...]]) -> int:
+        """All rows or none; how many changed."""
         with self._lock:
+            self._require_open()
+            before = self._db.total_changes
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for rows in batch:
-                    self._db.executemany(_PUT, rows)
+                self._db.executemany(sql, rows)
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # a full disk has ended it already
                     self._db.execute("ROLLBACK")
                 raise
+            return self._db.total_changes - before
 
     def _rows(self, where: str, values: tuple[Any, ...], order: str) -> Iterator[Entry]:
         rows = self._query(
@@ -283,10 +291,6 @@ class Journal:
             self._db.execute(f"PRAGMA user_version={FORMAT}")
         elif version != FORMAT:
             raise JournalError(f"{self.path} has format {version}; this surefoot reads format {FORMAT}")
-
-    def _raise_if_failed(self, mine: int) -> None:
-        if self._failed is not None and mine <= self._failed[0]:
-            raise JournalError(f"nothing was written to {self.path}: {self._failed[1]}") from self._failed[1]
 
     def _require_open(self) -> None:
         if getattr(self, "closed", False):

@@ -43,8 +43,8 @@ class LineFile:
         fd = self._descriptor()
         try:
             written = os.write(fd, line)
-            if written < len(line):  # the disk is nearly full; the second write says so
-                os.write(fd, line[written:])
+            while written < len(line):  # the disk is nearly full, and will say so
+                written += os.write(fd, line[written:])
         except OSError as error:
             os.ftruncate(fd, self.size)
             raise TelemetryError(f"{self.path} cannot be written: {error.strerror}; make room and resume") from error

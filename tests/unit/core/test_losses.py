@@ -77,6 +77,52 @@ def test_a_clipped_value_loss_takes_the_larger_error():
     assert value_loss(t(3.0), t(0.0), t(0.0), clip=1.0).item() == 4.5
 
 
+def test_a_value_is_clipped_around_the_old_one_on_both_sides():
+    # Old 5, new 2, clip 1: clipped value 4. Target 2: errors 0 and 4 → ½·4. Target 6: errors 16 and 4 → ½·16.
+    assert value_loss(t(2.0), t(2.0), t(5.0), clip=1.0).item() == 2.0
+    assert value_loss(t(2.0), t(6.0), t(5.0), clip=1.0).item() == 8.0
+    assert value_loss(t(5.5), t(5.0), t(5.0), clip=1.0).item() == 0.125  # within the clip nothing changes
+
+
+def test_the_log_ratio_is_new_minus_old_and_told_before_it_is_clamped():
+    seen = Evaluation(torch.tensor([[-1.0, -1.0]]), torch.zeros(1, 2), torch.zeros(1, 2))
+    part = batch(2, log_prob=torch.tensor([[-1.5, -40.0]]))
+    losses = ppo_loss(seen, part, torch.ones(1, 2), clip=10.0, value_clip=None, vf_coef=0.0, ent_coef=0.0)
+    assert losses.log_ratio.tolist() == [[0.5, 39.0]]
+    assert not losses.log_ratio.requires_grad
+    # Advantage 1: the gain of the first is e^0.5, that of the second is held at 1 + ε = 11.
+    assert losses.policy.item() == pytest.approx(-(math.exp(0.5) + 11.0) / 2)
+
+
+def test_the_clamp_is_at_twenty():
+    huge = clipped_surrogate(t(1e4), t(-1.0), clip=0.2).item()
+    assert huge == pytest.approx(math.exp(20.0), rel=1e-5)
+
+
+def test_an_advantage_of_zero_costs_nothing_whatever_the_second_clip():
+    assert clipped_surrogate(t(5.0), t(0.0), clip=0.2, dual_clip=3.0).item() == 0.0
+    small = clipped_surrogate(t(math.log(5.0)), t(0.5), clip=0.2, dual_clip=3.0).item()
+    assert small == pytest.approx(-0.6)  # a gain of any size is not the second clip's business
+
+
+def test_without_a_weight_entropy_and_reference_change_nothing_but_are_told():
+    seen = Evaluation(torch.zeros(1, 1), torch.full((1, 1), float("inf")), torch.zeros(1, 1))
+    part = batch(ref_log_prob=torch.full((1, 1), -1.0))
+    losses = ppo_loss(seen, part, torch.ones(1, 1), clip=0.2, value_clip=None, vf_coef=0.5, ent_coef=0.0)
+    assert losses.total.item() == -1.0
+    assert losses.kl_to_reference.item() == pytest.approx(math.exp(-1.0))
+    assert losses.entropy.item() == float("inf")
+
+
+def test_a_reference_out_of_reach_is_held_to_twenty_too():
+    seen = Evaluation(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1, 1))
+    settings = {"clip": 0.2, "value_clip": None, "vf_coef": 0.0, "ent_coef": 0.0, "kl_coef": 1.0}
+    for reference, held in ((-1e4, -20.0), (1e4, 20.0)):
+        part = batch(ref_log_prob=torch.full((1, 1), reference))
+        losses = ppo_loss(seen, part, torch.zeros(1, 1), **settings)
+        assert losses.kl_to_reference.item() == pytest.approx(math.exp(held) - 1 - held, rel=1e-5)
+
+
 def test_the_parts_add_up_with_their_signs():
     seen = Evaluation(torch.zeros(1, 1), torch.full((1, 1), 0.7), torch.full((1, 1), 2.0))
     losses = ppo_loss(seen, batch(), torch.ones(1, 1), clip=0.2, value_clip=None, vf_coef=0.5, ent_coef=0.1)

@@ -248,14 +248,17 @@ def test_a_big_record_is_rotated_and_each_part_begins_with_the_header(tmp_path: 
     assert raw(tmp_path)[0]["kind"] == "run"
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("gulps", [1, 2, 3])
+def test_a_full_disk_leaves_whole_lines(
+    tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch, gulps: int
+):
     recorder = open_recorder()
     recorder.event("before")
     write, calls = os.write, []
 
     def nearly_full(fd: int, data: bytes) -> int:
         calls.append(data)
-        if len(calls) == 1:
+        if len(calls) <= gulps:
             return write(fd, data[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
 

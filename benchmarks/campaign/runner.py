@@ -1,0 +1,188 @@
+"""Runs the blocks, two at a time and each in a process of its own, tells how far it is, and keeps what was found.
+
+    python benchmarks/campaign                     all blocks, under ten minutes on two quiet cores
+    python benchmarks/campaign --long              the counts of a release; hours
+    python benchmarks/campaign --only K2,B3        some of them
+    python benchmarks/campaign --list              what there is
+
+A block is green if it found nothing and each of its mutants, the same check against code with one defect put in, was
+caught. Exit code 0 if all are green, 1 if not; what could not be tried is said and is neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from campaign.frame import ROOT, Block, Found, caught
+
+MODULES = (
+    *("kill_service", "kill_saves", "kill_workers", "kill_learner", "kill_record", "crash_states"),
+    *("numbers", "bad_requests", "artefacts", "models", "town_soak", "same_digits", "mutation"),
+    *("graphs", "language", "backends", "audits"),
+)
+OUT = ROOT / "benchmarks/results/campaign.json"
+FIRST = ("K1", "M1", "B2", "K3", "K2", "S1")
+"""The longest begin first, so that two cores are done at about the same time."""
+LIMIT = {"smoke": 120.0, "campaign": 900.0, "long": 24 * 3600.0}
+"""Seconds after which a block counts as hanging."""
+
+
+def all_blocks() -> dict[str, Block]:
+    found: dict[str, Block] = {}
+    for name in MODULES:
+        module = importlib.import_module(f"campaign.{name}")
+        blocks: list[Block] = getattr(module, "BLOCKS", None) or [module.BLOCK]
+        found |= {block.name: block for block in blocks}
+    return found
+
+
+def run_block(block: Block, how: str) -> dict[str, Any]:
+    """The check as shipped, then each of its mutants."""
+    began = time.monotonic()
+    told = _checked(block, block.size(how), "")
+    seconds = time.monotonic() - began
+    mutants: dict[str, Any] = {}
+    if not told.not_here:
+        mutants = {defect: _checked(block, tries, defect).to_json() for defect, tries in block.mutants.items()}
+    return {
+        "title": block.title,
+        "over": block.over,
+        "unit": block.unit,
+        "size": how,
+        "found": told.to_json(),
+        "seconds": round(seconds, 1),
+        "mutants": mutants,
+        "mutant_seconds": round(time.monotonic() - began - seconds, 1),
+    }
+
+
+def _checked(block: Block, count: int, defect: str) -> Found:
+    try:
+        return block.check(count, defect)
+    except Exception as error:
+        found = Found(tried=1, crashed=True)
+        found.fault(f"{type(error).__name__}: {str(error)[:300]}")
+        if not defect:
+            traceback.print_exc()
+        return found
+
+
+def verdict(told: dict[str, Any]) -> str:
+    """green, RED, or why it was not tried."""
+    if told["found"]["not_here"]:
+        return told["found"]["not_here"]
+    survivors = [name for name, mutant in told["mutants"].items() if not caught(mutant)]
+    if told["found"]["green"] and not survivors:
+        return "green"
+    return "RED" if not told["found"]["green"] else f"RED: not caught: {', '.join(survivors)}"
+
+
+def line(name: str, told: dict[str, Any]) -> str:
+    found, seen = told["found"], sum(map(caught, told["mutants"].values()))
+    counted = f"{found['tried']:,} {told['unit']}, {seen} of {len(told['mutants'])} mutants caught"
+    return f"{name:4} {verdict(told):8} {counted}, {told['seconds'] + told['mutant_seconds']:.0f} s   {told['title']}"
+
+
+def in_a_process(name: str, how: str) -> dict[str, Any]:
+    """One block by a child; one that hangs is ended with everything it started, and is red."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        part = Path(place) / "part.json"
+        command = [sys.executable, str(Path(__file__).parent), "--only", name, "--size", how, "--part", str(part)]
+        child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            said, _ = child.communicate(timeout=LIMIT[how])
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            said, _ = child.communicate()
+        if part.exists():
+            told = json.loads(part.read_text())
+            if not told["found"]["green"] and not told["found"]["not_here"]:
+                sys.stderr.write(said.decode(errors="replace")[-3000:])
+            return told
+    block, found = all_blocks()[name], Found(tried=1)
+    found.fault(f"its process ended with {child.returncode} after {time.monotonic() - began:.0f} s")
+    sys.stderr.write(said.decode(errors="replace")[-3000:])
+    return {
+        "title": block.title,
+        "over": block.over,
+        "unit": block.unit,
+        "size": how,
+        "found": found.to_json(),
+        "seconds": round(time.monotonic() - began, 1),
+        "mutants": {},
+        "mutant_seconds": 0.0,
+    }
+
+
+def parse(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="names of blocks, with commas between")
+    parser.add_argument("--list", action="store_true", help="say what there is and do nothing")
+    parser.add_argument("--long", action="store_true", help="the counts of a release")
+    parser.add_argument("--size", choices=("smoke", "campaign", "long"), default="campaign", help="which counts")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="blocks at a time")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def main(words: list[str] | None = None) -> int:
+    args = parse(words)
+    how = "long" if args.long else args.size
+    blocks = all_blocks()
+    if args.list:
+        for block in blocks.values():
+            print(f"{block.name:4} {block.size(how):>7,} {block.unit:22} {block.title} ({block.over})")
+            for defect in block.mutants:
+                print(f"{'':12} mutant: {defect}")
+        return 0
+    names = [name.strip() for name in args.only.split(",") if name.strip()] or list(blocks)
+    if unknown := [name for name in names if name not in blocks]:
+        print(f"no block is called {unknown[0]}; there are {', '.join(blocks)}", file=sys.stderr)
+        return 64
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if args.part:
+        args.part.write_text(json.dumps(run_block(blocks[names[0]], how)))
+        return 0
+    return campaign(sorted(names, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)), how, args)
+
+
+def campaign(names: list[str], how: str, args: argparse.Namespace) -> int:
+    began, fine = time.monotonic(), True
+    kept: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {"blocks": {}}
+    with ThreadPoolExecutor(args.jobs) as pool:
+        waiting = {pool.submit(in_a_process, name, how): name for name in names}
+        for number, done in enumerate(as_completed(waiting), 1):
+            name, told = waiting[done], done.result()
+            fine &= verdict(told) == "green" or bool(told["found"]["not_here"])
+            print(f"[{number:2} of {len(names)}, {time.monotonic() - began:4.0f} s] {line(name, told)}", flush=True)
+            for sentence in told["found"]["faults"]:
+                print(f"      {sentence}", flush=True)
+            kept["blocks"][name] = told
+            if how != "smoke":
+                keep(kept, args.out)
+    if how != "smoke" and set(names) == set(all_blocks()):
+        kept[f"{how}_seconds"] = round(time.monotonic() - began)
+        keep(kept, args.out)
+    return 0 if fine else 1
+
+
+def keep(kept: dict[str, Any], file: Path) -> None:
+    order = list(all_blocks())
+    ranked = sorted(kept["blocks"], key=lambda n: order.index(n) if n in order else len(order))
+    kept = {"command": "make campaign", **kept, "blocks": {name: kept["blocks"][name] for name in ranked}}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
