@@ -3,25 +3,69 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
+from typing import Any
 
 from campaign.frame import Block, Found, is_here
 
-HOME = "surefoot.train.backends"
-"""Where `check_backend(name, *, kills, defect="")` and `NAMES` are looked for."""
+OLD_PIECE = "a worker that was replaced hands over the piece before once more"
+
+
+class _Forgetful:
+    """A backend that answers with an old piece after a loss: the defect."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._last: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def hear(self) -> list[Any]:
+        pieces = self._inner.hear()
+        if any(piece.began_anew for piece in pieces):
+            pieces = [replace(piece, serial=old.serial) for piece, old in zip(pieces, self._last, strict=True)]
+        self._last = pieces
+        return pieces
 
 
 def check(count: int, defect: str = "") -> Found:
-    found = Found()
-    if not is_here(HOME) or not hasattr(importlib.import_module(HOME), "check_backend"):
-        found.not_here = f"not here yet: {HOME}.check_backend"
-        return found
-    backends = importlib.import_module(HOME)
-    for name in backends.NAMES:
-        for finding in backends.check_backend(name, kills=count):
-            found.fault(f"{name}: {finding}")
-        found.tried += count
+    from surefoot.scale.check import check_backend
+    from surefoot.scale.local import LocalBackend
+
+    found, (spec, weights) = Found(), _subject()
+    stops = max(1, count // 4)
+    names = ["local", *(["ray"] if is_here("ray") and not defect else [])]
+    for name in names:
+
+        def make(name: str = name) -> Any:
+            if name == "ray":
+                return importlib.import_module("surefoot.scale.ray").RayBackend(spec, 2, timeout=10.0)
+            backend: Any = LocalBackend(spec, 2, timeout=5.0)
+            return _Forgetful(backend) if defect == OLD_PIECE else backend
+
+        if name == "ray":
+            importlib.import_module("ray").init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        for broken in check_backend(make, spec, weights, kills=count, stops=stops):
+            found.fault(f"{name}: {broken}")
+        found.tried += count + stops
         found.kills += count
+    found.notes["backends"] = ", ".join(names)
     return found
+
+
+def _subject() -> tuple[Any, Any]:
+    """A small run, and the weights of its policy."""
+    from surefoot.envs.make import make_world
+    from surefoot.nets.actor_critic import ActorCritic
+    from surefoot.train.spec import make_spec
+
+    world = make_world("CartPole-v1")
+    settings = {"steps": 16, "envs": 4, "minibatch_size": 32, "hidden": (8,)}
+    spec = make_spec("CartPole-v1", world.action, preset_name="sb3", settings=settings, total_steps=10_000)
+    policy = ActorCritic(world.observation, world.action, spec.net, seed=0)
+    world.close()
+    return spec, {name: x.numpy().copy() for name, x in policy.state_dict().items()}
 
 
 BLOCK = Block(
@@ -33,5 +77,5 @@ BLOCK = Block(
     count=10,
     long=100,
     check=check,
-    mutants={},
+    mutants={OLD_PIECE: 1},
 )
