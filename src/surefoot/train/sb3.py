@@ -26,10 +26,23 @@ from surefoot.nets.config import NetConfig
 
 _LAYER = re.compile(r"mlp_extractor\.(policy|value)_net\.(\d+)\.(weight|bias)")
 _NUMBER = re.compile(r"[-+]?(?:inf|\d+\.?\d*(?:e[-+]?\d+)?)")
-_SETTINGS = ("learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "ent_coef", "vf_coef")
+_SETTINGS = (
+    "learning_rate",
+    "n_steps",
+    "batch_size",
+    "n_epochs",
+    "gamma",
+    "gae_lambda",
+    "ent_coef",
+    "vf_coef",
+    "max_grad_norm",
+    "n_envs",
+    "target_kl",
+    "seed",
+    "normalize_advantage",
+)
 _SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")
 _CONSTANT = re.compile(r"ConstantSchedule\(val=([-+.e\d]+)\)")
-_SETTINGS += ("max_grad_norm", "n_envs", "target_kl", "seed", "normalize_advantage")
 
 
 @dataclass(frozen=True, slots=True)
