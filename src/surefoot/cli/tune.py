@@ -112,7 +112,9 @@ class TuneArgs:
         from surefoot.train.tune_env import EnvTask
 
         if self.env.endswith(".json"):
-            return _graph_task(self.env)
+            from surefoot.graph.tuning import task
+
+            return task(Path(self.env))
         given = TrainArgs(
             env=self.env,
             steps=self.steps,
@@ -180,6 +182,11 @@ class TuneArgs:
     def _end(self, found: Outcome, task: Task, directory: Path) -> int:
         from surefoot.cli.tuning import lines
 
+        if self.env.endswith(".json") and found.best is not None:
+            from surefoot.graph.tuning import GraphTask
+
+            assert isinstance(task, GraphTask)
+            task.write_best(directory, found.best.params)
         if self.as_json:
             print(json.dumps(_as_json(found, task, directory)))
         else:
@@ -200,16 +207,6 @@ def _restored(about: dict[str, Any]) -> dict[str, Any]:
     kept = {name: about[name] for name in _KEPT if name in about}
     paths = {name: None if kept[name] is None else Path(kept[name]) for name in ("config", "space")}
     return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
-
-
-def _graph_task(path: str) -> Task:
-    """A graph's own task, where that room is there and has one."""
-    import importlib
-
-    try:
-        return importlib.import_module("surefoot.graph.tuning").task(Path(path))
-    except ImportError:
-        raise Usage(f"{path}: graphs cannot be searched in this version; give an env's id") from None
 
 
 def _as_json(found: Outcome, task: Task, directory: Path) -> dict[str, Any]:

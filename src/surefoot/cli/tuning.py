@@ -125,5 +125,6 @@ def lines(found: Outcome, task: Task, directory: Path) -> list[str]:
         top = sorted(found.importance.items(), key=lambda item: -item[1])[:5]
         rows.append("mattered: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
     rows.append(f"→ {directory / BEST}, {directory / PAGE}")
-    rows.append(f"surefoot train {task.name} --config {directory / BEST}")
+    graph = f"surefoot graph run {directory / 'best.json'}"
+    rows.append(graph if task.name.endswith(".json") else f"surefoot train {task.name} --config {directory / BEST}")
     return rows

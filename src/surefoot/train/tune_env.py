@@ -59,7 +59,7 @@ class EnvTask:
         for name, value in params.items():
             owner = _owner(self.spec, name)
             part = "ppo" if owner is self.spec.ppo else "net" if owner is self.spec.net else "collect"
-            parts[part][name] = _along(getattr(owner, name), value)
+            parts[part][name] = along(getattr(owner, name), value)
         return replace(
             self.spec,
             ppo=self.spec.ppo.replace(**parts["ppo"]),
@@ -113,7 +113,7 @@ def _space(
     values: dict[str, Any] = {}
     for name, dim in space.items():
         now = getattr(_owner(base, name), name)
-        value = now.start if isinstance(now, Linear | Cosine | StepDecay) else now
+        value = start_of(now)
         if isinstance(dim, Range) and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise ConfigError(
                 f"{name} is {value!r} before the search and its range is of numbers; give a list of values"
@@ -137,7 +137,13 @@ def _owner(spec: RunSpec, name: str) -> PPOConfig | NetConfig | CollectConfig:
     raise ConfigError(f"{name} is no setting that can be searched; `surefoot knobs` lists them, by their own names")
 
 
-def _along(now: Any, value: Any) -> Any:
+def start_of(now: Any) -> Any:
+    """The number that a search moves: a schedule's start, or the value itself."""
+    return now.start if isinstance(now, Linear | Cosine | StepDecay) else now
+
+
+def along(now: Any, value: Any) -> Any:
+    """`value` in the place of `now`: of a schedule, its start, and its end in proportion."""
     if not isinstance(now, Linear | Cosine | StepDecay) or not isinstance(value, int | float):
         return value
     if isinstance(now, StepDecay):

@@ -78,7 +78,8 @@ def best_yaml(found: Outcome, task: Task, plan: Plan) -> str:
     lines = [f"# {task.name}: trial {found.best.number} of {len(found.trials)}", f"# {_told(found.best)} on {where}"]
     if found.base is not None and found.base.number != found.best.number:
         lines.append(f"# {_told(found.base)} before the search")
-    lines.append(f"# surefoot train {task.name} --config {BEST}")
+    graph = task.name.endswith(".json")
+    lines.append("# surefoot graph run best.json" if graph else f"# surefoot train {task.name} --config {BEST}")
     return "\n".join(lines) + "\n" + yaml.safe_dump(task.settings(found.best.params), sort_keys=False)
 
 

@@ -1,0 +1,82 @@
+"""A search over a graph: ranges on its nodes, trials of several seeds, the best graph written down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surefoot.cli.main import main
+from surefoot.errors import GraphError
+from surefoot.graph import load_graph, save_graph, template
+from surefoot.graph.tuning import GraphTask
+from surefoot.learn.search import Choice, Range
+
+RANGES = {"learning_rate": {"low": 1e-5, "high": 1e-2, "log": True}, "epochs": {"choices": [2, 4]}}
+
+
+def with_ranges(tmp_path: Path, ranges=RANGES) -> Path:
+    graph = template("cartpole")
+    graph.nodes["env"].params["num_envs"] = 4
+    graph.nodes["trainer"].params |= {"horizon_length": 8, "minibatch_size": 16}
+    graph.nodes["trainer"].ranges = dict(ranges)
+    graph.run.total_steps = 1600
+    save_graph(graph, tmp_path / "g.json")
+    return tmp_path / "g.json"
+
+
+def test_the_space_is_what_the_nodes_declare(tmp_path: Path):
+    task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
+    found = task.space["trainer.learning_rate"]
+    assert isinstance(found, Range)
+    assert (found.low, found.high, found.log) == (1e-5, 1e-2, True)
+    chosen = task.space["trainer.epochs"]
+    assert isinstance(chosen, Choice)
+    assert set(chosen.values) >= {2, 4}
+    assert task.base["trainer.epochs"] in chosen.values  # the graph as it is can be a trial too
+
+
+def test_a_graph_without_ranges_says_how_to_give_some(tmp_path: Path):
+    with pytest.raises(GraphError, match="ranges"):
+        GraphTask(load_graph(with_ranges(tmp_path, {})), "g.json")
+
+
+def test_every_seed_is_taken_forward_and_judged(tmp_path: Path):
+    task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
+    contest = task.contest(task.base, [0, 1])
+    try:
+        half, whole = contest.advance(0.5, lambda: False), contest.advance(1.0, lambda: False)
+        assert half is not None
+        assert whole is not None
+        assert len(half) == len(whole) == 2
+        assert all(score > 5.0 for score in whole)
+        assert [engine.finished for engine in contest.engines] == [True, True]
+        assert contest.advance(1.0, lambda: True) is None
+    finally:
+        contest.close()
+
+
+def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("optuna")
+    path = with_ranges(tmp_path)
+    command = [
+        "tune",
+        str(path),
+        "--trials",
+        "2",
+        "--seeds",
+        "1",
+        "--rungs",
+        "1",
+        "--finalists",
+        "0",
+        "--name",
+        "s",
+        "--json",
+    ]
+    assert main([*command, "--runs", str(tmp_path)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    best = load_graph(tmp_path / "s" / "best.json")
+    assert best.nodes["trainer"].params["epochs"] == said["settings"]["trainer.epochs"]
+    assert "surefoot graph run best.json" in (tmp_path / "s" / "best.yaml").read_text()
