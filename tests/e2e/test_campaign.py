@@ -22,6 +22,7 @@ ELSEWHERE = {
     "K1": "test_serve.py",
     "K2": "test_checkpoint_kills.py",
     "K3": "test_supervise.py",
+    "K3b": "../unit/scale/test_backend.py",
     "K4": "test_resume.py",
     "B2": "test_serve.py",
     "L1": "test_lm.py",
@@ -46,12 +47,12 @@ def test_a_block_is_green_and_its_defects_are_caught(name: str):
 
 
 def test_one_block_from_the_command_line_keeps_what_it_found(tmp_path: Path):
-    command = [sys.executable, str(BENCHMARKS / "campaign"), "--size", "campaign", "--only", "K3b"]
+    command = [sys.executable, str(BENCHMARKS / "campaign"), "--size", "smoke", "--only", "D1"]
     done = subprocess.run([*command, "--out", str(tmp_path / "c.json")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     kept = json.loads((tmp_path / "c.json").read_text())
-    assert list(kept["blocks"]) == ["K3b"]
-    assert verdict(kept["blocks"]["K3b"]) in done.stdout
+    assert list(kept["blocks"]) == ["D1"]
+    assert verdict(kept["blocks"]["D1"]) in done.stdout
 
 
 def test_a_block_that_nobody_knows_is_a_usage_error(capsys: pytest.CaptureFixture[str]):

@@ -172,6 +172,9 @@ def test_beyond_so_many_connections_it_says_not_now(served: Process):
         ]
         answers = b"".join(link.recv(100) for link in links[-3:])
     assert answers.count(b"HTTP/1.1 503") == 3
+    until = time.monotonic() + 30
+    while not served.raw(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", wait=1.0).startswith(b"HTTP/1.1 200"):
+        assert time.monotonic() < until, "there is room again once they are gone"
 
 
 def test_half_a_connection_is_answered(served: Process):
