@@ -340,15 +340,16 @@ def test_who_acknowledges_before_the_commit_is_caught(tmp_path: Path):
     assert lost > 0
 
 
+# A thousand candidates with long descriptions are refused for their length, whatever else is wrong with them.
+REFUSED = ", ".join(f'"{status}"' for status in (400, 401, 403, 404, 405, 406, 409, 413, 415, 422))
+SCHEMATHESIS = f'[parameters]\n"path.policy" = "p"\n[checks.negative_data_rejection]\nexpected-statuses = [{REFUSED}]\n'
+
+
 def test_schemathesis_finds_nothing(tmp_path: Path):
     pytest.importorskip("schemathesis")
     token, tokens, config = "k" * 32, tmp_path / "tokens", tmp_path / "schemathesis.toml"
     tokens.write_text(token + "\n")
-    # A thousand candidates with long descriptions are refused for their length, whatever else is wrong with them.
-    refused = ", ".join(f'"{status}"' for status in (400, 401, 403, 404, 405, 406, 409, 413, 415, 422))
-    config.write_text(
-        f'[parameters]\n"path.policy" = "p"\n[checks.negative_data_rejection]\nexpected-statuses = [{refused}]\n'
-    )
+    config.write_text(SCHEMATHESIS)
     process = Process(tmp_path / "d", "--token-file", str(tokens))
     try:
         link = http.client.HTTPConnection("127.0.0.1", process.port, timeout=90)
