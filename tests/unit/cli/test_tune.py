@@ -43,14 +43,6 @@ def test_there_must_be_something_to_resume(tmp_path, capsys):
     assert "no search of CartPole-v1" in capsys.readouterr().err
 
 
-def test_a_graph_is_refused_where_graphs_cannot_be_searched(tmp_path, capsys, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "surefoot.graph.tuning", None)
-    assert main(["tune", "walk.json", "--runs", str(tmp_path)]) == 64
-    assert "graphs cannot be searched" in capsys.readouterr().err
-
-
 def test_a_space_that_cannot_be_read_leaves_no_directory_with_a_plan(tmp_path, capsys):
     assert main(["tune", "CartPole-v1", "--space", str(tmp_path / "no.yaml"), "--runs", str(tmp_path / "runs")]) == 2
     assert "cannot read ranges" in capsys.readouterr().err
