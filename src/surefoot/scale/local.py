@@ -16,7 +16,7 @@ from surefoot.envs.board import new_memory
 from surefoot.envs.crew import Worker
 from surefoot.envs.supervise import raise_failure
 from surefoot.envs.worker import serve
-from surefoot.errors import WorkersLost
+from surefoot.errors import EnvError, WorkersLost
 from surefoot.scale.backend import STEPWISE, Piece, Weights, shares
 from surefoot.scale.choose import WORLDS
 from surefoot.scale.memory import Layout, Shared
@@ -211,7 +211,7 @@ class _Share:
         self._built.set_state(state)
 
     def step(self) -> None:
-        raise NotImplementedError
+        raise EnvError("a rollout worker makes whole pieces; nobody asks it for single steps")
 
     def close(self) -> None:
         if self._worker is not None:
