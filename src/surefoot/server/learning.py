@@ -7,6 +7,7 @@ import dataclasses
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -203,27 +204,36 @@ class Apprentice:
         self._context = multiprocessing.get_context("spawn")
         self._process: Any = None
         self._pipe: Connection | None = None
+        self._turn = threading.Lock()
+        self._over = False
 
     def ask(self, recipe: Recipe, rollout: Rollout | None) -> Learned:
-        """Blocks until it is learned; call it from a thread."""
-        if self._pipe is None or not self._process.is_alive():
-            self._start()
-        assert self._pipe is not None
-        try:
-            self._pipe.send((recipe, rollout))
-            return self._pipe.recv()
-        except (EOFError, OSError) as why:
-            self.close()
-            return Learned(version=-1, error=f"the learning process died ({why}); it is started again")
+        """Blocks until it is learned; call it from a thread. Whoever asks meanwhile waits for its turn."""
+        with self._turn:
+            if self._over:
+                return Learned(version=-1, error="the service is closing")
+            if self._pipe is None or not self._process.is_alive():
+                self._start()
+            assert self._pipe is not None
+            try:
+                self._pipe.send((recipe, rollout))
+                return self._pipe.recv()
+            except (EOFError, OSError) as why:
+                self._end()
+                return Learned(version=-1, error=f"the learning process died ({why}); it is started again")
 
     def close(self) -> None:
-        """End the child."""
-        if self._pipe is not None:
-            self._pipe.close()
+        """End the child, whatever it does; nothing is learned afterwards."""
+        self._over = True
+        self._end()
+
+    def _end(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close()
             self._process.join(timeout=5)
             if self._process.is_alive():
                 self._process.kill()
-            self._pipe = None
 
     def _start(self) -> None:
         mine, theirs = self._context.Pipe()
