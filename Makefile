@@ -2,18 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup client demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
+.PHONY: setup client browser demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
 $(VENV)/.ready: pyproject.toml constraints.txt $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_TORCH) torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) $(PIP_TORCH) torch
+	$(PIP) -e ".[dev]"
 	touch $@
 
 setup: $(VENV)/.ready  ## create .venv with the `surefoot` command in it
@@ -29,8 +30,11 @@ client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript 
 	cd $* && npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
-test: setup client  ## everything that must hold: lint, types, contracts, all tests
-	$(BIN)/python scripts/browser.py
+browser:  ## a Chromium for the tests in a browser
+	$(PYTHON) scripts/browser.py
+
+test:  ## everything that must hold: lint, types, contracts, all tests
+	$(MAKE) --no-print-directory -j 2 setup client browser
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
