@@ -30,6 +30,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = openings()
+    train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
         steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=6.0, beta=0.1, kl_horizon=400, kl_budget=15.0,
         judge_every=5, judge_patience=2, seed=seed,
@@ -47,11 +48,11 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.03, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=held[:32],
+        ppo=config.ppo(lr=lr, target_kl=0.03, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded * 2,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
-        prompts = [speech.prompt(p) for p in held]
+        prompts = [speech.prompt(p) for p in held * 3]
         generator = torch.Generator().manual_seed(1234)
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
         texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
