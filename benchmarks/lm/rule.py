@@ -1,6 +1,6 @@
 """A rule as the reward (one short sentence that ends with a full stop): PPO, RLOO and GRPO at equal tokens.
 
-python benchmarks/lm/rule.py [--seeds 3] [--steps 40] [--only ppo] [--fresh]     results/lm_rule.json
+python benchmarks/lm/rule.py [--seeds 3] [--steps 36] [--only ppo] [--fresh]     results/lm_rule.json
 needs `surefoot lm get smollm2`
 """
 
@@ -43,9 +43,9 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     how: dict[str, Any] = {
-        "ppo": {"prompts": 24},
-        "rloo": {"prompts": 6, "group": 4},
-        "grpo": {"prompts": 6, "group": 4, "kl_in": "loss", "kl": "k3"},
+        "ppo": {"prompts": 32},
+        "rloo": {"prompts": 8, "group": 4},
+        "grpo": {"prompts": 8, "group": 4, "kl_in": "loss", "kl": "k3"},
     }[algorithm]
     config = LMConfig(
         algorithm=algorithm,
@@ -64,9 +64,9 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         kept.append(kept_to(response))
         return rule(prompt, response)
 
-    training = LMTraining(
-        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=3, minibatches=2)
-    )
+    rate = f"0:{lr:g},0.5:{lr:g},1:{lr / 10:g}"  # found first, then kept
+    ppo = config.ppo(lr=rate, target_kl=0.05, epochs=3, minibatches=2)
+    training = LMTraining(backbone, tokenizer, PROMPTS, reward, config, ppo=ppo)
 
     def row(step: Step) -> list[float]:
         made = [float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]]
@@ -90,7 +90,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=36)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
