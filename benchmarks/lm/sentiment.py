@@ -1,6 +1,6 @@
 """Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 30] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -32,7 +32,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
     train, held = openings()
     train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=6.0, beta=0.1, kl_horizon=400, kl_budget=15.0,
+        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=10.0, beta=0.03, kl_horizon=400, kl_budget=15.0,
         judge_every=5, judge_patience=2, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
@@ -48,7 +48,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.03, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded * 2,
+        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=guarded * 2,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
@@ -94,8 +94,8 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
