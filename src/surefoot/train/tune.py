@@ -166,6 +166,19 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
         )
 
 
+def read_study(directory: Path) -> Any:
+    """The study in `directory` to look at, while others may be writing it; nothing is made."""
+    o, path = optuna(), directory / JOURNAL
+    if not path.exists():
+        raise RunError(f"{directory.name} has no trials yet: there is no {JOURNAL}")
+    journal = importlib.import_module("optuna.storages.journal")
+    try:
+        storage = o.storages.JournalStorage(journal.JournalFileBackend(str(path)))
+        return o.load_study(study_name=STUDY, storage=storage)
+    except (KeyError, ValueError, OSError) as why:  # json.JSONDecodeError among them
+        raise RunError(f"{path} cannot be read: {why}") from why
+
+
 def begin(study: Any, task: Task) -> None:
     """The base first; and trials that a kill left behind are tried again."""
     state = optuna().trial.TrialState
@@ -193,11 +206,11 @@ def search(
         _try(task, study, trial, plan, stop, tell)
 
 
-def standings(study: Any, task: Task) -> list[Standing]:
+def standings(study: Any, space: Space) -> list[Standing]:
     """Every trial that was trained to its end, best first."""
     state = optuna().trial.TrialState
     done = [
-        Standing(t.number, read_params(task.space, t.params), t.value, list(t.user_attrs.get("scores", [])))
+        Standing(t.number, read_params(space, t.params), t.value, list(t.user_attrs.get("scores", [])))
         for t in study.get_trials(states=(state.COMPLETE,))
         if t.value is not None and math.isfinite(t.value)
     ]
@@ -211,9 +224,9 @@ def play_off(
 
     What was played is kept in the study, so that a play-off that was stopped goes on.
     """
-    ranked = standings(study, task)
+    ranked = standings(study, task.space)
     chosen = ranked[: plan.finalists] + [one for one in ranked[plan.finalists :] if one.number == 0]
-    kept: dict[str, list[float]] = dict(study.user_attrs.get("play_off", {}))
+    kept = _played(study)
     for one in chosen:
         if str(one.number) in kept or stop():
             continue
@@ -228,8 +241,23 @@ def play_off(
             tell(one.number, plan.rungs, iqm(scores))
             kept[str(one.number)] = scores
             study.set_user_attr("play_off", kept)
-    found = [replace(one, value=iqm(scores), scores=scores) for one in chosen if (scores := kept.get(str(one.number)))]
+    return finals(study, task.space)
+
+
+def finals(study: Any, space: Space) -> list[Standing]:
+    """How those that have met again on fresh seeds did there, best first; empty before the play-off."""
+    kept = _played(study)
+    found = [
+        replace(one, value=iqm(scores), scores=scores)
+        for one in standings(study, space)
+        if (scores := kept.get(str(one.number)))
+    ]
     return sorted(found, key=lambda standing: (-standing.value, standing.number))
+
+
+def _played(study: Any) -> dict[str, list[float]]:
+    """{number of a trial: its scores on fresh seeds}"""
+    return dict(study.user_attrs.get("play_off", {}))
 
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:
@@ -246,13 +274,13 @@ def suggest(trial: Any, space: Space) -> dict[str, Any]:
 
 
 def read_params(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """A trial's parameters as values: a choice is kept under its label."""
+    """A trial's parameters as values: a choice is kept under its label, which is JSON where the space has no more of it."""
     found: dict[str, Any] = {}
     for name, value in params.items():
         dim = space.get(name)
         if isinstance(dim, Choice):
             value = next((v for v in dim.values if label(v) == value), value)
-        found[name] = value
+        found[name] = json.loads(value) if dim is None and isinstance(value, str) else value
     return found
 
 

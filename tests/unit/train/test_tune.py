@@ -72,7 +72,7 @@ def run(tmp_path, task=None, **plan):
 
 def test_the_search_finds_the_top_and_says_what_mattered(tmp_path):
     task, study, _ = run(tmp_path, trials=25)
-    found = outcome(study, task, [])
+    found = outcome(study, task.space, [])
     assert found.best is not None
     assert found.best.params["kind"] == "good"
     assert 1e-4 < found.best.params["lr"] < 1e-2
@@ -118,7 +118,7 @@ def test_a_trial_that_was_stopped_is_tried_again(tmp_path):
     begin(study, task)
     search(task, study, plan, tmp_path, stop=lambda: len(task.seen) == 2)
     stopped = task.seen[-1]
-    assert len(standings(study, task)) == 1
+    assert len(standings(study, task.space)) == 1
     search(task, study, plan, tmp_path)
     assert task.seen[2] == stopped
     assert len([t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]) == 3
@@ -145,7 +145,7 @@ def test_a_setting_that_diverges_does_not_end_the_search(tmp_path):
         return 0.0
 
     task, study, _ = run(tmp_path, Hill(luck), trials=12)
-    assert {one.params["kind"] for one in standings(study, task)} == {"bad"}
+    assert {one.params["kind"] for one in standings(study, task.space)} == {"bad"}
     assert any(t.user_attrs.get("why") for t in study.trials)
 
 
@@ -162,7 +162,7 @@ def test_the_play_off_is_won_by_the_better_not_by_the_lucky(tmp_path):
         return 50.0 if params["kind"] == "bad" and params["lr"] != 1e-5 and seed < 1000 else 0.0
 
     task, study, plan = run(tmp_path, Hill(luck), trials=16, pruner="none", finalists=16)
-    assert standings(study, task)[0].params["kind"] == "bad"
+    assert standings(study, task.space)[0].params["kind"] == "bad"
     finals = play_off(task, study, plan)
     assert finals[0].params["kind"] == "good"
     assert {seeds for _, seeds in task.seen[16:]} == {(10_000, 10_001, 10_002)}
@@ -180,7 +180,7 @@ def test_the_base_is_always_in_the_play_off_and_what_was_played_is_kept(tmp_path
 
 def test_the_outcome_is_written_whole_and_a_page_has_no_script(tmp_path):
     task, study, plan = run(tmp_path, trials=15)
-    write_outcome(tmp_path, outcome(study, task, play_off(task, study, plan)), task, plan)
+    write_outcome(tmp_path, outcome(study, task.space, play_off(task, study, plan)), task, plan)
     page = (tmp_path / "report.html").read_text()
     assert "What mattered" in page
     assert "<script" not in page
@@ -193,7 +193,7 @@ def test_before_any_trial_is_done_there_is_a_page_and_no_best(tmp_path):
     task, plan = Hill(), Plan(trials=3)
     study = open_study(tmp_path, plan)
     begin(study, task)
-    write_outcome(tmp_path, outcome(study, task, []), task, plan)
+    write_outcome(tmp_path, outcome(study, task.space, []), task, plan)
     assert "No trial was trained to its end" in (tmp_path / "report.html").read_text()
     assert not (tmp_path / "best.yaml").exists()
 
