@@ -57,12 +57,13 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
         texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
         with backbone.reference(), torch.no_grad():
-            likely = float(nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made]).mean())
+            unlikely = nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made])
         return {
             "classifier": classify(texts),
             "vader": vader(texts),
             "distinct_2": distinct([r.tokens for r in made]),
-            "nll": likely,
+            "nll": float(unlikely.mean()),
+            "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
             "texts": texts[:6],
         }
 
@@ -80,7 +81,8 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],
         "vader": [float(np.mean(before["vader"])), float(np.mean(after["vader"]))],
         "change": moved,
-        "kl": curve[-1]["kl"],
+        "kl": after["kl"],
+        "best_step": training.guards.best_step,
         "distinct_2": [before["distinct_2"], after["distinct_2"]],
         "nll": [before["nll"], after["nll"]],
         "stopped": training.stopped,
