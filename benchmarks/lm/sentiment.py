@@ -1,6 +1,6 @@
 """Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 30] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--nats 5] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -26,13 +26,13 @@ from surefoot.lm.sft import nll
 from surefoot.lm.training import LMTraining, Step
 
 
-def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = openings()
     train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=10.0, beta=0.03, kl_horizon=400, kl_budget=15.0,
+        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=nats, beta=0.3 / nats, kl_horizon=100, kl_budget=15.0,
         judge_every=5, judge_patience=2, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
@@ -61,7 +61,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         return {
             "classifier": classify(texts),
             "vader": vader(texts),
-            "distinct_2": distinct([r.tokens for r in made]),
+            "distinct_2": distinct([r.tokens for r in made[: len(held)]]),
             "nll": float(unlikely.mean()),
             "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
             "texts": texts[:6],
@@ -71,7 +71,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}", training, row)
+    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}-{nats:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
@@ -96,13 +96,15 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--nats", type=float, default=5.0, help="KL a response that the controller aims at")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in range(args.seeds):
-        made = kept.get(f"{seed} {args.steps} {args.lr}", lambda seed=seed: run(seed, args.steps, args.lr))
+        key = f"{seed} {args.nats:g} {args.steps} {args.lr}"
+        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.nats))
         c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         met = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
