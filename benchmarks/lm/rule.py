@@ -1,6 +1,6 @@
 """A rule as the reward (one short sentence that ends with a full stop): PPO, RLOO and GRPO at equal tokens.
 
-python benchmarks/lm/rule.py [--seeds 3] [--steps 36] [--only ppo] [--fresh]     results/lm_rule.json
+python benchmarks/lm/rule.py [--seeds 3] [--steps 30] [--only ppo] [--fresh]     results/lm_rule.json
 needs `surefoot lm get smollm2`
 """
 
@@ -22,7 +22,7 @@ THINGS = (
 )
 PROMPTS = [f"Question: Tell me something about {thing}.\nAnswer:" for thing in THINGS]
 RATES = {"ppo": 3e-3, "rloo": 1e-3, "grpo": 1e-3}
-"""Without a critic a whole response gets one advantage: at PPO's rate they drift until nothing ends any more."""
+"""Without a critic a whole response gets one advantage: at PPO's rate the others drift."""
 
 
 def rule(prompt: str, response: str) -> float:
@@ -45,9 +45,9 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     how: dict[str, Any] = {
-        "ppo": {"prompts": 32},
-        "rloo": {"prompts": 8, "group": 4},
-        "grpo": {"prompts": 8, "group": 4, "kl_in": "loss", "kl": "k3"},
+        "ppo": {"prompts": 24},
+        "rloo": {"prompts": 6, "group": 4},
+        "grpo": {"prompts": 6, "group": 4, "kl_in": "loss", "kl": "k3"},
     }[algorithm]
     config = LMConfig(
         algorithm=algorithm,
@@ -55,7 +55,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         max_new_tokens=18,
         top=6,
         beta=0.02,
-        missing_eos_penalty=0.3,
+        missing_eos_penalty=1.0,
         seed=seed,
         **how,
     )
@@ -92,7 +92,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=36)
+    parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--lr", type=float, help="another rate than each algorithm's own")
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
