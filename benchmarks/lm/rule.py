@@ -21,8 +21,6 @@ THINGS = (
     "rain bread trains winter school music friends cats mountains tea books sleep cities gardens money work".split()
 )
 PROMPTS = [f"Question: Tell me something about {thing}.\nAnswer:" for thing in THINGS]
-RATES = {"ppo": 3e-3, "rloo": 1e-3, "grpo": 1e-3}
-"""Without a critic a whole response gets one advantage: at PPO's rate the others drift."""
 
 
 def rule(prompt: str, response: str) -> float:
@@ -93,16 +91,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--lr", type=float, help="another rate than each algorithm's own")
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_rule", fresh=args.fresh), []
-    for algorithm in args.only or RATES:
-        lr = args.lr or RATES[algorithm]
+    for algorithm in args.only or ("ppo", "rloo", "grpo"):
         for seed in range(args.seeds):
             made = kept.get(
-                f"{algorithm} {seed} {args.steps} {lr}", lambda a=algorithm, s=seed, lr=lr: run(a, s, args.steps, lr)
+                f"{algorithm} {seed} {args.steps} {args.lr}", lambda a=algorithm, s=seed: run(a, s, args.steps, args.lr)
             )
             rows.append(
                 [
