@@ -1,6 +1,6 @@
 """Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 20] [--nats 5] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 20] [--nats 4] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -48,7 +48,7 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1, ent_coef=0.02), judge=judge, judge_prompts=guarded * 2,
+        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1, ent_coef=0.01), judge=judge, judge_prompts=guarded * 2,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=2e-3)
-    parser.add_argument("--nats", type=float, default=5.0, help="KL a response that the controller aims at")
+    parser.add_argument("--nats", type=float, default=4.0, help="KL a response that the controller aims at")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
