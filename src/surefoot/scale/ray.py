@@ -195,7 +195,7 @@ def load_ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError("rollouts by Ray need `ray`: pip install 'surefoot[ray]'") from error
+        raise ConfigError("a Ray cluster is reached with `ray`: pip install 'surefoot[ray]'") from error
 
 
 def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
@@ -204,8 +204,8 @@ def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
         return False
     if not address:
         raise ConfigError(
-            "no Ray cluster is connected; say which: ray:N@auto or ray:N@host:port for one that runs, ray:N@here to start "
-            "one on this machine"
+            "no Ray cluster is connected; say which, after an @: auto or host:port for one that runs (ray:8@auto), here to "
+            "start one on this machine"
         )
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
     if address == "here":
@@ -216,7 +216,10 @@ def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
             f"the Ray cluster at {address} is not known to ask for a token, so anyone who reaches it can run code on it; set "
             "RAY_AUTH_MODE=token there and here (`ray get-auth-token --generate`), or allow it with --insecure-cluster"
         )
-    ray.init(address=address, log_to_driver=False, logging_level="error")
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError) as error:
+        raise ConfigError(f"no Ray cluster was found at {address}: {' '.join(str(error).split())[:300]}") from error
     return False
 
 

@@ -17,12 +17,11 @@ from surefoot.train.tune import (
     Plan,
     begin,
     open_study,
-    play_off,
     read_plan,
     search,
-    standings,
     write_plan,
 )
+from surefoot.train.tune_final import play_off, standings
 from surefoot.train.tune_report import outcome, write_outcome
 
 pytest.importorskip("optuna")
