@@ -25,6 +25,7 @@ class Book:
         """Why no trial can be trained at all, once one has said so."""
         self._open: dict[int, Any] = {}
         self._score: dict[int, float] = {}
+        self._rung: dict[int, int] = {}
         self._place: dict[int, Path] = {}
         self._rng = random.Random(seed_for("population", plan.seed) + len(study.trials))
 
@@ -49,11 +50,15 @@ class Book:
 
     def judged(self, number: int, rung: int, scores: list[float]) -> None:
         """A trial got to a rung."""
-        trial, score = self._open[number], iqm(scores)
+        if (trial := self._open.get(number)) is None:
+            return
+        score = iqm(scores)
         if "parent" in trial.user_attrs and "from_rung" not in trial.user_attrs:
             trial.set_user_attr("from_rung", rung - 1)
-        self._score[number] = score
-        if math.isfinite(score):
+        before = self._rung.get(number, 0)
+        again = rung <= before  # its worker was lost, and took with it what was not saved yet
+        self._score[number], self._rung[number] = score, max(rung, before)
+        if math.isfinite(score) and not again:
             self.tell(number, rung, score)
             trial.report(score, rung)
             trial.set_user_attr("scores", scores)
@@ -103,7 +108,7 @@ class Book:
         known = trial.user_attrs
         for rung, score in known.get("rungs", {}).items():
             trial.report(score, int(rung))
-            self._score[trial.number] = score
+            self._score[trial.number], self._rung[trial.number] = score, int(rung)
         self._open[trial.number] = trial
         place = known.get("checkpoint")
         return {

@@ -114,7 +114,7 @@ class Cluster:
             perturbation_interval=1,
             custom_explore_fn=lambda config: {"order": book.heir(config["order"])},
             log_config=False,
-            synch=True,  # scores of the same rung are compared
+            synch=False,  # in step it would wait for ever where a member ends before the others (pbt.py of Ray 2.60)
         )
         scheduler.set_search_properties("score", "max")
         # A loser may load what a winner saved a while ago, so more than the last is kept.
@@ -137,6 +137,7 @@ class Cluster:
                 max_failures=RETRIES,
                 reuse_actors=True,
                 raise_on_failed_trial=False,
+                trial_dirname_creator=lambda trial: f"{trial.config['order']['number']:04d}",
                 verbose=0,
                 **options,
             )

@@ -146,30 +146,32 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
     o = optuna()
     journal = importlib.import_module("optuna.storages.journal")
     storage = o.storages.JournalStorage(journal.JournalFileBackend(str(directory / JOURNAL)))
-    seed = plan.seed * 1000 + worker
     # A population is drawn before any of it is judged.
     startup = plan.trials + 1 if plan.scheduler == "pbt" else min(10, max(4, plan.trials // 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # multivariate is called experimental since 2020
+        pruners: dict[str, Callable[[], Any]] = {
+            "median": lambda: o.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
+            "hyperband": lambda: o.pruners.HyperbandPruner(min_resource=1, max_resource=plan.rungs),
+            "none": o.pruners.NopPruner,
+        }
+        study = o.create_study(
+            direction="maximize",
+            storage=storage,
+            study_name=STUDY,
+            load_if_exists=True,
+            pruner=pruners[plan.pruner](),
+        )
+        # One that goes on must not draw again what it drew at first.
+        seed = plan.seed * 1000 + worker + 1_000_003 * begun(study)
         samplers: dict[str, Callable[[], Any]] = {
             "tpe": lambda: o.samplers.TPESampler(
                 seed=seed, multivariate=True, constant_liar=True, n_startup_trials=startup
             ),
             "random": lambda: o.samplers.RandomSampler(seed=seed),
         }
-        pruners: dict[str, Callable[[], Any]] = {
-            "median": lambda: o.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
-            "hyperband": lambda: o.pruners.HyperbandPruner(min_resource=1, max_resource=plan.rungs),
-            "none": o.pruners.NopPruner,
-        }
-        return o.create_study(
-            direction="maximize",
-            storage=storage,
-            study_name=STUDY,
-            load_if_exists=True,
-            sampler=samplers[plan.sampler](),
-            pruner=pruners[plan.pruner](),
-        )
+        study.sampler = samplers[plan.sampler]()
+        return study
 
 
 def begin(study: Any, task: Task) -> None:
