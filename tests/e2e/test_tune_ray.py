@@ -27,7 +27,7 @@ pytest.importorskip("optuna")
 def cluster() -> Iterator[Any]:
     from surefoot.scale.tune_ray import Cluster
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         yield Cluster("")
     finally:
@@ -86,7 +86,7 @@ def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(clu
     stopped = [t for t in study.get_trials() if t.state.name == "WAITING"]
     assert len(stopped) == 4
     assert all((tmp_path / t.user_attrs["checkpoint"]).is_dir() for t in stopped)
-    assert not [file for file in (tmp_path / "ray").rglob("*.pkl")]
+    assert not list((tmp_path / "ray").rglob("*.pkl"))
 
     begin(study, task)
     cluster.search(task, study, plan, tmp_path)

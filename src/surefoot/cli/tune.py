@@ -37,8 +37,9 @@ class TuneArgs:
     The first trial is the base: the preset of the env's family, or what --preset, --config and --set say; what --set
     says is not searched. In the end the best settings and the base meet again on fresh seeds, and the winner there is
     written as best.yaml. report.html shows all trials and what mattered. Ctrl-C saves; --resume goes on.
-    On a Ray cluster --backend ray runs the trials there, with ASHA or a population (PBT); it is never started by itself,
-    and must ask for a token. Needs "surefoot[tune]", for Ray "surefoot[ray-tune]". Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
+    On a Ray cluster --backend ray runs the trials there, with ASHA or a population (PBT). Ray is never started by itself,
+    and a cluster must ask for a token. Needs "surefoot[tune]", for Ray "surefoot[ray-tune]".
+    Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -108,8 +109,9 @@ class TuneArgs:
                 raise Usage(f"{directory.name} is a population (pbt); it goes on with --backend ray")
             args = replace(self, **_restored(about))
         else:
-            fields = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
-            plan, args, about = Plan(**fields | {"scheduler": self.scheduler if self._address else None}), self, _about(self)
+            fields: dict[str, Any] = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
+            fields["scheduler"] = self.scheduler if self._address else None
+            plan, args, about = Plan(**fields), self, _about(self)
             directory = None
         task = args.task()
         with args._place() as place:

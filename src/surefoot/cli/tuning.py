@@ -34,7 +34,9 @@ class Screen:
         self.task = self.progress.add_task(name, total=plan.trials)
         self.live = self.console.is_terminal and not quiet
         if not quiet:
-            self.console.print(f"{name}: {plan.trials} trials of {plan.seeds} seeds, {plan.sampler}, {plan.scheduler or plan.pruner}")
+            self.console.print(
+                f"{name}: {plan.trials} trials of {plan.seeds} seeds, {plan.sampler}, {plan.scheduler or plan.pruner}"
+            )
 
     def __enter__(self) -> Self:
         if self.live:

@@ -19,7 +19,6 @@ from surefoot.graph.spec.text import load_graph, save_graph
 from surefoot.learn.search import MOVING, Choice, Dimension, Range, Space
 from surefoot.train.tune_env import along, start_of
 
-
 MOVING_HERE = MOVING - {"steps"}
 """A graph is put back in the middle of a rollout, which keeps its length."""
 

@@ -80,7 +80,7 @@ SEARCH: Space = {
 """What is searched unless told otherwise."""
 SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
 """And besides, where actions are real numbers."""
-MOVING = frozenset(
+MOVING: frozenset[str] = frozenset(
     (
         *("lr", "gamma", "lam", "clip", "epochs", "steps", "minibatch_size", "ent_coef"),
         *("vf_coef", "max_grad_norm", "target_kl", "value_clip", "kl_coef", "dual_clip"),

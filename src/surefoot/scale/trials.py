@@ -121,4 +121,3 @@ class Book:
         """Stopped trials that went on with another's weights: they are members, and no new ones."""
         waiting = optuna().trial.TrialState.WAITING
         return sum("parent" in t.user_attrs for t in self.study.get_trials(deepcopy=False, states=(waiting,)))
-

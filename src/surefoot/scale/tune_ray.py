@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import importlib
 import logging
-import math
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from surefoot.errors import CheckpointCorrupt, CheckpointMissing, ConfigError, Diverged, EnvError, RunError, SurefootError
-from surefoot.learn.checkpoint import LATEST, load_checkpoint, save_checkpoint
+from surefoot.errors import ConfigError
 from surefoot.scale.ray import connect, load_ray
-from surefoot.scale.trials import Book, Order
+from surefoot.scale.rungs import Rungs
+from surefoot.scale.trials import Book
 from surefoot.train.device import pin_threads
-from surefoot.train.statistics import iqm
-from surefoot.train.tune import Contest, Plan, Task, Tell, nobody, optuna, read_params
+from surefoot.train.tune import Plan, Task, Tell, nobody, optuna
 from surefoot.train.tune_final import Standing, final_scores
 
-FOLDER, ABOUT = "ray", "trial"
+FOLDER = "ray"
 RETRIES = 3
 """How often a trial whose worker was lost goes on from its last rung."""
 REDUCTION = 2
@@ -109,10 +107,14 @@ class Cluster:
             return
         if not book.task.moving:
             raise ConfigError(f"a population needs a setting that may change in mid-run; of {book.task.name} none may")
+
+        def explore(config: dict[str, Any]) -> dict[str, Any]:
+            return {"order": book.heir(config["order"])}
+
         scheduler = self.tune.schedulers.PopulationBasedTraining(
             time_attr="rung",
             perturbation_interval=1,
-            custom_explore_fn=lambda config: {"order": book.heir(config["order"])},
+            custom_explore_fn=explore,
             log_config=False,
             synch=False,  # in step it would wait for ever where a member ends before the others (pbt.py of Ray 2.60)
         )
@@ -137,7 +139,7 @@ class Cluster:
                 max_failures=RETRIES,
                 reuse_actors=True,
                 raise_on_failed_trial=False,
-                trial_dirname_creator=lambda trial: f"{trial.config['order']['number']:04d}",
+                trial_dirname_creator=_folder,
                 verbose=0,
                 **options,
             )
@@ -148,96 +150,6 @@ class Stays:
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return object, ()
-
-
-class Rungs:
-    """A contest as Ray Tune drives it: a step is a rung."""
-
-    _task: Task
-    _plan: Plan
-    _order: Order
-    _contest: Contest | None = None
-    _rung = 0
-    _why = ""
-    """Set once it cannot go on."""
-
-    def setup(self, config: dict[str, Any], task: Task, plan: Plan) -> None:
-        pin_threads(1)
-        self._task, self._plan = task, plan
-        self.reset_config(config)
-
-    def reset_config(self, config: dict[str, Any]) -> bool:
-        """Another trial for the same worker."""
-        self.cleanup()
-        self._order, self._rung, self._why = config["order"], 0, ""
-        self._began = time.monotonic()
-        return True
-
-    def step(self) -> dict[str, Any]:
-        broken = ""
-        scores = [-math.inf] * self._plan.seeds
-        try:
-            if not self._why:
-                scores = self._built().advance((self._rung + 1) / self._plan.rungs, self._late) or scores
-                self._why = f"it took longer than {self._plan.timeout:g} s" if self._late() else ""
-        except (Diverged, EnvError) as error:
-            self._why = str(error)
-        except SurefootError as error:  # would meet every other trial as well
-            broken = f"{type(error).__name__}: {error}"
-        self._rung += 1
-        # In a population a trial that cannot go on is the worst, and so goes on with another's weights.
-        alive = not broken and (not self._why or (self._plan.scheduler == "pbt" and not self._late()))
-        return {
-            "number": self._order["number"],
-            "rung": self._rung,
-            "score": iqm(scores),
-            "scores": scores,
-            "seconds": time.monotonic() - self._began,
-            "why": self._why,
-            "broken": broken,
-            "done": not alive or self._rung >= self._plan.rungs,
-        }
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        root, parts = Path(checkpoint_dir), dict[str, Any]()
-        if not self._why:
-            try:
-                parts = self._built().state()
-            except RunError:  # what cannot be put back begins anew if its worker is lost; a population needs more
-                if self._plan.scheduler == "pbt":
-                    raise
-        about = {"why": self._why, "seconds": time.monotonic() - self._began}
-        save_checkpoint(root, self._rung, {ABOUT: about, **parts})
-        (root / LATEST).unlink()  # a link does not survive every file system that Ray copies to
-
-    def load_checkpoint(self, checkpoint: Any) -> None:
-        kept = load_checkpoint(Path(checkpoint))
-        about = kept.parts.pop(ABOUT)
-        self.cleanup()
-        self._why, self._began = about["why"], time.monotonic() - about["seconds"]
-        self._rung = kept.step if kept.parts or self._why else 0
-        if kept.parts:
-            self._contest = self._new()
-            self._contest.set_state(kept.parts)
-
-    def cleanup(self) -> None:
-        if self._contest is not None:
-            self._contest.close()
-        self._contest = None
-
-    def _built(self) -> Contest:
-        if self._contest is None and self._rung == 0 and self._order["from"]:
-            with suppress(CheckpointMissing, CheckpointCorrupt):  # then from the beginning
-                self.load_checkpoint(self._order["from"])
-        if self._contest is None:
-            self._contest = self._new()
-        return self._contest
-
-    def _new(self) -> Contest:
-        return self._task.contest(read_params(self._task.space, self._order["params"]), self._plan.training_seeds)
-
-    def _late(self) -> bool:
-        return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout
 
 
 def load_tune() -> Any:
@@ -253,15 +165,17 @@ def _final(task: Task, params: dict[str, Any], plan: Plan) -> list[float]:
     return final_scores(task, params, plan, lambda: False) or []
 
 
-def _searcher(tune: Any, book: Book) -> Any:
-    base: Any = tune.search.Searcher
+def _folder(trial: Any) -> str:
+    return f"{trial.config['order']['number']:04d}"
 
-    class FromStudy(Stays, base):
+
+def _searcher(tune: Any, book: Book) -> Any:
+    class FromStudy(Stays, tune.search.Searcher):
         """Asks the study, which keeps its own state."""
 
         def suggest(self, trial_id: str) -> Any:
             order = None if book.broken else book.ask()
-            return base.FINISHED if order is None else {"order": order}
+            return tune.search.Searcher.FINISHED if order is None else {"order": order}
 
         def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
             pass
@@ -269,7 +183,8 @@ def _searcher(tune: Any, book: Book) -> Any:
         def save(self, checkpoint_path: str) -> None:
             pass
 
-    return FromStudy(metric="score", mode="max")
+    made: Any = FromStudy
+    return made(metric="score", mode="max")
 
 
 def _stopper(tune: Any, stop: Stop) -> Any:
@@ -341,7 +256,7 @@ def _clean(book: Book) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Ray Tune without its own output, its own files and its own signal handlers, while the block lasts."""
     before = {name: os.environ.get(name) for name in QUIET}
     log = logging.getLogger("ray.tune")

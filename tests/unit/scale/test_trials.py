@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scale_hills import Hill
 
 from surefoot.scale.trials import Book, Order
 from surefoot.train.tune import Plan, begin, open_study
 from surefoot.train.tune_final import standings
 from surefoot.train.tune_report import outcome
-from scale_hills import Hill
 
 pytest.importorskip("optuna")
 

@@ -193,7 +193,7 @@ def test_the_base_is_in_the_play_off_though_it_was_given_up_early(tmp_path):
 
 
 def test_a_search_that_goes_on_draws_other_settings_than_at_first(tmp_path):
-    task, study, _ = run(tmp_path, trials=4, sampler="random")
+    task, *_ = run(tmp_path, trials=4, sampler="random")
     again = open_study(tmp_path, Plan(trials=8, sampler="random"))
     search(task, again, Plan(trials=8, sampler="random"), tmp_path)
     drawn = [t.params["lr"] for t in again.trials]
