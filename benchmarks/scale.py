@@ -207,7 +207,7 @@ def main() -> int:
     placements = [p for p in PLACEMENTS if ray or not p.startswith("ray")]
     if ray:
         engine: Any = importlib.import_module("ray")
-        engine.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
+        engine.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
     for name in WORKLOADS:
         if args.only in (None, name):
             results[name] = measure(name, args.repeats, placements)

@@ -31,7 +31,7 @@ class _Forgetful:
 
 def check(count: int, defect: str = "") -> Found:
     from surefoot.scale.check import check_backend
-    from surefoot.scale.local import LocalBackend
+    from surefoot.scale.local import local_backend
 
     found, (spec, weights) = Found(), _subject()
     stops = max(1, count // 4)
@@ -40,12 +40,14 @@ def check(count: int, defect: str = "") -> Found:
 
         def make(name: str = name) -> Any:
             if name == "ray":
-                return importlib.import_module("surefoot.scale.ray").RayBackend(spec, 2, timeout=10.0)
-            backend: Any = LocalBackend(spec, 2, timeout=5.0)
+                return importlib.import_module("surefoot.scale.ray").ray_backend(spec, 2, timeout=10.0)
+            backend: Any = local_backend(spec, 2, timeout=5.0)
             return _Forgetful(backend) if defect == OLD_PIECE else backend
 
         if name == "ray":
-            importlib.import_module("ray").init(include_dashboard=False, log_to_driver=False, logging_level="error")
+            importlib.import_module("ray").init(
+                address="local", include_dashboard=False, log_to_driver=False, logging_level="error"
+            )
         for broken in check_backend(make, spec, weights, kills=count, stops=stops):
             found.fault(f"{name}: {broken}")
         found.tried += count + stops

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,6 +19,7 @@ from surefoot.cli.train import Pairs, TrainArgs, pairs
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
+    from surefoot.cli.tuning import Place
     from surefoot.train.tune import Plan, Task
     from surefoot.train.tune_report import Outcome
 
@@ -36,7 +38,9 @@ class TuneArgs:
     The first trial is the base: the preset of the env's family, or what --preset, --config and --set say; what --set
     says is not searched. In the end the best settings and the base meet again on fresh seeds, and the winner there is
     written as best.yaml. report.html shows all trials and what mattered. Ctrl-C saves; --resume goes on.
-    Needs "surefoot[tune]". Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
+    On a Ray cluster --backend ray runs the trials there, with ASHA or a population (PBT). Ray is never started by itself,
+    and a cluster must ask for a token. Needs "surefoot[tune]", for Ray "surefoot[ray-tune]".
+    Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
@@ -51,12 +55,18 @@ class TuneArgs:
     """End after this long; a quarter of it is kept for the play-off."""
     timeout: float | None = None
     """Give a trial up after this many seconds."""
-    jobs: int = 1
-    """Trials side by side, each in a process of its own."""
+    jobs: int | None = None
+    """Trials side by side, each in a process of its own: 1 if you do not say, on Ray as many as there are CPUs."""
+    backend: str = "local"
+    """Where trials run: local, ray (a cluster that runs), ray@HOST:PORT, or ray@here to start Ray on this machine."""
+    scheduler: Literal["asha", "pbt"] = "asha"
+    """On Ray: asha gives trials up; pbt has --trials members, the worst of which go on with the weights of the best."""
+    insecure_cluster: bool = False
+    """Let in a Ray cluster that asks nobody for a token. Whoever reaches such a cluster can run code on it."""
     sampler: Literal["tpe", "random"] = "tpe"
     """What proposes settings."""
     pruner: Literal["median", "hyperband", "none"] = "median"
-    """What gives trials up."""
+    """What gives trials up, where Ray's --scheduler does not."""
     rungs: int = 5
     """How often a trial is judged."""
     finalists: int = 3
@@ -89,25 +99,48 @@ class TuneArgs:
         from surefoot.train.device import pin_threads
         from surefoot.train.tune import Plan, optuna, read_plan, write_plan
 
-        if self.jobs < 1:
-            raise Usage(f"--jobs is {self.jobs}; it must be at least 1")
+        self._refuse()
         pin_threads()
         optuna()
-        directory = self._directory()
         if self.resume:
+            directory = self._found()
             kept, about = read_plan(directory)
             plan = replace(kept, trials=self.trials, minutes=self.minutes, timeout=self.timeout)
+            if plan.scheduler == "pbt" and not self._address:
+                raise Usage(f"{directory.name} is a population (pbt); it goes on with --backend ray")
             args = replace(self, **_restored(about))
         else:
-            fields = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
+            fields: dict[str, Any] = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
+            fields["scheduler"] = self.scheduler if self._address else None
             plan, args, about = Plan(**fields), self, _about(self)
+            directory = None
         task = args.task()
-        with RunLock(directory):
-            write_plan(directory, plan, about)
-            if self.env.endswith(".json") and not (directory / "graph.json").exists():
-                shutil.copyfile(self.env, directory / "graph.json")  # as it was searched, whatever becomes of the file
-            found = args._search(task, plan, directory)
+        with args._place() as place:
+            directory = directory or self._new()
+            with RunLock(directory):
+                write_plan(directory, plan, about)
+                if self.env.endswith(".json") and not (directory / "graph.json").exists():
+                    shutil.copyfile(
+                        self.env, directory / "graph.json"
+                    )  # as it was searched, whatever becomes of the file
+                found = args._search(task, plan, directory, place)
         return self._end(found, task, directory)
+
+    def _refuse(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise Usage(f"--jobs is {self.jobs}; it must be at least 1")
+        if self.backend != "local" and not self._address:
+            raise Usage(f"--backend is {self.backend!r}; it is local, ray, ray@HOST:PORT or ray@here")
+        if self.scheduler == "pbt" and not self._address:
+            raise Usage("a population (--scheduler pbt) runs on Ray; add --backend ray")
+        if self.scheduler == "pbt" and self.jobs is not None:
+            raise Usage("a population runs on all CPUs of the cluster; leave --jobs out")
+
+    @property
+    def _address(self) -> str:
+        """Of the Ray cluster; "" if trials run here."""
+        match = re.fullmatch(r"ray(?:@(\S+))?", self.backend)
+        return "" if match is None else match[1] or "auto"
 
     def task(self) -> Task:
         """What is searched."""
@@ -134,30 +167,37 @@ class TuneArgs:
         ranges = read_space(self.space) if self.space else None
         return EnvTask(spec, make, probe.action, held=pairs(self.set, "--set"), space=ranges)
 
-    def _directory(self) -> Path:
+    @property
+    def _stem(self) -> str:
         from surefoot.envs.ids import short_name
+
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
+
+    def _new(self) -> Path:
         from surefoot.train.rundir import new_run_dir, runs_root
+
+        name = self.name or f"{self._stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
+        return new_run_dir(self.env, 0, root=runs_root(self.runs), name=name).path
+
+    def _found(self) -> Path:
+        from surefoot.train.rundir import runs_root
         from surefoot.train.tune import PLAN
 
         root = runs_root(self.runs)
-        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
-        if not self.resume:
-            return new_run_dir(
-                self.env, 0, root=root, name=self.name or f"{stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
-            ).path
         if self.name is not None:
             return root / self.name
-        found = sorted(root.glob(f"{stem}-tune-*/{PLAN}"), key=lambda path: path.stat().st_mtime)
+        found = sorted(root.glob(f"{self._stem}-tune-*/{PLAN}"), key=lambda path: path.stat().st_mtime)
         if not found:
             raise Usage(
                 f"there is no search of {self.env} under {root} to go on with; leave --resume out, or give --name"
             )
         return found[-1].parent
 
-    def _search(self, task: Task, plan: Plan, directory: Path) -> Outcome:
-        from surefoot.cli.tuning import Screen, work_together
+    def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> Outcome:
+        from surefoot.cli.tuning import Screen
         from surefoot.train.interrupt import GentleStop
-        from surefoot.train.tune import begin, open_study, play_off, search
+        from surefoot.train.tune import begin, open_study
+        from surefoot.train.tune_final import play_off
         from surefoot.train.tune_report import outcome, write_outcome
 
         study = open_study(directory, plan)
@@ -169,18 +209,18 @@ class TuneArgs:
                 until = None if plan.minutes is None else started + 60 * plan.minutes * share
                 return lambda: stop.requested or (until is not None and time.monotonic() > until)
 
-            searching = over(SEARCH_SHARE if plan.finalists else 1.0)
-            if self.jobs == 1:
-                search(task, study, plan, directory, stop=searching, tell=screen.tell)
-            else:
-                until = None if plan.minutes is None else 60 * plan.minutes * SEARCH_SHARE
-                work_together(self, plan, directory, study, screen, stop=searching, seconds=until)
+            place.search(task, study, plan, directory, over(SEARCH_SHARE if plan.finalists else 1.0), screen)
             if plan.finalists and not stop.requested:
                 screen.say("play-off on fresh seeds")
-                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final)
+                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=place.play)
         found = outcome(study, task.space, finals)
         write_outcome(directory, found, task, plan)
         return found
+
+    def _place(self) -> AbstractContextManager[Place]:
+        from surefoot.cli.tuning import Here, OnRay
+
+        return OnRay(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else Here(self)
 
     def _end(self, found: Outcome, task: Task, directory: Path) -> int:
         from surefoot.cli.tuning import lines

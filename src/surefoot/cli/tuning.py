@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from surefoot.cli.tune import TuneArgs
-    from surefoot.train.tune import Plan, Standing, Task
+    from surefoot.train.tune import Plan, Task
+    from surefoot.train.tune_final import Play, Standing
     from surefoot.train.tune_report import Outcome
 
 
@@ -33,7 +34,9 @@ class Screen:
         self.task = self.progress.add_task(name, total=plan.trials)
         self.live = self.console.is_terminal and not quiet
         if not quiet:
-            self.console.print(f"{name}: {plan.trials} trials of {plan.seeds} seeds, {plan.sampler}, {plan.pruner}")
+            self.console.print(
+                f"{name}: {plan.trials} trials of {plan.seeds} seeds, {plan.sampler}, {plan.scheduler or plan.pruner}"
+            )
 
     def __enter__(self) -> Self:
         if self.live:
@@ -73,35 +76,84 @@ class Screen:
                 self.tell(trial.number, self.plan.rungs, trial.value)
 
 
-def work_together(
-    args: TuneArgs,
-    plan: Plan,
-    directory: Path,
-    study: Any,
-    screen: Screen,
-    *,
-    stop: Callable[[], bool],
-    seconds: float | None,
-) -> None:
-    """Search in several processes until they are done; they share the study's file."""
-    from surefoot.cli.tune import main_in_child
+class Place(Protocol):
+    """Where trials run."""
 
-    context = multiprocessing.get_context("spawn")
-    children = [
-        context.Process(target=main_in_child, args=(args, directory, worker + 1, seconds), daemon=True)
-        for worker in range(args.jobs)
-    ]
-    for child in children:
-        child.start()
-    told = False
-    while any(child.is_alive() for child in children):
+    play: Play
+
+    def search(
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+    ) -> None:
+        """Try settings until the plan's trials are done, or `stop` says so."""
+        ...
+
+
+class Here:
+    """This process, or several of this machine."""
+
+    def __init__(self, args: TuneArgs) -> None:
+        from surefoot.train.tune_final import one_by_one
+
+        self.args, self.play = args, one_by_one
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def search(
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+    ) -> None:
+        from surefoot.train.tune import search
+
+        if (self.args.jobs or 1) == 1:
+            search(task, study, plan, directory, stop=stop, tell=screen.tell)
+        else:
+            self._together(plan, directory, study, stop, screen)
+
+    def _together(self, plan: Plan, directory: Path, study: Any, stop: Callable[[], bool], screen: Screen) -> None:
+        """In several processes until they are done; they share the study's file."""
+        from surefoot.cli.tune import SEARCH_SHARE, main_in_child
+
+        seconds = None if plan.minutes is None else 60 * plan.minutes * SEARCH_SHARE
+        context = multiprocessing.get_context("spawn")
+        children = [
+            context.Process(target=main_in_child, args=(self.args, directory, worker + 1, seconds), daemon=True)
+            for worker in range(self.args.jobs or 1)
+        ]
+        for child in children:
+            child.start()
+        told = False
+        while any(child.is_alive() for child in children):
+            screen.look(study)
+            if stop() and not told:  # Ctrl-C reaches the children by themselves; a kill of this process alone does not
+                told = True
+                for child in children:
+                    child.terminate()
+            time.sleep(0.3)
         screen.look(study)
-        if stop() and not told:  # Ctrl-C reaches the children by themselves; a kill of this process alone does not
-            told = True
-            for child in children:
-                child.terminate()
-        time.sleep(0.3)
-    screen.look(study)
+
+
+class OnRay:
+    """A Ray cluster."""
+
+    def __init__(self, address: str, jobs: int | None, *, insecure: bool) -> None:
+        from surefoot.scale.tune_ray import Cluster
+
+        self.cluster = Cluster(address, allow_insecure_cluster=insecure, jobs=jobs)
+        self.play = self.cluster.play
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.close()
+
+    def search(
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+    ) -> None:
+        self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
 
 
 def lines(found: Outcome, task: Task, directory: Path) -> list[str]:

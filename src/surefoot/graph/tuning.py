@@ -10,13 +10,17 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import GraphError
+from surefoot.errors import GraphError, RunError
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.snapshot import restore, snapshot, why_not
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph, save_graph
-from surefoot.learn.search import Choice, Dimension, Range, Space
+from surefoot.learn.search import MOVING, Choice, Dimension, Range, Space
 from surefoot.train.tune_env import along, start_of
+
+MOVING_HERE = MOVING - {"steps"}
+"""A graph is put back in the middle of a rollout, which keeps its length."""
 
 
 def task(path: Path) -> GraphTask:
@@ -31,6 +35,7 @@ class GraphTask:
         self.graph, self.name = graph, name
         self.space: Space = {}
         self.base: dict[str, Any] = {}
+        moving: set[str] = set()
         for id, node in graph.nodes.items():
             declared = REGISTRY.get(node.type)
             for param, told in node.ranges.items():
@@ -39,6 +44,9 @@ class GraphTask:
                 value = start_of(node.params.get(known.name, known.default))
                 self.space[f"{id}.{param}"] = _dimension(told, value).with_value(value)
                 self.base[f"{id}.{param}"] = value
+                if declared.trains and MOVING_HERE & {known.name, *known.aliases}:
+                    moving.add(f"{id}.{param}")
+        self.moving = frozenset(moving)
         if not self.space:
             raise GraphError(
                 f'{name} says nothing of where to search; give a node "ranges": {{"learning_rate": {{"low": 1e-5, '
@@ -75,6 +83,7 @@ class GraphContest:
     def __init__(self, graph: Graph, seeds: Sequence[int]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="surefoot-tune-")
         self.engines = [Interpreter(graph, into=self._folder.name, seed=seed) for seed in seeds]
+        self.seeds = seeds
 
     def advance(self, share: float, stop: Callable[[], bool]) -> list[float] | None:
         for engine in self.engines:
@@ -83,6 +92,16 @@ class GraphContest:
             if stop():
                 return None
         return [_score(engine) for engine in self.engines]
+
+    def state(self) -> dict[str, Any]:
+        if (reason := why_not(self.engines[0])) is not None:
+            raise RunError(f"a trial of this graph cannot be taken up again: {reason}")
+        return {f"seed {seed}": snapshot(engine) for seed, engine in zip(self.seeds, self.engines, strict=True)}
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        for seed, engine in zip(self.seeds, self.engines, strict=True):
+            with redirect_stdout(StringIO()):
+                restore(engine, parts[f"seed {seed}"])
 
     def close(self) -> None:
         for engine in self.engines:

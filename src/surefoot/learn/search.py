@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import random
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,15 @@ SEARCH: Space = {
 """What is searched unless told otherwise."""
 SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
 """And besides, where actions are real numbers."""
+MOVING: frozenset[str] = frozenset(
+    (
+        *("lr", "gamma", "lam", "clip", "epochs", "steps", "minibatch_size", "ent_coef"),
+        *("vf_coef", "max_grad_norm", "target_kl", "value_clip", "kl_coef", "dual_clip"),
+    )
+)
+"""Settings that may change while a run goes on: nothing that was saved has another shape or meaning for it."""
+RESAMPLED, FACTORS = 0.25, (0.8, 1.2)
+"""How a population explores (Jaderberg 2017): now and then a value anew, else one close by."""
 
 
 def label(value: Any) -> str:
@@ -116,6 +127,35 @@ def changed(space: Mapping[str, Dimension], changes: Mapping[str, Any]) -> Space
         else:
             found[name] = wanted
     return found
+
+
+def nearby(space: Space, params: Mapping[str, Any], names: Collection[str], rng: random.Random) -> dict[str, Any]:
+    """`params` with those of `names` moved a little, or drawn anew; never out of their ranges."""
+    return {
+        name: _moved(space[name], value, rng) if name in names and name in space else value
+        for name, value in params.items()
+    }
+
+
+def _moved(dim: Dimension, value: Any, rng: random.Random) -> Any:
+    anew = rng.random() < RESAMPLED
+    if isinstance(dim, Choice):
+        labels = [label(each) for each in dim.values]
+        if anew or label(value) not in labels:
+            return rng.choice(dim.values)
+        at = labels.index(label(value)) + rng.choice((-1, 1))
+        return dim.values[min(max(at, 0), len(labels) - 1)]
+    if anew:
+        ends = (math.log(dim.low), math.log(dim.high)) if dim.log else (dim.low, dim.high)
+        drawn = rng.uniform(*ends)
+        moved = math.exp(drawn) if dim.log else drawn
+    else:
+        factor = rng.choice(FACTORS)
+        moved = value * factor if dim.log else value + (factor - 1) * (dim.high - dim.low)
+        if dim.whole and round(moved) == value:
+            moved = value + (1 if factor > 1 else -1)
+    moved = min(max(moved, dim.low), dim.high)
+    return round(moved) if dim.whole else moved
 
 
 def read_space(path: Path) -> dict[str, Any]:

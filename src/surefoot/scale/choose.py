@@ -44,12 +44,12 @@ class Placement:
 def open_backend(spec: RunSpec, placement: Placement) -> RolloutBackend:
     """The workers of a placement, built and waiting."""
     if placement.kind == "local":
-        from surefoot.scale.local import LocalBackend
+        from surefoot.scale.local import local_backend
 
-        return LocalBackend(spec, placement.workers, worlds=placement.worlds)
-    from surefoot.scale.ray import RayBackend
+        return local_backend(spec, placement.workers, worlds=placement.worlds)
+    from surefoot.scale.ray import ray_backend
 
-    return RayBackend(
+    return ray_backend(
         spec,
         placement.workers,
         address=placement.address,

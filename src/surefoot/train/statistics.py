@@ -40,7 +40,8 @@ def iqm(scores: Sequence[float] | np.ndarray) -> float:
     weight = np.clip(
         np.minimum(np.arange(1, len(ordered) + 1) - cut, len(ordered) - cut - np.arange(len(ordered))), 0, 1
     )
-    return float((ordered * weight).sum() / weight.sum())
+    # A score that does not count may be infinite.
+    return float((np.where(weight > 0, ordered, 0.0) * weight).sum() / weight.sum())
 
 
 def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> Summary:

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -28,6 +28,9 @@ FRESH_SEEDS = 10_000
 """Added to the seeds of a search for those on which its finalists meet again."""
 Sampler = Literal["tpe", "random"]
 Pruner = Literal["median", "hyperband", "none"]
+Scheduler = Literal["asha", "pbt"]
+CARRIED = ("parent", "from_rung", "checkpoint", "scores")
+"""What is known of a trial besides its settings, and goes with them when they are tried again."""
 
 
 class Contest(Protocol):
@@ -35,6 +38,14 @@ class Contest(Protocol):
 
     def advance(self, share: float, stop: Callable[[], bool]) -> list[float] | None:
         """Train every seed up to `share` of its length and say how good each is; None if `stop` came first."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint of all seeds; RunError if there is something that cannot be put back."""
+        ...
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        """Go on from there. The settings may be others, if the task says that they are `moving`."""
         ...
 
     def close(self) -> None: ...
@@ -47,6 +58,8 @@ class Task(Protocol):
     space: Space
     base: dict[str, Any]
     """The value that each searched setting has before the search; the first trial is this."""
+    moving: frozenset[str]
+    """Those of the searched settings that may change while a contest goes on."""
 
     def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> Contest: ...
 
@@ -66,6 +79,8 @@ class Plan:
     """How often a trial is looked at, and may be given up."""
     sampler: Sampler = "tpe"
     pruner: Pruner = "median"
+    scheduler: Scheduler | None = None
+    """What gives trials up on a Ray cluster; None if the search was begun without one."""
     finalists: int = 3
     """The best settings of the search that meet again on fresh seeds; the winner is chosen there. 0: the best trial."""
     minutes: float | None = None
@@ -91,21 +106,11 @@ class Plan:
         return [FRESH_SEEDS + seed for seed in self.training_seeds]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A setting and how it did; `scores` has one number a seed."""
-
-    number: int
-    params: dict[str, Any]
-    value: float
-    scores: list[float]
-
-
 Tell = Callable[[int, int, float], None]
 """Called with a trial's number, how many rungs it has behind it, and its score there."""
 
 
-def _nobody(number: int, rung: int, score: float) -> None:
+def nobody(number: int, rung: int, score: float) -> None:
     pass
 
 
@@ -141,29 +146,32 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
     o = optuna()
     journal = importlib.import_module("optuna.storages.journal")
     storage = o.storages.JournalStorage(journal.JournalFileBackend(str(directory / JOURNAL)))
-    seed = plan.seed * 1000 + worker
-    startup = min(10, max(4, plan.trials // 4))
+    # A population is drawn before any of it is judged.
+    startup = plan.trials + 1 if plan.scheduler == "pbt" else min(10, max(4, plan.trials // 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # multivariate is called experimental since 2020
+        pruners: dict[str, Callable[[], Any]] = {
+            "median": lambda: o.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
+            "hyperband": lambda: o.pruners.HyperbandPruner(min_resource=1, max_resource=plan.rungs),
+            "none": o.pruners.NopPruner,
+        }
+        study = o.create_study(
+            direction="maximize",
+            storage=storage,
+            study_name=STUDY,
+            load_if_exists=True,
+            pruner=pruners[plan.pruner](),
+        )
+        # One that goes on must not draw again what it drew at first.
+        seed = plan.seed * 1000 + worker + 1_000_003 * begun(study)
         samplers: dict[str, Callable[[], Any]] = {
             "tpe": lambda: o.samplers.TPESampler(
                 seed=seed, multivariate=True, constant_liar=True, n_startup_trials=startup
             ),
             "random": lambda: o.samplers.RandomSampler(seed=seed),
         }
-        pruners: dict[str, Callable[[], Any]] = {
-            "median": lambda: o.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=1),
-            "hyperband": lambda: o.pruners.HyperbandPruner(min_resource=1, max_resource=plan.rungs),
-            "none": o.pruners.NopPruner,
-        }
-        return o.create_study(
-            direction="maximize",
-            storage=storage,
-            study_name=STUDY,
-            load_if_exists=True,
-            sampler=samplers[plan.sampler](),
-            pruner=pruners[plan.pruner](),
-        )
+        study.sampler = samplers[plan.sampler]()
+        return study
 
 
 def read_study(directory: Path) -> Any:
@@ -183,9 +191,9 @@ def begin(study: Any, task: Task) -> None:
     """The base first; and trials that a kill left behind are tried again."""
     state = optuna().trial.TrialState
     if not study.trials:
-        study.enqueue_trial({name: _told(task.space[name], task.base[name]) for name in task.space})
+        study.enqueue_trial({name: told(task.space[name], task.base[name]) for name in task.space})
     for trial in study.get_trials(states=(state.RUNNING,)):
-        _take_back(study, trial)
+        take_back(study, trial)
 
 
 def search(
@@ -195,69 +203,15 @@ def search(
     directory: Path,
     *,
     stop: Callable[[], bool] = lambda: False,
-    tell: Tell = _nobody,
+    tell: Tell = nobody,
 ) -> None:
     """Try settings until the plan's trials are done or `stop` says so; several processes may do so at once."""
     while not stop():
         with _turn(directory):
-            if _begun(study) >= plan.trials:
+            if begun(study) >= plan.trials:
                 return
             trial = study.ask()
         _try(task, study, trial, plan, stop, tell)
-
-
-def standings(study: Any, space: Space) -> list[Standing]:
-    """Every trial that was trained to its end, best first."""
-    state = optuna().trial.TrialState
-    done = [
-        Standing(t.number, read_params(space, t.params), t.value, list(t.user_attrs.get("scores", [])))
-        for t in study.get_trials(states=(state.COMPLETE,))
-        if t.value is not None and math.isfinite(t.value)
-    ]
-    return sorted(done, key=lambda standing: (-standing.value, standing.number))
-
-
-def play_off(
-    task: Task, study: Any, plan: Plan, *, stop: Callable[[], bool] = lambda: False, tell: Tell = _nobody
-) -> list[Standing]:
-    """The base and the best trials once more, on fresh seeds: whoever was merely lucky shows it here. Best first.
-
-    What was played is kept in the study, so that a play-off that was stopped goes on.
-    """
-    ranked = standings(study, task.space)
-    chosen = ranked[: plan.finalists] + [one for one in ranked[plan.finalists :] if one.number == 0]
-    kept = _played(study)
-    for one in chosen:
-        if str(one.number) in kept or stop():
-            continue
-        contest = task.contest(one.params, plan.fresh_seeds)
-        try:
-            scores = contest.advance(1.0, stop)
-        except (Diverged, EnvError):
-            scores = [-math.inf] * plan.seeds
-        finally:
-            contest.close()
-        if scores is not None:
-            tell(one.number, plan.rungs, iqm(scores))
-            kept[str(one.number)] = scores
-            study.set_user_attr("play_off", kept)
-    return finals(study, task.space)
-
-
-def finals(study: Any, space: Space) -> list[Standing]:
-    """How those that have met again on fresh seeds did there, best first; empty before the play-off."""
-    kept = _played(study)
-    found = [
-        replace(one, value=iqm(scores), scores=scores)
-        for one in standings(study, space)
-        if (scores := kept.get(str(one.number)))
-    ]
-    return sorted(found, key=lambda standing: (-standing.value, standing.number))
-
-
-def _played(study: Any) -> dict[str, list[float]]:
-    """{number of a trial: its scores on fresh seeds}"""
-    return dict(study.user_attrs.get("play_off", {}))
 
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:
@@ -284,21 +238,30 @@ def read_params(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _told(dim: Dimension, value: Any) -> Any:
+def told(dim: Dimension, value: Any) -> Any:
+    """A value as it is kept in a study."""
     return label(value) if isinstance(dim, Choice) else value
 
 
-def _begun(study: Any) -> int:
-    """Trials that were begun and not taken back; one that failed by itself counts, or a search might never end."""
+def begun(study: Any) -> int:
+    """Trials that were begun and not taken back; one that failed by itself counts, or a search might never end.
+
+    One that went on with another's weights is not a new one.
+    """
     waiting = optuna().trial.TrialState.WAITING
-    return sum(t.state != waiting and TAKEN_BACK not in t.user_attrs for t in study.get_trials(deepcopy=False))
+    apart = {TAKEN_BACK, "parent"}
+    return sum(t.state != waiting and not apart & set(t.user_attrs) for t in study.get_trials(deepcopy=False))
 
 
-def _take_back(study: Any, trial: Any) -> None:
+def take_back(study: Any, trial: Any) -> None:
     """End a trial that did nothing wrong, and have its settings tried again."""
     study._storage.set_trial_user_attr(trial._trial_id, TAKEN_BACK, True)
     study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
-    study.enqueue_trial(trial.params)
+    known = study._storage.get_trial(trial._trial_id)
+    carried = {name: known.user_attrs[name] for name in CARRIED if name in known.user_attrs}
+    if "checkpoint" in carried:
+        carried["rungs"] = {str(rung): score for rung, score in known.intermediate_values.items()}
+    study.enqueue_trial(known.params or known.system_attrs.get("fixed_params", {}), user_attrs=carried)
 
 
 def _try(task: Task, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], tell: Tell) -> None:
@@ -332,7 +295,7 @@ def _try(task: Task, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool
     finally:
         contest.close()
     if stop() and not late():  # it did nothing wrong: it will be tried again
-        _take_back(study, trial)
+        take_back(study, trial)
         return
     study.tell(trial, state=state.PRUNED if math.isfinite(value) else state.FAIL)
 

@@ -11,7 +11,7 @@ from surefoot.envs.api import World
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Cosine, Linear, StepDecay
-from surefoot.learn.search import SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
+from surefoot.learn.search import MOVING, SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
@@ -36,6 +36,7 @@ class EnvTask:
         self.name, self.spec, self.make, self.action = base.env, base, make, action
         # `held` are settings the user insists on: part of `base`, and not searched unless `space` names them.
         self.space, self.base = _space(base, action, held or {}, space or {})
+        self.moving = MOVING & set(self.space)
 
     def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvContest:
         return EnvContest([self.spec_of(params, seed) for seed in seeds], self.make)
@@ -84,6 +85,13 @@ class EnvContest:
                 training.update()
         scores = [self._score(training, stop) for training in self.trainings]
         return None if stop() else scores
+
+    def state(self) -> dict[str, Any]:
+        return {f"seed {training.spec.seed}": training.state() for training in self.trainings}
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        for training in self.trainings:
+            training.set_state(parts[f"seed {training.spec.seed}"])
 
     def close(self) -> None:
         for training in self.trainings:

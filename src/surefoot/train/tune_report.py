@@ -16,7 +16,8 @@ import yaml
 from surefoot.learn.files import REAL_FS, replace_file
 from surefoot.learn.search import Choice, Range, Space, label
 from surefoot.train.statistics import summarize
-from surefoot.train.tune import TAKEN_BACK, Plan, Standing, Task, optuna, read_params, standings
+from surefoot.train.tune import TAKEN_BACK, Plan, Task, optuna, read_params
+from surefoot.train.tune_final import Standing, standings
 
 BEST, TRIALS, PAGE = "best.yaml", "trials.json", "report.html"
 FEWEST = 6
@@ -34,6 +35,10 @@ class Outcome:
     """The play-off on fresh seeds, best first; empty if there was none."""
     importance: dict[str, float]
     trials: list[dict[str, Any]]
+
+    @property
+    def trials_by_number(self) -> dict[int, dict[str, Any]]:
+        return {trial["number"]: trial for trial in self.trials}
 
     @property
     def base(self) -> Standing | None:
@@ -55,6 +60,8 @@ def outcome(study: Any, space: Space, finals: Sequence[Standing]) -> Outcome:
             "seconds": t.user_attrs.get("seconds"),
             "why": t.user_attrs.get("why"),
             "taken_back": TAKEN_BACK in t.user_attrs,
+            "parent": t.user_attrs.get("parent"),
+            "from_rung": t.user_attrs.get("from_rung"),
         }
         for t in study.get_trials(deepcopy=False)
         if t.params
@@ -79,6 +86,9 @@ def best_yaml(found: Outcome, task: Task, plan: Plan) -> str:
     lines = [f"# {task.name}: trial {found.best.number} of {len(found.trials)}", f"# {_told(found.best)} on {where}"]
     if found.base is not None and found.base.number != found.best.number:
         lines.append(f"# {_told(found.base)} before the search")
+    inherited = found.trials_by_number.get(found.best.number, {}).get("from_rung")
+    if inherited and not found.finals:
+        lines.append(f"# it had the weights of other settings for {inherited} of {plan.rungs} rungs")
     graph = task.name.endswith(".json")
     lines.append("# surefoot graph run best.json" if graph else f"# surefoot train {task.name} --config {BEST}")
     return "\n".join(lines) + "\n" + yaml.safe_dump(task.settings(found.best.params), sort_keys=False)
@@ -127,6 +137,8 @@ def page(found: Outcome, task: Task, plan: Plan) -> str:
     """One page that needs nothing but a browser: no script, nothing fetched."""
     done, pruned = len(found.ranked), sum(t["state"] == "pruned" for t in found.trials)
     said = f"{len(found.trials)} trials of {plan.seeds} seeds: {done} trained to the end, {pruned} given up early."
+    if heirs := sum(t["parent"] is not None for t in found.trials):
+        said += f" {heirs} went on with another's weights."
     name = html.escape(f"Search for settings: {task.name}")
     parts = [_card("What came of it", _summary(found), _finals(found))]
     if found.best is not None:

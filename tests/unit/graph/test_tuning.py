@@ -57,6 +57,26 @@ def test_every_seed_is_taken_forward_and_judged(tmp_path: Path):
         contest.close()
 
 
+def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Path):
+    task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
+    assert task.moving == {"trainer.learning_rate", "trainer.epochs"}
+    straight, broken = task.contest(task.base, [0]), task.contest(task.base, [0])
+    resumed, other = task.contest(task.base, [0]), task.contest({**task.base, "trainer.learning_rate": 1e-5}, [0])
+    contests = (straight, broken, resumed, other)
+    try:
+        straight.advance(0.5, lambda: False)
+        broken.advance(0.5, lambda: False)
+        for contest in (resumed, other):
+            contest.set_state(broken.state())
+        assert straight.advance(1.0, lambda: False) == resumed.advance(1.0, lambda: False)
+        assert straight.engines[0].sha256() == resumed.engines[0].sha256()
+        other.advance(1.0, lambda: False)
+        assert other.engines[0].sha256() != straight.engines[0].sha256()
+    finally:
+        for contest in contests:
+            contest.close()
+
+
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("optuna")
     path = with_ranges(tmp_path)

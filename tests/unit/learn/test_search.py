@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.search import SEARCH, SEARCH_CONTINUOUS, Choice, Range, changed, dimension, label, read_space
+from surefoot.learn.search import (
+    MOVING,
+    SEARCH,
+    SEARCH_CONTINUOUS,
+    Choice,
+    Range,
+    changed,
+    dimension,
+    label,
+    nearby,
+    read_space,
+)
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig
 
@@ -67,3 +80,28 @@ def test_a_file_without_ranges_is_refused(tmp_path):
         read_space(path)
     with pytest.raises(ConfigError, match="cannot read ranges"):
         read_space(tmp_path / "nowhere.yaml")
+
+
+def test_what_may_move_are_knobs_of_the_learner():
+    assert set(PPOConfig.__dataclass_fields__) >= MOVING
+    assert not {"envs", "seed", "optimizer", "device"} & MOVING
+
+
+def test_nearby_settings_are_close_by_or_drawn_anew_and_never_out_of_range():
+    space = {"lr": Range(1e-4, 1e-2, log=True), "epochs": Range(3, 20, whole=True), "lam": Choice((0.8, 0.9, 1.0))}
+    rng, base = random.Random(0), {"lr": 9e-3, "epochs": 3, "lam": 0.8}
+    found = [nearby(space, base, {"lr", "epochs", "lam"}, rng) for _ in range(300)]
+    assert all(1e-4 <= one["lr"] <= 1e-2 and 3 <= one["epochs"] <= 20 for one in found)
+    assert all(type(one["epochs"]) is int for one in found)
+    times = [round(one["lr"] / 9e-3, 6) for one in found]
+    assert times.count(0.8) > 80  # 37 % of the draws
+    assert times.count(round(1e-2 / 9e-3, 6)) > 80  # 1.2 times as much would be out of range
+    assert {one["lam"] for one in found} == {0.8, 0.9, 1.0}
+    assert sum(one["lam"] == 1.0 for one in found) < 60  # two steps away: only when drawn anew
+
+
+def test_a_setting_that_may_not_move_stays_and_a_zero_does_move():
+    space = {"hidden": Choice(((8,), (16,))), "bias": Range(-1.0, 1.0)}
+    found = [nearby(space, {"hidden": (8,), "bias": 0.0}, {"bias"}, random.Random(seed)) for seed in range(20)]
+    assert {one["hidden"] for one in found} == {(8,)}
+    assert all(one["bias"] != 0.0 for one in found)

@@ -18,7 +18,7 @@ from surefoot.scale.backend import Piece, join, shares
 from surefoot.scale.check import check_backend
 from surefoot.scale.choose import WORLDS, Placement
 from surefoot.scale.far import FarTraining
-from surefoot.scale.local import LocalBackend
+from surefoot.scale.local import local_backend
 from surefoot.scale.worker import RolloutWorker
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
@@ -95,19 +95,19 @@ def far(spec: RunSpec, workers: int = 2, backend: Any = None) -> FarTraining:
 
 def test_local_workers_keep_the_contract_when_killed_and_when_stopped():
     spec = a_spec()
-    assert check_backend(lambda: LocalBackend(spec, 2, timeout=5.0), spec, weights_of(spec)) == []
+    assert check_backend(lambda: local_backend(spec, 2, timeout=5.0), spec, weights_of(spec)) == []
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
 def test_ray_workers_keep_the_same_contract():
     import ray
 
-    from surefoot.scale.ray import RayBackend
+    from surefoot.scale.ray import ray_backend
 
     spec = a_spec()
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
-        assert check_backend(lambda: RayBackend(spec, 2, timeout=10.0), spec, weights_of(spec)) == []
+        assert check_backend(lambda: ray_backend(spec, 2, timeout=10.0), spec, weights_of(spec)) == []
     finally:
         ray.shutdown()
 
@@ -277,6 +277,20 @@ def test_ray_is_not_started_by_itself_and_an_open_cluster_is_refused():
 
 
 @pytest.mark.usefixtures("no_token")
+def test_here_starts_a_cluster_of_its_own_and_joins_none():
+    from surefoot.scale.ray import connect
+
+    asked: list[dict[str, Any]] = []
+
+    class Started(NoRay):
+        def init(self, **options: Any) -> None:
+            asked.append(options)
+
+    assert connect(Started(), "here", allow_insecure_cluster=False)
+    assert asked[0]["address"] == "local"
+
+
+@pytest.mark.usefixtures("no_token")
 def test_a_token_by_ray_s_own_settings_lets_a_cluster_in(monkeypatch: pytest.MonkeyPatch):
     from surefoot.scale.ray import has_token
 
@@ -289,4 +303,4 @@ def test_a_token_by_ray_s_own_settings_lets_a_cluster_in(monkeypatch: pytest.Mon
 def test_an_env_that_fails_says_so_and_is_not_asked_again(tmp_path: Any):
     spec = a_spec(env="NoSuchEnv-v0")
     with pytest.raises(EnvError, match="NoSuchEnv"):
-        LocalBackend(spec, 1)
+        local_backend(spec, 1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from surefoot.errors import ConfigError
@@ -22,6 +24,8 @@ def test_the_interquartile_mean_is_the_mean_of_the_middle_half(scores, expected)
 
 def test_one_bad_seed_of_five_hardly_moves_it():
     assert iqm([500, 500, 500, 500, 9]) == 500
+    assert iqm([500, 500, 500, 500, -math.inf]) == 500
+    assert iqm([-math.inf] * 4) == -math.inf
 
 
 def test_no_score_has_no_mean():

@@ -17,12 +17,11 @@ from surefoot.train.tune import (
     Plan,
     begin,
     open_study,
-    play_off,
     read_plan,
     search,
-    standings,
     write_plan,
 )
+from surefoot.train.tune_final import play_off, standings
 from surefoot.train.tune_report import outcome, write_outcome
 
 pytest.importorskip("optuna")
@@ -36,6 +35,7 @@ class Hill:
     def __init__(self, luck: Callable[[dict[str, Any], int], float] = lambda params, seed: 0.01 * seed) -> None:
         self.space = {"lr": Range(1e-5, 1e-1, log=True), "kind": Choice(("bad", "good")), "idle": Range(0.0, 1.0)}
         self.base = {"lr": 1e-5, "kind": "bad", "idle": 0.5}
+        self.moving = frozenset({"lr"})
         self.luck, self.seen = luck, list[tuple[dict[str, Any], tuple[int, ...]]]()
         self.rungs = 0
 
@@ -57,6 +57,12 @@ class Climb:
             return None
         top = -((math.log10(self.params["lr"]) + 3) ** 2) + (2.0 if self.params["kind"] == "good" else 0.0)
         return [share * (10 + top) + self.hill.luck(self.params, seed) for seed in self.seeds]
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, parts: dict[str, Any]) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -176,6 +182,22 @@ def test_the_base_is_always_in_the_play_off_and_what_was_played_is_kept(tmp_path
     played = len(task.seen)
     assert play_off(task, study, plan) == finals
     assert len(task.seen) == played
+
+
+def test_the_base_is_in_the_play_off_though_it_was_given_up_early(tmp_path):
+    task, study, plan = run(tmp_path, trials=6, finalists=1)
+    other = open_study(tmp_path, plan)
+    other.get_trials = lambda **asked: [t for t in study.get_trials(**asked) if t.number != 0]
+    finals = play_off(task, other, plan)
+    assert [one.params for one in finals if one.number == 0] == [{"lr": 1e-5, "kind": "bad", "idle": 0.5}]
+
+
+def test_a_search_that_goes_on_draws_other_settings_than_at_first(tmp_path):
+    task, *_ = run(tmp_path, trials=4, sampler="random")
+    again = open_study(tmp_path, Plan(trials=8, sampler="random"))
+    search(task, again, Plan(trials=8, sampler="random"), tmp_path)
+    drawn = [t.params["lr"] for t in again.trials]
+    assert len(set(drawn)) == len(drawn) == 8
 
 
 def test_the_outcome_is_written_whole_and_a_page_has_no_script(tmp_path):

@@ -10,7 +10,7 @@ from surefoot.learn.schedule import Linear
 from surefoot.learn.search import Choice, Range
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
-from surefoot.train.tune_env import EnvTask
+from surefoot.train.tune_env import EnvTask, start_of
 
 
 def task(env="CartPole-v1", *, preset="sb3", held=None, space=None, steps=256, **settings):
@@ -101,3 +101,35 @@ def test_a_contest_that_is_stopped_says_nothing():
     contest = found.contest(found.base, [0])
     assert contest.advance(1.0, lambda: True) is None
     contest.close()
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_contest_goes_on_from_its_state_to_the_last_digit():
+    found = task(steps=512, held={"steps": 32, "envs": 4, "normalize_obs": True})
+    straight, broken, resumed = (found.contest(found.base, [0, 1]) for _ in range(3))
+    straight.advance(0.5, never)
+    broken.advance(0.5, never)
+    resumed.set_state(broken.state())
+    assert straight.advance(1.0, never) == resumed.advance(1.0, never)
+    assert [t.env_steps for t in resumed.trainings] == [512, 512]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("lr", 1e-4), ("gamma", 0.9), ("steps", 16), ("minibatch_size", 32), ("epochs", 3)]
+)
+def test_settings_that_move_go_on_with_the_weights_of_others(name, other):
+    found = task(steps=512, held={"envs": 4}, space={"steps": [16, 32]}, preset="cartpole")
+    assert name in found.moving
+    first, second = found.contest(found.base, [0]), found.contest({**found.base, name: other}, [0])
+    first.advance(0.5, never)
+    second.set_state(first.state())
+    assert second.trainings[0].env_steps == first.trainings[0].env_steps
+    assert start_of(getattr(second.trainings[0].learner.config, name)) == other
+    assert second.advance(1.0, never) is not None
+
+
+def test_what_has_a_shape_does_not_move():
+    assert not {"hidden", "envs", "normalize_obs", "normalize_reward", "log_std_init"} & task("Pendulum-v1").moving

@@ -13,7 +13,8 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
 from surefoot.train.rundir import RunDir
 from surefoot.train.shelf import is_locked
-from surefoot.train.tune import JOURNAL, PLAN, Plan, Standing, finals, read_plan, read_study
+from surefoot.train.tune import JOURNAL, PLAN, Plan, read_plan, read_study
+from surefoot.train.tune_final import Standing, finals
 from surefoot.train.tune_report import BEST, TRIALS, Outcome, outcome
 
 GRAPH, BEST_GRAPH = "graph.json", "best.json"

@@ -1,0 +1,109 @@
+"""A trial at its worker: a contest that is taken forward a rung at a time, saved, and put back with other settings."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import CheckpointCorrupt, CheckpointMissing, Diverged, EnvError, RunError, SurefootError
+from surefoot.learn.checkpoint import LATEST, load_checkpoint, save_checkpoint
+from surefoot.scale.trials import Order
+from surefoot.train.device import pin_threads
+from surefoot.train.statistics import iqm
+from surefoot.train.tune import Contest, Plan, Task, read_params
+
+ABOUT = "trial"
+"""The part of a checkpoint that is not the contest's."""
+
+
+class Rungs:
+    """What Ray Tune calls a Trainable, without Ray: a step is a rung."""
+
+    _task: Task
+    _plan: Plan
+    _order: Order
+    _contest: Contest | None = None
+    _rung = 0
+    _why = ""
+    """Set once it cannot go on."""
+
+    def setup(self, config: dict[str, Any], task: Task, plan: Plan) -> None:
+        pin_threads(1)
+        self._task, self._plan = task, plan
+        self.reset_config(config)
+
+    def reset_config(self, config: dict[str, Any]) -> bool:
+        """Another trial for the same worker."""
+        self.cleanup()
+        self._order, self._rung, self._why = config["order"], 0, ""
+        self._began = time.monotonic()
+        return True
+
+    def step(self) -> dict[str, Any]:
+        broken = ""
+        scores = [-math.inf] * self._plan.seeds
+        try:
+            if not self._why:
+                scores = self._built().advance((self._rung + 1) / self._plan.rungs, self._late) or scores
+                self._why = f"it took longer than {self._plan.timeout:g} s" if self._late() else ""
+        except (Diverged, EnvError) as error:
+            self._why = str(error)
+        except SurefootError as error:  # would meet every other trial as well
+            broken = f"{type(error).__name__}: {error}"
+        self._rung += 1
+        # In a population a trial that cannot go on is the worst, and so goes on with another's weights.
+        alive = not broken and (not self._why or (self._plan.scheduler == "pbt" and not self._late()))
+        return {
+            "number": self._order["number"],
+            "rung": self._rung,
+            "score": iqm(scores),
+            "scores": scores,
+            "seconds": time.monotonic() - self._began,
+            "why": self._why,
+            "broken": broken,
+            "done": not alive or self._rung >= self._plan.rungs,
+        }
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        root, parts = Path(checkpoint_dir), dict[str, Any]()
+        if not self._why:
+            try:
+                parts = self._built().state()
+            except RunError:  # what cannot be put back begins anew if its worker is lost; a population needs more
+                if self._plan.scheduler == "pbt":
+                    raise
+        about = {"why": self._why, "seconds": time.monotonic() - self._began}
+        save_checkpoint(root, self._rung, {ABOUT: about, **parts})
+        (root / LATEST).unlink()  # a link does not survive every file system that Ray copies to
+
+    def load_checkpoint(self, checkpoint: Any) -> None:
+        kept = load_checkpoint(Path(checkpoint))
+        about = kept.parts.pop(ABOUT)
+        self.cleanup()
+        self._why, self._began = about["why"], time.monotonic() - about["seconds"]
+        self._rung = kept.step if kept.parts or self._why else 0
+        if kept.parts:
+            self._contest = self._new()
+            self._contest.set_state(kept.parts)
+
+    def cleanup(self) -> None:
+        if self._contest is not None:
+            self._contest.close()
+        self._contest = None
+
+    def _built(self) -> Contest:
+        if self._contest is None and self._rung == 0 and self._order["from"]:
+            with suppress(CheckpointMissing, CheckpointCorrupt):  # then from the beginning
+                self.load_checkpoint(self._order["from"])
+        if self._contest is None:
+            self._contest = self._new()
+        return self._contest
+
+    def _new(self) -> Contest:
+        return self._task.contest(read_params(self._task.space, self._order["params"]), self._plan.training_seeds)
+
+    def _late(self) -> bool:
+        return self._plan.timeout is not None and time.monotonic() - self._began > self._plan.timeout

@@ -1,0 +1,98 @@
+"""Searches on a real Ray cluster of this machine: a worker that is killed, a population, Ctrl-C and going on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot.envs.make import make_world
+from surefoot.train.spec import make_spec
+from surefoot.train.training import world_maker
+from surefoot.train.tune import Plan, begin, open_study
+from surefoot.train.tune_env import EnvContest, EnvTask
+from surefoot.train.tune_final import play_off
+from surefoot.train.tune_report import outcome
+
+ray: Any = pytest.importorskip("ray")
+pytest.importorskip("ray.tune")
+pytest.importorskip("optuna")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from surefoot.scale.tune_ray import Cluster
+
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        yield Cluster("")
+    finally:
+        ray.shutdown()
+
+
+def a_task(marks: Path) -> EnvTask:
+    class Marked(EnvTask):
+        """Leaves the process id of whoever trains."""
+
+        def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> EnvContest:
+            (marks / str(os.getpid())).touch()
+            return super().contest(params, seeds)
+
+    action = make_world("CartPole-v1").action
+    held = {"envs": 4, "steps": 32, "hidden": (8,), "normalize_obs": False, "normalize_reward": False}
+    spec = make_spec("CartPole-v1", action, settings=held, total_steps=1536, eval_episodes=3)
+    marks.mkdir()
+    return Marked(spec, world_maker(spec), action, held=held)
+
+
+def test_a_search_goes_on_when_the_worker_of_a_trial_is_killed(cluster: Any, tmp_path: Path):
+    task, plan = a_task(tmp_path / "marks"), Plan(trials=5, seeds=1, rungs=4, finalists=1, scheduler="asha")
+    study = open_study(tmp_path, plan)
+    begin(study, task)
+    told: list[tuple[int, int]] = []
+
+    def tell(number: int, rung: int, score: float) -> None:
+        told.append((number, rung))
+        if len(told) == 3:
+            os.kill(int(next((tmp_path / "marks").iterdir()).name), signal.SIGKILL)
+
+    cluster.search(task, study, plan, tmp_path, tell=tell)
+    assert {t.state.name for t in study.get_trials()} <= {"COMPLETE", "PRUNED"}
+    assert len(study.get_trials()) == 5
+    assert len(told) == len(set(told))  # no rung counted twice
+    assert len(list((tmp_path / "marks").iterdir())) > 1  # who was killed did not do it all
+    assert not (tmp_path / "ray").exists()  # nothing is left of Ray's own files
+    finals = play_off(task, study, plan, play=cluster.play)
+    assert 0 in {one.number for one in finals}
+
+
+def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(cluster: Any, tmp_path: Path):
+    task, plan = a_task(tmp_path / "marks"), Plan(trials=4, seeds=1, rungs=4, finalists=0, scheduler="pbt")
+    study = open_study(tmp_path, plan)
+    begin(study, task)
+    heard: list[int] = []
+    cluster.search(
+        task,
+        study,
+        plan,
+        tmp_path,
+        tell=lambda number, rung, score: heard.append(rung),
+        stop=lambda: len(heard) >= 5,  # all were judged once, and one twice
+    )
+    stopped = [t for t in study.get_trials() if t.state.name == "WAITING"]
+    assert len(stopped) == 4
+    assert all((tmp_path / t.user_attrs["checkpoint"]).is_dir() for t in stopped)
+    assert not list((tmp_path / "ray").rglob("*.pkl"))
+
+    begin(study, task)
+    cluster.search(task, study, plan, tmp_path)
+    found = outcome(study, task, [])
+    assert len(found.ranked) == 4
+    heirs = [t for t in found.trials if t["parent"] is not None]
+    assert any(t["from_rung"] for t in heirs)
+    assert min(int(rung) for t in heirs for rung in t["rungs"]) > 1
+    assert not (tmp_path / "ray").exists()

@@ -1,0 +1,8 @@
+"""A task of these tests' own, found by its plain name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
