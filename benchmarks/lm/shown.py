@@ -40,6 +40,7 @@ def sentiment() -> str:
     for key, made in sorted(read("sentiment").items()):
         c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
         low = [made["change"][name][1] for name in ("classifier", "vader")]
+        back = f", back to {made['best_step']}" if made["stopped"] else ""
         good = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
         rows.append(
             f"| {key.split()[0]} | {made['reward_accuracy']:.2f} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
