@@ -45,7 +45,7 @@ def sentiment() -> str:
         rows.append(
             f"| {key.split()[0]} | {made['reward_accuracy']:.2f} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
             f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | "
-            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{f', back to {made['best_step']}' if made['stopped'] else ''} | "
+            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{back} | "
             f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
     head = "| seed | reward model | classifier | VADER | nats | distinct-2 | reference NLL | steps | CPU-minutes | |"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
+    from surefoot.learn.vecnormalize import Statistics
     from surefoot.nets.actor_critic import ActorCritic
     from surefoot.train.sb3 import Sb3Model
 
@@ -19,10 +20,12 @@ class ImportSb3Args:
     """Take over the weights of a Stable-Baselines3 PPO model.
 
         surefoot import sb3 ppo_cartpole.zip --env CartPole-v1 -o cartpole
+        surefoot import sb3 ppo_ant.zip --vecnormalize vecnormalize.pkl --env Ant-v5 -o ant
 
     MlpPolicy and CnnPolicy, gSDE too. With --env the result is a run: eval, play, export and `train --from` take it.
     Without, it is a directory for PPO.load and `surefoot export`. Nothing in the zip is run: its tensors are read by a
-    reader of our own, its pickles are left alone. What VecNormalize kept in a file of its own is not in the zip.
+    reader of our own, its pickles are left alone. A model that was trained behind VecNormalize needs the file of its
+    statistics, of which only the numbers are read; those of the observations become the policy's own.
     Exit codes: 0 fine, 2 it cannot be read, or has no counterpart here.
     """
 
@@ -32,20 +35,28 @@ class ImportSb3Args:
     """The run's name; or without --env the directory to write."""
     env: str | None = None
     """The env it was trained in."""
+    vecnormalize: Path | None = None
+    """What VecNormalize.save wrote (RL Zoo calls it vecnormalize.pkl)."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
+        from surefoot.learn.vecnormalize import read_vecnormalize
         from surefoot.train.sb3 import policy_from_sb3, read_sb3
 
         model = read_sb3(self.model)
+        statistics = None if self.vecnormalize is None else read_vecnormalize(self.vecnormalize)
         if self.env is None:
-            policy = policy_from_sb3(model)
+            policy = policy_from_sb3(model, statistics=statistics)
             where = _write_model(policy, model, Path(self.out))
         else:
-            policy, where = _write_run(model, self.env, self.out, self.runs)
+            policy, where = _write_run(model, statistics, self.env, self.out, self.runs)
         count = sum(weight.numel() for weight in policy.parameters())
         print(f"→ {where}: {count:,} weights of {self.model.name}, {policy.config.hidden} {policy.config.activation}")
+        if statistics is not None:
+            print(f"observations are normalised by {statistics.count:,.0f} that VecNormalize saw")
+        elif self.vecnormalize is not None:
+            print(f"{self.vecnormalize.name} normalises no observations (norm_obs=False): nothing was taken from it")
         if model.left_out:
             print(f"not read, for they are pickles: {', '.join(model.left_out)}; give them again if you train on")
         return 0
@@ -90,10 +101,12 @@ def _settings(model: Sb3Model, policy: ActorCritic) -> dict[str, Any]:
     return {**model.settings, **{name: value for name, value in net.items() if name in _SHAPE}}
 
 
-_SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features")
+_SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features", "normalize_obs", "obs_clip")
 
 
-def _write_run(model: Sb3Model, env: str, name: str, runs: Path | None) -> tuple[ActorCritic, Path]:
+def _write_run(
+    model: Sb3Model, statistics: Statistics | None, env: str, name: str, runs: Path | None
+) -> tuple[ActorCritic, Path]:
     from surefoot.cli.worlds import maker
     from surefoot.train.run import create_run
     from surefoot.train.rundir import new_run_dir, runs_root
@@ -103,7 +116,7 @@ def _write_run(model: Sb3Model, env: str, name: str, runs: Path | None) -> tuple
 
     make = maker(env)
     probe = make(1)
-    policy = policy_from_sb3(model, probe.observation, probe.action)
+    policy = policy_from_sb3(model, probe.observation, probe.action, statistics)
     probe.close()
     steps = max(1, int(model.data.get("num_timesteps") or 1))
     spec = make_spec(env, probe.action, preset_name="sb3", settings=_settings(model, policy), total_steps=steps)

@@ -1,8 +1,7 @@
 """Reads the tensors of a file that torch.save wrote, without running anything that is in it.
 
 Such a file is a zip: raw bytes of storages, and a program for a stack machine (data.pkl) that says which tensors are made of
-them. The usual reader of that program can call any function it names. The one here knows the few steps that a dict of
-tensors needs; a name is a word to it, never a thing, and any other step ends the reading.
+them. The usual reader of that program can call any function it names; ours (learn/stackprogram.py) calls none.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot.errors import CheckpointCorrupt
+from surefoot.learn.stackprogram import Name, walk
 
 LARGEST = 1 << 30
 """Bytes of a storage, or of a member of an archive, that are read at most."""
-_LARGEST_PROGRAM = 4 << 20
 _STORAGES = {
     "FloatStorage": np.float32,
     "DoubleStorage": np.float64,
@@ -39,20 +38,10 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Name:
-    module: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Storage:
     dtype: Any
     key: str
     count: int
-
-
-class _Mark:
-    pass
 
 
 def members(data: bytes, what: str, *, most: int = LARGEST) -> dict[str, bytes]:
@@ -84,18 +73,8 @@ def read_tensors(data: bytes, what: str) -> dict[str, np.ndarray]:
     prefix = programs[0].removesuffix("data.pkl")
     if files.get(f"{prefix}byteorder", b"little").strip() != b"little":
         raise CheckpointCorrupt(f"{what} was written on a big-endian machine, which is not read here")
-    program = files[programs[0]]
-    if len(program) > _LARGEST_PROGRAM:
-        raise CheckpointCorrupt(
-            f"{what}: its description has {len(program):,} bytes; at most {_LARGEST_PROGRAM:,} are read"
-        )
     storages = {name.removeprefix(f"{prefix}data/"): raw for name, raw in files.items()}
-    try:
-        found = _Machine(program, storages).run()
-    except CheckpointCorrupt as why:
-        raise CheckpointCorrupt(f"{what}: {why}") from why
-    except (IndexError, KeyError, TypeError, ValueError, struct.error, UnicodeDecodeError, AttributeError) as why:
-        raise CheckpointCorrupt(f"{what}: its description makes no sense ({type(why).__name__}: {why})") from why
+    found = walk(files[programs[0]], _Tensors(storages), what)
     if not isinstance(found, dict):
         raise CheckpointCorrupt(f"{what} holds {type(found).__name__}; it must be a dict of tensors")
     tensors = cast("dict[Any, Any]", found)
@@ -105,137 +84,37 @@ def read_tensors(data: bytes, what: str) -> dict[str, np.ndarray]:
     return dict(tensors)
 
 
-class _Machine:
-    """A stack machine of some thirty steps."""
+class _Tensors:
+    """The words of a dict of tensors."""
 
-    def __init__(self, program: bytes, storages: dict[str, bytes]) -> None:
-        self.program, self.at, self.storages = program, 0, storages
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+    def __init__(self, storages: dict[str, bytes]) -> None:
+        self.storages = storages
 
-    def run(self) -> Any:
-        """What is on top in the end."""
-        while True:
-            step = self._take(1)
-            if step == b".":
-                (result,) = self.stack
-                return result
-            self._do(step)
-
-    def _do(self, step: bytes) -> None:
-        stack = self.stack
-        match step:
-            case b"\x80":
-                if self._take(1)[0] > 5:
-                    raise CheckpointCorrupt("its description is of an unknown version")
-            case b"\x95":
-                self._take(8)
-            case b"(":
-                stack.append(_Mark())
-            case b"}":
-                stack.append({})
-            case b")":
-                stack.append(())
-            case b"N":
-                stack.append(None)
-            case b"\x88" | b"\x89":
-                stack.append(step == b"\x88")
-            case b"K" | b"M" | b"J":
-                size, form = {b"K": (1, "<B"), b"M": (2, "<H"), b"J": (4, "<i")}[step]
-                stack.append(struct.unpack(form, self._take(size))[0])
-            case b"\x8a":
-                stack.append(int.from_bytes(self._take(self._take(1)[0]), "little", signed=True))
-            case b"X" | b"\x8c":
-                size = struct.unpack("<I", self._take(4))[0] if step == b"X" else self._take(1)[0]
-                stack.append(self._take(size).decode("utf-8"))
-            case b"q" | b"r":
-                self.memo[self._index(step == b"q")] = stack[-1]
-            case b"\x94":
-                self.memo[len(self.memo)] = stack[-1]
-            case b"h" | b"j":
-                stack.append(self.memo[self._index(step == b"h")])
-            case b"t":
-                stack.append(tuple(self._since_mark()))
-            case b"\x85" | b"\x86" | b"\x87":
-                count = step[0] - 0x84
-                parts = [stack.pop() for _ in range(count)]
-                stack.append(tuple(reversed(parts)))
-            case b"s":
-                value, key = stack.pop(), stack.pop()
-                self._put(stack[-1], [key, value])
-            case b"u":
-                pairs = self._since_mark()
-                self._put(stack[-1], pairs)
-            case b"c":
-                stack.append(self._name(self._line(), self._line()))
-            case b"\x93":
-                name, module = stack.pop(), stack.pop()
-                stack.append(self._name(module, name))
-            case b"Q":
-                stack.append(self._storage(stack.pop()))
-            case b"R":
-                arguments, function = stack.pop(), stack.pop()
-                stack.append(self._made(function, arguments))
-            case b"b":
-                stack.pop()  # a state_dict's versions, which say nothing about its tensors
-                if not isinstance(stack[-1], dict):
-                    raise CheckpointCorrupt("its description sets the state of something that is no dict")
-            case _:
-                raise CheckpointCorrupt(f"its description has the step {step!r}, which no dict of tensors needs")
-
-    def _take(self, size: int) -> bytes:
-        found = self.program[self.at : self.at + size]
-        if len(found) != size:
-            raise CheckpointCorrupt("its description ends in the middle")
-        self.at += size
-        return found
-
-    def _line(self) -> str:
-        end = self.program.find(b"\n", self.at, self.at + 200)
-        if end < 0:
-            raise CheckpointCorrupt("its description has a name without an end")
-        return self._take(end + 1 - self.at)[:-1].decode("ascii")
-
-    def _index(self, short: bool) -> int:
-        return self._take(1)[0] if short else struct.unpack("<I", self._take(4))[0]
-
-    def _since_mark(self) -> list[Any]:
-        for place in range(len(self.stack) - 1, -1, -1):
-            if isinstance(self.stack[place], _Mark):
-                found = self.stack[place + 1 :]
-                del self.stack[place:]
-                return found
-        raise CheckpointCorrupt("its description ends a list that never began")
-
-    def _put(self, into: Any, pairs: list[Any]) -> None:
-        if not isinstance(into, dict) or len(pairs) % 2:
-            raise CheckpointCorrupt("its description puts pairs into something that is no dict")
-        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            if not isinstance(key, str):
-                raise CheckpointCorrupt(f"its description has the key {key!r}; keys are names")
-            into[key] = value
-
-    def _name(self, module: Any, name: Any) -> _Name:
-        """Only as a word; names that are not known are refused where they stand."""
+    def name(self, module: str, name: str) -> Name:
         if (module, name) not in _NAMES and not (module == "torch" and name in _STORAGES):
             raise CheckpointCorrupt(f"it names {module}.{name}, which no dict of tensors needs; nothing of it was run")
-        return _Name(module, name)
+        return Name(module, name)
 
-    def _storage(self, said: Any) -> _Storage:
+    def stated(self, thing: Any, state: Any) -> None:
+        # A state_dict's versions, which say nothing about its tensors.
+        if not isinstance(thing, dict):
+            raise CheckpointCorrupt("its description sets the state of something that is no dict")
+
+    def referred(self, said: Any) -> _Storage:
         word, kind, key, _, count = said
-        if word != "storage" or not isinstance(kind, _Name) or kind.name not in _STORAGES:
+        if word != "storage" or not isinstance(kind, Name) or kind.name not in _STORAGES:
             raise CheckpointCorrupt("it refers to something that is no storage")
         if not isinstance(key, str) or type(count) is not int or count < 0:
             raise CheckpointCorrupt("a storage of it has no name or no size")
         return _Storage(_STORAGES[kind.name], key, count)
 
-    def _made(self, function: Any, arguments: Any) -> Any:
+    def made(self, function: Any, arguments: Any) -> Any:
         match function:
-            case _Name(name="OrderedDict") if arguments == ():
+            case Name(name="OrderedDict") if arguments == ():
                 return {}
-            case _Name(name="_rebuild_tensor_v2"):
+            case Name(name="_rebuild_tensor_v2"):
                 return self._tensor(*arguments[:4])
-            case _Name(name="_rebuild_parameter") if isinstance(arguments[0], np.ndarray):
+            case Name(name="_rebuild_parameter") if isinstance(arguments[0], np.ndarray):
                 return arguments[0]
             case _:
                 raise CheckpointCorrupt(f"it would call {function!r}; nothing of it was run")

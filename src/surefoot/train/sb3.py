@@ -21,6 +21,7 @@ from surefoot.data.kinds import as_list, as_mapping
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing, SurefootError
 from surefoot.learn.torchzip import members, read_tensors
+from surefoot.learn.vecnormalize import Statistics
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 
@@ -31,6 +32,7 @@ _SETTINGS = (
     *("max_grad_norm", "n_envs", "target_kl", "seed", "normalize_advantage"),
 )
 _SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")
+_NORMALIZER = "network.torso.normalizer."
 _CONSTANT = re.compile(r"ConstantSchedule\(val=([-+.e\d]+)\)")
 
 
@@ -79,18 +81,27 @@ def read_sb3(path: Path) -> Sb3Model:
 
 
 def policy_from_sb3(
-    model: Sb3Model, observation: ObservationSpace | None = None, action: ActionSpace | None = None
+    model: Sb3Model,
+    observation: ObservationSpace | None = None,
+    action: ActionSpace | None = None,
+    statistics: Statistics | None = None,
 ) -> ActorCritic:
-    """A policy with a model's weights, in the spaces of its env, or else in those that the zip describes."""
+    """A policy with a model's weights, in the spaces of its env, or else in those that the zip describes.
+
+    `statistics` are VecNormalize's: the policy then takes observations as the env gives them.
+    """
     tensors = _own_copies(model.tensors)
     _refuse_unknown(tensors)
     observation = observation or observation_of(model)
     action = action or action_of(model)
     net, names = _plan(model, tensors)
     try:
+        if statistics is not None:
+            net = net.replace(normalize_obs=True, obs_clip=statistics.clip)
         policy = ActorCritic(observation, action, net)
         own = policy.state_dict()
         weights = {ours: torch.from_numpy(tensors[theirs].astype(np.float32)) for ours, theirs in names.items()}
+        weights |= _moments(own, statistics)
     except (KeyError, SurefootError) as why:
         raise CheckpointIncompatible(f"the model cannot be built: {why}") from why
     missing = sorted(set(own) ^ set(weights))
@@ -104,9 +115,20 @@ def policy_from_sb3(
         )
     bad = [name for name, weight in weights.items() if not bool(torch.isfinite(weight).all())]
     if bad:
-        raise CheckpointCorrupt(f"{names[bad[0]]} of the model holds NaN or infinity")
+        raise CheckpointCorrupt(f"{names.get(bad[0], bad[0])} of the model holds NaN or infinity")
     policy.load_state_dict(weights)
     return policy
+
+
+def _moments(own: Mapping[str, torch.Tensor], statistics: Statistics | None) -> dict[str, torch.Tensor]:
+    """What the policy's normaliser must hold to give what VecNormalize gave: (x - mean) / sqrt(var + epsilon)."""
+    if statistics is None:
+        return {}
+    if _NORMALIZER + "mean" not in own:
+        raise CheckpointIncompatible("the model observes images, for which there are no statistics here")
+    told = {"mean": statistics.mean, "var": statistics.var + statistics.epsilon, "count": np.array(statistics.count)}
+    flat = {_NORMALIZER + name: torch.from_numpy(np.array(x).reshape(-1 if x.ndim else ())) for name, x in told.items()}
+    return flat | {_NORMALIZER + "rejected": torch.zeros((), dtype=torch.int64)}
 
 
 def observation_of(model: Sb3Model) -> ObservationSpace:

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from surefoot import PPO
 from surefoot.cli.main import main
 from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
+from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.vecnormalize import Statistics
 from surefoot.nets.policy import Seen
 from surefoot.train.sb3 import action_of, observation_of, policy_from_sb3, read_sb3
 
@@ -220,3 +223,38 @@ def test_an_env_that_does_not_fit_is_refused(tmp_path, capsys):
     assert main(["import", "sb3", str(path), "--env", "Acrobot-v1", "-o", "old", "--runs", str(tmp_path / "runs")]) == 2
     assert "give the env it was trained in" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+STATISTICS = Statistics(np.array([0.5, -1.0, 0.0, 2.0]), np.array([4.0, 0.25, 1.0, 9.0]), 100.0, 1e-8, 1.5)
+
+
+def test_with_the_statistics_of_vecnormalize_it_acts_on_raw_observations_as_it_did_on_normalised_ones(tmp_path):
+    model = read_sb3(write(tmp_path / "m.zip", weights()))
+    plain, whole = policy_from_sb3(model), policy_from_sb3(model, statistics=STATISTICS)
+    raw = np.random.default_rng(0).normal(size=(50, 4)) * 3
+    normalised = np.clip((raw - STATISTICS.mean) / np.sqrt(STATISTICS.var + 1e-8), -1.5, 1.5)
+    with torch.no_grad():
+        there = plain.act(Seen(obs={"obs": torch.from_numpy(normalised).float()}), generator=torch.Generator())
+        here = whole.act(Seen(obs={"obs": torch.from_numpy(raw).float()}), generator=torch.Generator())
+    np.testing.assert_allclose(here.action_params["probs"], there.action_params["probs"], atol=1e-5)
+    np.testing.assert_allclose(here.value, there.value, rtol=1e-4, atol=1e-5)
+
+
+def test_statistics_of_another_size_are_refused(tmp_path):
+    model = read_sb3(write(tmp_path / "m.zip", weights()))
+    short = Statistics(np.zeros(3), np.ones(3), 1.0, 1e-8, 10.0)
+    with pytest.raises(CheckpointIncompatible, match="does not fit"):
+        policy_from_sb3(model, statistics=short)
+
+
+def test_the_statistics_are_in_the_run_that_is_written(tmp_path, capsys):
+    tensors = weights(inputs=3, outputs=1, log_std=torch.tensor([-0.7]))
+    seen = {**CART, "_shape": [3], "low": "[-1. -1. -8.]", "high": "[1. 1. 8.]"}
+    path = write(tmp_path / "m.zip", tensors, observation=seen, action=TORQUE)
+    sample = Path(__file__).parents[2] / "samples" / "sb3" / "vecnormalize.pkl"
+    told = ["--vecnormalize", str(sample), "--env", "Pendulum-v1", "-o", "pend", "--runs", str(tmp_path / "runs")]
+    assert main(["import", "sb3", str(path), *told]) == 0
+    assert "514 that VecNormalize saw" in capsys.readouterr().out
+    parts = load_checkpoint(tmp_path / "runs" / "pend" / "checkpoints").parts
+    assert parts["weights"]["network.torso.normalizer.mean"][0] == -0.147740302579343
+    assert main(["eval", "pend", "--episodes", "1", "--runs", str(tmp_path / "runs")]) == 0
