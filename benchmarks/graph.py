@@ -302,6 +302,24 @@ def nearest(seed: int) -> dict[str, float]:
     return {"mean": sum(right) / len(right)}
 
 
+def examined(seed: int, steps: int = 0) -> dict[str, float]:
+    """Tools chosen for questions that were never learned from: by the policy, and by the nearest description."""
+    graph = template("tools")
+    graph.run.total_steps = steps or graph.run.total_steps
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        program = Compiled(graph, seed=seed, into=folder)
+        program.run()
+        nodes = program.nodes
+        held_out, encoder = nodes["queries"].held_out, nodes["encoder"].encoder
+        right, nearest = nodes["exam"].examine(held_out, encoder, nodes["policy"].chooser)
+    return {"mean": right, "nearest": nearest, "questions": len(held_out)}
+
+
+def nearest_held_out(seed: int) -> dict[str, float]:
+    """The same questions by the nearest description."""
+    return {"mean": examined(seed, steps=4)["nearest"]}
+
+
 def unlearned(seed: int) -> dict[str, float]:
     """Scores of the language model before anything was learned."""
     graph = template("language")
@@ -310,9 +328,11 @@ def unlearned(seed: int) -> dict[str, float]:
     return score(graph, seed)
 
 
-BASELINES: dict[str, Callable[[int], dict[str, float]]] = {
+OTHERS: dict[str, Callable[[int], dict[str, float]]] = {
     "the town's script": scripted,
     "tools by the nearest description": nearest,
+    "tools, held-out questions": examined,
+    "tools by the nearest description, held-out questions": nearest_held_out,
     **({"the language model as it began": unlearned} if "language" in NAMES else {}),
 }
 
@@ -323,7 +343,7 @@ LEARNING: dict[str, tuple[Callable[[], Graph], float | None]] = {
     "one of them alone": (one_env, None),
     "hierarchical": (lambda: template("hierarchical"), 0.9),
     "PPO alone in the same maze": (plain_maze, None),
-    "Pendulum": (lambda: template("pendulum"), -250.0),
+    "Pendulum": (lambda: template("pendulum"), -180.0),
     "MuJoCo": (lambda: template("mujoco"), 950.0),
     "town": (lambda: template("town"), -2.0),
     "tools": (lambda: template("tools"), 0.95),
@@ -334,6 +354,7 @@ BEATS = {
     "hierarchical": "PPO alone in the same maze",
     "town": "the town's script",
     "tools": "tools by the nearest description",
+    "tools, held-out questions": "tools by the nearest description, held-out questions",
     "language model": "the language model as it began",
 }
 """{template: its named baseline}"""
@@ -343,7 +364,7 @@ def learning(seeds: int, kept: dict[str, Any], save: Callable[[], None], only: s
     ways: dict[str, tuple[Callable[[int], dict[str, float]], float | None]] = {
         name: (lambda seed, make=make: score(make(), seed), bar) for name, (make, bar) in LEARNING.items()
     }
-    for name, (way, bar) in (ways | {name: (way, None) for name, way in BASELINES.items()}).items():
+    for name, (way, bar) in (ways | {name: (way, None) for name, way in OTHERS.items()}).items():
         if only and only not in name:
             continue
         entry = kept.setdefault(name, {"bar": bar, "seeds": {}})

@@ -234,15 +234,20 @@ def tool_loop(
     graph.add("runner", "ToolRunner")
     graph.add("reward", "ToolReward")
     graph.add("trainer", "ToolTrainer")
+    graph.add("exam", "ToolExam")
+    graph.add("told", "Print", prefix="held out, right: ")
     for source, targets in {
         "queries.queries": ("encoder.queries", "runner.queries", "reward.queries"),
         "encoder.vectors": ("policy.vectors",),
-        "encoder.encoder": ("tools.encoder", "policy.encoder"),
+        "queries.held_out": ("exam.queries",),
+        "encoder.encoder": ("tools.encoder", "policy.encoder", "exam.encoder"),
         "tools.toolbox": ("policy.toolbox", "runner.toolbox"),
         "policy.choices": ("runner.choices", "reward.choices", "trainer.choices"),
-        "policy.chooser": ("trainer.chooser",),
+        "policy.chooser": ("trainer.chooser", "exam.chooser"),
         "runner.results": ("reward.results",),
         "reward.rewards": ("trainer.rewards",),
+        "trainer.training_complete": ("exam.trigger",),
+        "exam.right": ("told.value",),
     }.items():
         for target in targets:
             graph.connect(source, target)

@@ -5,7 +5,17 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.graph.catalogue import REGISTRY, language
-from surefoot.graph.nodes.tools import Asked, QuerySource, Ran, ToolReward, is_right
+from surefoot.graph.nodes.tools import (
+    Asked,
+    QueryEncoder,
+    QuerySource,
+    Ran,
+    ToolBox,
+    ToolExam,
+    ToolPolicy,
+    ToolReward,
+    is_right,
+)
 from surefoot.graph.nodes.town import ConflictStats, Scenario, TownStep
 from surefoot.graph.nodes.worlds import Environment
 from surefoot.graph.patterns import language_loop
@@ -47,9 +57,22 @@ def test_what_towns_counted_is_counted_anew_after_each_look() -> None:
 def test_every_question_is_asked_once_before_any_is_asked_twice() -> None:
     source = QuerySource(batch=8, held_out=0.25, seed=3)
     assert len(source.held_out) == 14
-    seen = [asked.text for _ in range(21) for asked in source()]
+    seen = [asked.text for _ in range(21) for asked in source()[0]]
     assert len(set(seen[:42])) == 42
     assert not set(seen) & {asked.text for asked in source.held_out}
+
+
+def test_an_exam_of_what_learned_nothing_is_what_the_nearest_description_gets(tmp_path) -> None:
+    asked = QuerySource(held_out=0.25, seed=3).held_out
+    vectors, encoder = QueryEncoder()(asked)
+    _, chooser = ToolPolicy()(vectors[:1], ToolBox(into=tmp_path)(encoder), encoder)
+    exam = ToolExam(every=2, into=tmp_path)
+    assert exam("complete", asked, encoder, chooser) == (None, None)
+    right, nearest = exam("complete", asked, encoder, chooser)
+    assert right == nearest
+    assert 0.3 < right < 0.9
+    with pytest.raises(ConfigError, match="set held_out of QuerySource"):
+        exam.examine([], encoder, chooser)
 
 
 def test_an_answer_is_right_if_it_has_what_was_asked_for() -> None:

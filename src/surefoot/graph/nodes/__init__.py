@@ -45,6 +45,7 @@ _HOME = {
     "StringConstant": "values",
     "SubGoal": "hierarchy",
     "ToolBox": "tools",
+    "ToolExam": "tools",
     "ToolPolicy": "tools",
     "ToolReward": "tools",
     "ToolRunner": "tools",

@@ -19,7 +19,7 @@ from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 STREAMS = 10
 
 
-class _Counts:
+class Counts:
     """Nodes that do something only each so-many-th time."""
 
     asked: int
@@ -33,7 +33,7 @@ class _Counts:
         self.asked = int(saved["asked"])
 
 
-class Evaluation(_Counts):
+class Evaluation(Counts):
     """Mean and spread of the return over whole episodes, each `every`-th time it is asked."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Recorder:
             self.recorder.close("finished", "")
 
 
-class CheckpointNode(_Counts):
+class CheckpointNode(Counts):
     """A checkpoint directory each `every`-th update; the newest `keep` stay."""
 
     def __init__(self, every: int = 10, keep: int = 3, folder: str = "checkpoints", *, into: Path | str = ".") -> None:
@@ -136,7 +136,7 @@ class Plot:
         self.values.append(value)
 
 
-class Print(_Counts):
+class Print(Counts):
     """One line for each `every`-th value."""
 
     def __init__(self, prefix: str = "", every: int = 1, enabled: bool = True) -> None:

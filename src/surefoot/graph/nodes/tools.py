@@ -24,7 +24,8 @@ from surefoot.decide.tools.demo import questions, tools
 from surefoot.decide.tools.memory import Memory
 from surefoot.decide.tools.toolbox import Request, Toolbox
 from surefoot.envs.snapshot import rng_from_json, rng_to_json
-from surefoot.errors import SurefootError
+from surefoot.errors import ConfigError, SurefootError
+from surefoot.graph.nodes.look import Counts
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.train.episodes import Episode
@@ -52,11 +53,11 @@ class QuerySource:
         self.held_out, self.asked = found[:kept], found[kept:]
         self.order: list[int] = []
 
-    def __call__(self) -> list[Asked]:
+    def __call__(self) -> tuple[list[Asked], list[Asked]]:
         while len(self.order) < self.batch:
             self.order += self.generator.permutation(len(self.asked)).tolist()
         taken, self.order = self.order[: self.batch], self.order[self.batch :]
-        return [self.asked[k] for k in taken]
+        return [self.asked[k] for k in taken], self.held_out
 
     def snapshot(self) -> dict[str, Any]:
         """Where in the questions it is."""
@@ -180,11 +181,14 @@ class ToolRunner:
         self.seconds = seconds
 
     def __call__(self, queries: Sequence[Asked], choices: Sequence[Chosen], toolbox: Tools) -> list[Ran]:
+        return self.run(queries, [each.name for each in choices], toolbox)
+
+    def run(self, queries: Sequence[Asked], names: Sequence[str], toolbox: Tools) -> list[Ran]:
+        """What tools of these names answer."""
+
         async def all_of_them() -> list[Ran]:
             # One after the other: tools write notes, and what is written first is to be found by the next.
-            return [
-                await self._one(asked.text, each.name, toolbox) for asked, each in zip(queries, choices, strict=True)
-            ]
+            return [await self._one(asked.text, name, toolbox) for asked, name in zip(queries, names, strict=True)]
 
         return asyncio.run(all_of_them())
 
@@ -235,6 +239,42 @@ def _facts(chosen: Chosen, ran: Ran) -> Facts:
         warnings=len(ran.warnings),
         sources=ran.sources,
     )
+
+
+class ToolExam(Counts):
+    """Asks questions that nobody learned from, in a toolbox of its own: its notes are not there for the others to find."""
+
+    def __init__(self, every: int = 5, *, into: Path | str = ".") -> None:
+        self.every, self.asked = every, 0
+        self.generator = np.random.default_rng(0)  # for a draw that can come out in one way only
+        self.toolbox, self.runner = ToolBox(into=Path(into) / "exam"), ToolRunner()
+        self.tools: Tools | None = None
+
+    def __call__(
+        self, trigger: Any, queries: Sequence[Asked], encoder: Encoder, chooser: PPOChooser
+    ) -> tuple[float | None, float | None]:
+        self.asked += 1
+        return (None, None) if self.asked % self.every else self.examine(queries, encoder, chooser)
+
+    def examine(self, queries: Sequence[Asked], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
+        """The share that is right by the likeliest tool, and by the one whose description is nearest."""
+        if not queries:
+            raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
+        if self.tools is None:
+            self.tools, self.options = self.toolbox(encoder), Options(encoder)
+            for each in self.tools.box:
+                self.options.add(each.name, each.description)
+        names, by_policy, by_description = self.options.names, list[str](), list[str]()
+        for vector in encoder.encode([each.text for each in queries]):
+            scene = self.options.scene(vector, names)
+            by_policy.append(names[chooser.choose(scene, self.generator, greedy=True).at])
+            by_description.append(names[int(scene.cosine.argmax())])
+        return self._right(queries, by_policy), self._right(queries, by_description)
+
+    def _right(self, queries: Sequence[Asked], names: Sequence[str]) -> float:
+        assert self.tools is not None
+        ran = self.runner.run(queries, names, self.tools)
+        return sum(map(is_right, queries, ran)) / len(queries)
 
 
 Said = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTrainer | None"]
