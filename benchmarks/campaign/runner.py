@@ -33,7 +33,7 @@ MODULES = (
     *("graphs", "language", "backends", "audits"),
 )
 OUT = ROOT / "benchmarks/results/campaign.json"
-FIRST = ("K1", "M1", "B2", "K3", "K2", "S1")
+FIRST = ("L1", "B2", "M1", "K1", "K4", "S1", "K3", "B4", "K2")
 """The longest begin first, so that two cores are done at about the same time."""
 LIMIT = {"smoke": 120.0, "campaign": 900.0, "long": 24 * 3600.0}
 """Seconds after which a block counts as hanging."""

@@ -61,9 +61,10 @@ def run(seed: int, ppo_steps: int) -> dict[str, Any]:
     (place / "train.txt").write_text("\n".join(train))
     (place / "held.txt").write_text("\n".join(held))
     config = PipelineConfig(
-        model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=32,
-        principles=str(Path(__file__).with_name("honest.yaml")), responses=4, ppo_steps=ppo_steps, ppo_lr=1e-3,
-        seed=seed, ppo={"prompts": 13, "top": 6, "beta": 0.05, "kl_budget": 20.0},
+        model="smollm2", prompts=str(place / "train.txt"), held_out=str(place / "held.txt"), rounds=1, tokens=24,
+        principles=str(Path(__file__).with_name("honest.yaml")), responses=6, ppo_steps=ppo_steps, ppo_lr=2e-3,
+        seed=seed, ppo={"prompts": 26, "top": 6, "beta": 0.03, "kl_budget": 20.0},
+        learner={"minibatches": 4, "target_kl": 0.05},
     )  # fmt: skip
     pipeline = Pipeline(config, place / "out", say=partial(print, flush=True))
     spent, stages = place / "spent.json", {}

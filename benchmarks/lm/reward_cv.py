@@ -26,7 +26,7 @@ CHUNK = 100
 
 def features(name: str, model: RewardModel, pairs: list[Pair], speech: Speech, max_length: int) -> tuple[Any, Any]:
     """What the trunk makes of every text, kept in the user's cache."""
-    place = cache_root() / "benchmarks" / f"lm-reward-{name}-{len(pairs)}-{max_length}"
+    place = cache_root() / "benchmarks" / f"lm-reward-{name}-{len(pairs)}-{max_length}-{len(model.trunk.layers)}"
     place.mkdir(parents=True, exist_ok=True)
     found: list[np.ndarray] = []
     for begin in range(0, len(pairs), CHUNK):
@@ -41,12 +41,13 @@ def features(name: str, model: RewardModel, pairs: list[Pair], speech: Speech, m
 
 
 def folds(
-    name: str, pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float
+    name: str, pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float, layers: int = 30
 ) -> dict[str, Any]:
-    """Accuracy on each fold of a head fitted to the others; the trunk is asked once a text."""
+    """Accuracy on each fold of a head fitted to the others; the trunk, its first `layers`, is asked once a text."""
     torch.set_num_threads(1)
     cpu = torch.device("cpu")
     base = load_model("smollm2", dtype=best_dtype("auto", cpu), device=cpu)
+    base.model.layers = base.model.layers[:layers]
     speech = Speech(load_tokenizer("smollm2"), base)
     chosen, rejected = features(name, RewardModel(base, frozen=True), pairs, speech, max_length)
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))
@@ -91,9 +92,8 @@ def main() -> None:
     )
     if args.hh:
         pairs = read_pairs(args.hh)[: args.limit]
-        made = kept.get(
-            f"hh {args.limit}", lambda: folds("hh", pairs, count=5, max_length=128, lr=1e-3, weight_decay=0.1)
-        )
+        how: dict[str, Any] = {"count": 5, "max_length": 128, "lr": 1e-3, "weight_decay": 0.1, "layers": 16}
+        made = kept.get(f"hh {args.limit}", lambda: folds("hh", pairs, **how))
         rows.append(
             [
                 "hh-rlhf harmless",

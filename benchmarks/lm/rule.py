@@ -1,6 +1,6 @@
 """A rule as the reward (one short sentence that ends with a full stop): PPO, RLOO and GRPO at equal tokens.
 
-python benchmarks/lm/rule.py [--seeds 3] [--steps 40] [--only ppo] [--fresh]     results/lm_rule.json
+python benchmarks/lm/rule.py [--seeds 3] [--steps 45] [--only ppo] [--fresh]     results/lm_rule.json
 needs `surefoot lm get smollm2`
 """
 
@@ -28,7 +28,7 @@ def rule(prompt: str, response: str) -> float:
     first, stop, rest = response.strip().partition(".")
     size, more = len(first.split()), len(rest.split())
     if size < 4:
-        return -0.5
+        return 0.1 * size - 0.5
     if not stop:
         return -0.2
     return 0.5 * float(size <= 12) + 0.5 * max(0.0, 1.0 - more / 8)
@@ -53,7 +53,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         max_new_tokens=18,
         top=6,
         beta=0.02,
-        missing_eos_penalty=0.3,
+        missing_eos_penalty=1.0,
         seed=seed,
         **how,
     )
@@ -64,9 +64,9 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
         kept.append(kept_to(response))
         return rule(prompt, response)
 
-    training = LMTraining(
-        backbone, tokenizer, PROMPTS, reward, config, ppo=config.ppo(lr=lr, target_kl=0.05, epochs=3, minibatches=2)
-    )
+    rate = f"0:{lr:g},0.5:{lr:g},1:{lr / 10:g}"  # found first, then kept
+    ppo = config.ppo(lr=rate, target_kl=0.05, epochs=3, minibatches=2)
+    training = LMTraining(backbone, tokenizer, PROMPTS, reward, config, ppo=ppo)
 
     def row(step: Step) -> list[float]:
         made = [float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]]
@@ -90,7 +90,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=45)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--only", action="append", choices=["ppo", "rloo", "grpo"])
     parser.add_argument("--fresh", action="store_true")

@@ -1,6 +1,6 @@
 """Steer sentiment on real weights: a reward model on pairs made here, two judges it never sees, caught when it games.
 
-python benchmarks/lm/sentiment.py [--seeds 3] [--steps 24] [--fresh]     results/lm_sentiment.json
+python benchmarks/lm/sentiment.py [--seeds 3] [--steps 20] [--nats 4] [--fresh]     results/lm_sentiment.json
 needs `surefoot lm get smollm2`, `surefoot lm get minilm` and vaderSentiment
 """
 
@@ -26,12 +26,13 @@ from surefoot.lm.sft import nll
 from surefoot.lm.training import LMTraining, Step
 
 
-def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
+def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     train, held = openings()
+    train, guarded = train[:96], train[96:]  # the guard looks at openings that are neither learned from nor measured
     config = LMConfig(
-        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=6.0, beta=0.1, kl_horizon=400, kl_budget=15.0,
+        steps=steps, prompts=32, max_new_tokens=16, top=8, kl_target=nats, beta=0.3 / nats, kl_horizon=100, kl_budget=15.0,
         judge_every=5, judge_patience=2, seed=seed,
     )  # fmt: skip
     backbone, tokenizer = load_backbone("smollm2", config)
@@ -47,21 +48,22 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 
     training = LMTraining(
         backbone, tokenizer, train, reward, config,
-        ppo=config.ppo(lr=lr, target_kl=0.03, minibatches=4, vf_coef=0.1), judge=judge, judge_prompts=held[:32],
+        ppo=config.ppo(lr=lr, target_kl=0.05, minibatches=4, vf_coef=0.1, ent_coef=0.01), judge=judge, judge_prompts=guarded * 2,
     )  # fmt: skip
 
     def look() -> dict[str, Any]:
-        prompts = [speech.prompt(p) for p in held]
+        prompts = [speech.prompt(p) for p in held * 3]
         generator = torch.Generator().manual_seed(1234)
         made = generate(training.policy, prompts, config.sampling, eos=speech.eos, generator=generator)
         texts = [speech.text(r.prompt) + speech.text(r.tokens) for r in made]
         with backbone.reference(), torch.no_grad():
-            likely = float(nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made]).mean())
+            unlikely = nll(backbone, [(r.prompt, np.asarray(r.tokens)) for r in made])
         return {
             "classifier": classify(texts),
             "vader": vader(texts),
-            "distinct_2": distinct([r.tokens for r in made]),
-            "nll": likely,
+            "distinct_2": distinct([r.tokens for r in made[: len(held)]]),
+            "nll": float(unlikely.mean()),
+            "kl": (sum(sum(r.log_prob) for r in made) + float(unlikely.sum())) / len(made),
             "texts": texts[:6],
         }
 
@@ -69,7 +71,7 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()
-    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}", training, row)
+    curve, earlier = common.go_on(f"lm-sentiment-{seed}-{steps}-{lr:g}-{nats:g}", training, row)
     after = look()
     moved = {n: bootstrap([a - b for a, b in zip(after[n], before[n], strict=True)]) for n in ("classifier", "vader")}
     return {
@@ -79,7 +81,8 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
         "classifier": [float(np.mean(before["classifier"])), float(np.mean(after["classifier"]))],
         "vader": [float(np.mean(before["vader"])), float(np.mean(after["vader"]))],
         "change": moved,
-        "kl": curve[-1]["kl"],
+        "kl": after["kl"],
+        "best_step": training.guards.best_step,
         "distinct_2": [before["distinct_2"], after["distinct_2"]],
         "nll": [before["nll"], after["nll"]],
         "stopped": training.stopped,
@@ -93,13 +96,15 @@ def run(seed: int, steps: int, lr: float) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--nats", type=float, default=4.0, help="KL a response that the controller aims at")
     parser.add_argument("--fresh", action="store_true")
     args = parser.parse_args()
     kept, rows = common.Kept("lm_sentiment", fresh=args.fresh), []
     for seed in range(args.seeds):
-        made = kept.get(f"{seed} {args.steps} {args.lr}", lambda seed=seed: run(seed, args.steps, args.lr))
+        key = f"{seed} {args.nats:g} {args.steps} {args.lr}"
+        made = kept.get(key, lambda seed=seed: run(seed, args.steps, args.lr, args.nats))
         c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
         low = [made["change"][name][1] for name in ("classifier", "vader")]
         met = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]

@@ -40,11 +40,12 @@ def sentiment() -> str:
     for key, made in sorted(read("sentiment").items()):
         c, v, d, n = made["classifier"], made["vader"], made["distinct_2"], made["nll"]
         low = [made["change"][name][1] for name in ("classifier", "vader")]
+        back = f", back to {made['best_step']}" if made["stopped"] else ""
         good = c[1] >= 0.60 and min(low) > 0 and made["kl"] <= 15 and d[1] > 0.95 * d[0] and n[1] < 1.25 * n[0]
         rows.append(
             f"| {key.split()[0]} | {made['reward_accuracy']:.2f} | {c[0]:.3f} → **{c[1]:.3f}** (change ≥ {low[0]:+.3f}) | "
             f"{v[0]:.3f} → **{v[1]:.3f}** (≥ {low[1]:+.3f}) | {made['kl']:.1f} | {d[0]:.3f} → {d[1]:.3f} | "
-            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{', stopped' if made['stopped'] else ''} | "
+            f"{n[0]:.2f} → {n[1]:.2f} | {made['steps']}{back} | "
             f"{made['cpu_seconds'] / 60:.1f} | {met(good)} |"
         )
     head = "| seed | reward model | classifier | VADER | nats | distinct-2 | reference NLL | steps | CPU-minutes | |"

@@ -226,4 +226,40 @@ export interface Compared {
   first_above_second?: number;
 }
 
+export interface SearchRow {
+  search: string;
+  of: string;
+  state: "running" | "ended" | "stopped" | "unreadable";
+  why?: string;
+  begun?: number;
+  planned?: number;
+  best?: number | null;
+  score?: number | null;
+  base?: number | null;
+  fresh?: boolean;
+}
+
+export interface Trial {
+  number: number;
+  state: string;
+  score: number | null;
+  params: Record<string, unknown>;
+  rungs: (number | null)[];
+  scores: (number | null)[];
+  seconds: number | null;
+  why: string | null;
+}
+
+export interface Search extends SearchRow {
+  seeds: number;
+  rungs: number;
+  graph: boolean;
+  names: string[];
+  trials: Trial[];
+  so_far: (number | null)[];
+  importance: Record<string, number>;
+  finals: { number: number; score: number | null }[];
+  settings: string;
+}
+
 export type Op = { op: string; [key: string]: unknown };

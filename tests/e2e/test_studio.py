@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.graph.spec.text import load_graph
+from surefoot.graph.spec.text import load_graph, save_graph
 from surefoot.graph.templates import template
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -134,6 +134,13 @@ def stop(page) -> None:
 def ticks(page) -> int:
     text = page.get_by_test_id("tick").inner_text().replace(",", "")
     return int(text) if text.isdigit() else 0
+
+
+def grave(page) -> list:
+    """Serious findings of axe, each with where it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page).response["violations"]
+    return [(v["id"], [n["target"] for n in v["nodes"]][:4]) for v in found if v["impact"] in ("serious", "critical")]
 
 
 def to_gallery(page) -> None:
@@ -481,6 +488,42 @@ def test_runs_are_listed_compared_reported_and_taken_up_again(page) -> None:
     stop(page)
 
 
+def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, served: Served, tmp_path: Path) -> None:
+    graph = template("cartpole")
+    graph.nodes["trainer"].ranges = {
+        "learning_rate": {"low": 1e-5, "high": 1e-2, "log": True},
+        "epochs": {"choices": [2, 10, 20]},
+    }
+    graph.run.total_steps = 5000
+    save_graph(graph, tmp_path / "poles.json")
+    command = [sys.executable, "-m", "surefoot", "tune", "poles.json", "--name", "poles"]
+    options = ["--trials", "1000", "--seeds", "1", "--rungs", "3", "--runs", str(served.folder / "runs")]
+    searching = subprocess.Popen([*command, *options], cwd=tmp_path, stdout=subprocess.DEVNULL, env=ONE_THREAD)
+    try:
+        page.get_by_role("button", name="Runs", exact=True).click()
+        page.get_by_role("button", name="poles", exact=True).click()
+        found = page.get_by_test_id("search")
+        expect(found).to_contain_text("running")
+        expect(found.locator(".shares div")).to_have_count(
+            2
+        )  # what mattered is said after six trials, without a reload
+        expect(found.locator("tbody tr", has_text="pruned").first).to_be_visible()
+        expect(found.get_by_role("group", name=re.compile("^best so far, now"))).to_be_visible()
+    finally:
+        searching.send_signal(signal.SIGINT)
+        assert searching.wait(timeout=90) == 0
+    expect(found).to_contain_text("ended")
+    expect(found.locator(".yaml")).to_contain_text("trainer.learning_rate:")
+    assert grave(page) == []
+    picture(page, "search")
+    page.get_by_role("button", name="Open as graph").click()
+    page.get_by_test_id("node-trainer").wait_for()
+    won = load_graph(served.folder / "runs" / "poles" / "best.json").nodes["trainer"].params
+    shown = page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params")
+    assert shown["epochs"] == won["epochs"]
+    assert shown["learning_rate"]["start"] == won["learning_rate"].start
+
+
 def test_a_reload_and_a_killed_server_lose_nothing(browser, tmp_path: Path) -> None:
     first = Served(tmp_path)
     context = new_context(browser)
@@ -508,14 +551,8 @@ def test_a_reload_and_a_killed_server_lose_nothing(browser, tmp_path: Path) -> N
 
 
 def test_every_view_is_free_of_serious_findings_of_axe(page) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-
     def look(where: str) -> None:
-        found = axe.run(page).response["violations"]
-        grave = [
-            (v["id"], [n["target"] for n in v["nodes"]][:4]) for v in found if v["impact"] in ("serious", "critical")
-        ]
-        assert grave == [], where
+        assert grave(page) == [], where
 
     look("gallery")
     picture(page, "gallery")

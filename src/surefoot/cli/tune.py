@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -118,6 +119,10 @@ class TuneArgs:
             directory = directory or self._new()
             with RunLock(directory):
                 write_plan(directory, plan, about)
+                if self.env.endswith(".json") and not (directory / "graph.json").exists():
+                    shutil.copyfile(
+                        self.env, directory / "graph.json"
+                    )  # as it was searched, whatever becomes of the file
                 found = args._search(task, plan, directory, place)
         return self._end(found, task, directory)
 
@@ -208,7 +213,7 @@ class TuneArgs:
             if plan.finalists and not stop.requested:
                 screen.say("play-off on fresh seeds")
                 finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=place.play)
-        found = outcome(study, task, finals)
+        found = outcome(study, task.space, finals)
         write_outcome(directory, found, task, plan)
         return found
 

@@ -12,20 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from surefoot.client import calls
 from surefoot.client.asynchronous import AsyncSurefoot
-from surefoot.client.bodies import (
-    AGAIN,
-    IDLE,
-    NOTHING_DONE,
-    at,
-    backoff,
-    error_of,
-    observed,
-    quoted,
-    read,
-    wire,
-    without_id,
-)
+from surefoot.client.bodies import AGAIN, IDLE, NOTHING_DONE, backoff, error_of
+from surefoot.client.calls import Call
 from surefoot.client.errors import (
     Conflict,
     ConnectionFailed,
@@ -43,8 +33,6 @@ from surefoot.client.errors import (
     Unauthorized,
     Unavailable,
 )
-from surefoot.errors import SurefootError
-from surefoot.server import schema
 from surefoot.server.schema import (
     Act,
     Chances,
@@ -120,30 +108,30 @@ class Surefoot:
 
     def health(self) -> Health:
         """Whether it lives; asked without a token."""
-        return self._get("/healthz", Health)
+        return self._do(calls.health())
 
     def ready(self) -> Health:
         """Whether it answers; Unavailable while it shuts down."""
-        return self._get("/readyz", Health)
+        return self._do(calls.ready())
 
     def metrics(self) -> str:
         """Counters in Prometheus' format."""
-        return self.send("GET", "/metrics").decode()
+        return self._do(calls.metrics())
 
     def policies(self) -> list[Policy]:
         """All policies."""
-        return self._get("/v1/policies", list[Policy])
+        return self._do(calls.policies())
 
     def policy(self, name: str) -> Policy:
         """How a policy is doing."""
-        return self._get(at(name), Policy)
+        return self._do(calls.policy(name))
 
     def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
         """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`.
 
         One without actions has `choose="candidates"`: its decisions bring what there is to choose from.
         """
-        return self._post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
+        return self._do(calls.create_policy(name, actions, settings))
 
     def decide(self, policy: str, **seen: Any) -> Decision:
         """Choose an action for `text` or an `embedding`, or one of `candidates`; fields are those of `schema.NewDecision`.
@@ -151,95 +139,88 @@ class Surefoot:
         The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
         numpy array or another buffer of floats is sent as base64, a list as JSON.
         """
-        return self._post(f"{at(policy)}/decisions", wire(seen), Decision)
+        return self._do(calls.decide(policy, seen))
 
     def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Choose many actions, all or none."""
-        body = {"decisions": [wire(seen) for seen in many]}
-        return self._post(f"{at(policy)}/decisions/batch", body, schema.DecisionList).decisions
+        return self._do(calls.decide_many(policy, many))
 
     def distribution(self, policy: str, **seen: Any) -> Chances:
         """What would be chosen how often; nothing is decided or kept. Fields as for `decide`."""
-        return self._post(f"{at(policy)}/distribution", without_id(seen), Chances)
+        return self._do(calls.distribution(policy, seen))
 
     def runs(self) -> list[Run]:
         """The trained policies that `surefoot serve RUN` serves."""
-        return self._get("/v1/runs", list[Run])
+        return self._do(calls.runs())
 
     def run(self, name: str) -> Run:
         """What a trained policy sees and does."""
-        return self._get(f"/v1/runs/{quoted(name)}", Run)
+        return self._do(calls.run(name))
 
     def act(self, run: str, observation: Any, **how: Any) -> Act:
         """What a trained policy does: `deterministic`, `mask`, `episode` and `start` as in `schema.NewAct`.
 
         An observation is a list of numbers laid flat, an array, or a dict of them; arrays go as base64.
         """
-        return self._post(f"/v1/runs/{quoted(run)}/actions", observed(observation, how), Act)
+        return self._do(calls.act(run, observation, how))
 
     def act_many(self, run: str, observations: Iterable[Any], **how: Any) -> list[Act]:
         """The same for many observations, all asked for alike."""
-        body = {"acts": [observed(each, how) for each in observations]}
-        return self._post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList).acts
+        return self._do(calls.act_many(run, observations, how))
 
     def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`.
 
         Telling the same twice counts once, except where a policy's aggregation is "sum".
         """
-        body = told if value is None else {"value": value, **told}
-        return self._post(f"/v1/decisions/{quoted(decision)}/reward", body, Reward)
+        return self._do(calls.reward(decision, value, told))
 
     def activate(self, decision: str) -> Decision:
         """A deferred decision was carried out."""
-        return self._post(f"/v1/decisions/{quoted(decision)}/activate", None, Decision)
+        return self._do(calls.activate(decision))
 
     def explain(self, decision: str) -> Explained:
         """Why an action was chosen, and what came of decisions like it."""
-        return self._get(f"/v1/decisions/{quoted(decision)}", Explained)
+        return self._do(calls.explain(decision))
 
     def versions(self, policy: str) -> list[Version]:
         """Newest first."""
-        return self._get(f"{at(policy)}/versions", schema.VersionList).versions
+        return self._do(calls.versions(policy))
 
     def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
         """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
-        return self._post(f"{at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
+        return self._do(calls.promote(policy, version, share, gate))
 
     def rollback(self, policy: str) -> Policy:
         """Back to the version that answered before."""
-        return self._post(f"{at(policy)}/rollback", None, Policy, repeatable=False)
+        return self._do(calls.rollback(policy))
 
     def evaluate(self, policy: str, version: int, *, last: int = 10_000) -> OffPolicy:
         """What another version would have earned, from the log."""
-        return self._post(f"{at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
+        return self._do(calls.evaluate(policy, version, last))
 
     def update(self, policy: str, *, least: int | None = None) -> Job:
         """Learn now, as a job; `finished` waits for it."""
-        body = {} if least is None else {"least": least}
-        return self._post(f"{at(policy)}/updates", body, Job, repeatable=False)
+        return self._do(calls.update(policy, least))
 
     def job(self, id: str) -> Job:
         """How far a job is."""
-        return self._get(f"/v1/jobs/{quoted(id)}", Job)
+        return self._do(calls.job(id))
 
     def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
         """The job once it is over; SurefootError where it failed."""
         id = job if isinstance(job, str) else job.job_id
-        while (now := self.job(id)).state in ("waiting", "running"):
+        while not calls.ended(now := self.job(id)):
             time.sleep(every)
-        if now.state == "failed":
-            raise SurefootError(f"job {id} failed: {now.message}")
         return now
 
     def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
         """Give a version a name that stays; the one that answers, if none is given."""
-        body = {} if version is None else {"version": version}
-        return self._post(f"{at(policy)}/checkpoints", body, Checkpoint)
+        return self._do(calls.checkpoint(policy, version))
 
     def activate_checkpoint(self, id: str) -> Policy:
         """Let the version of a checkpoint answer."""
-        return self._post(f"/v1/checkpoints/{quoted(id)}/activate", None, Policy)
+        return self._do(calls.activate_checkpoint(id))
 
     def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
         """The answer as it came, tried again where that is safe."""
@@ -287,8 +268,5 @@ class Surefoot:
         self._mine.connection = made = kind(self._host, self._port, timeout=self.timeout)
         return made
 
-    def _get(self, path: str, kind: type[T]) -> T:
-        return read(self.send("GET", path), kind)
-
-    def _post(self, path: str, body: Any, kind: type[T], *, repeatable: bool = True) -> T:
-        return read(self.send("POST", path, body, repeatable=repeatable), kind)
+    def _do(self, call: Call[T]) -> T:
+        return call.answer(self.send(call.method, call.path, call.body, repeatable=call.repeatable))

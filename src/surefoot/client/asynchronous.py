@@ -13,22 +13,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from surefoot.client.bodies import (
-    AGAIN,
-    IDLE,
-    NOTHING_DONE,
-    at,
-    backoff,
-    error_of,
-    observed,
-    quoted,
-    read,
-    wire,
-    without_id,
-)
+from surefoot.client import calls
+from surefoot.client.bodies import AGAIN, IDLE, NOTHING_DONE, backoff, error_of
+from surefoot.client.calls import Call
 from surefoot.client.errors import ConnectionFailed, TimedOut
-from surefoot.errors import SurefootError
-from surefoot.server import schema
 from surefoot.server.schema import (
     Act,
     Chances,
@@ -85,114 +73,106 @@ class AsyncSurefoot:
 
     async def health(self) -> Health:
         """Whether it lives; asked without a token."""
-        return await self._get("/healthz", Health)
+        return await self._do(calls.health())
 
     async def ready(self) -> Health:
         """Whether it answers; Unavailable while it shuts down."""
-        return await self._get("/readyz", Health)
+        return await self._do(calls.ready())
 
     async def metrics(self) -> str:
         """Counters in Prometheus' format."""
-        return (await self.send("GET", "/metrics")).decode()
+        return await self._do(calls.metrics())
 
     async def policies(self) -> list[Policy]:
         """All policies."""
-        return await self._get("/v1/policies", list[Policy])
+        return await self._do(calls.policies())
 
     async def policy(self, name: str) -> Policy:
         """How a policy is doing."""
-        return await self._get(at(name), Policy)
+        return await self._do(calls.policy(name))
 
     async def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
         """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`."""
-        return await self._post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
+        return await self._do(calls.create_policy(name, actions, settings))
 
     async def decide(self, policy: str, **seen: Any) -> Decision:
         """Choose an action for `text` or an `embedding`, or one of `candidates`; as in `Surefoot.decide`."""
-        return await self._post(f"{at(policy)}/decisions", wire(seen), Decision)
+        return await self._do(calls.decide(policy, seen))
 
     async def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Choose many actions, all or none."""
-        body = {"decisions": [wire(seen) for seen in many]}
-        return (await self._post(f"{at(policy)}/decisions/batch", body, schema.DecisionList)).decisions
+        return await self._do(calls.decide_many(policy, many))
 
     async def distribution(self, policy: str, **seen: Any) -> Chances:
         """What would be chosen how often; nothing is decided or kept."""
-        return await self._post(f"{at(policy)}/distribution", without_id(seen), Chances)
+        return await self._do(calls.distribution(policy, seen))
 
     async def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`."""
-        body = told if value is None else {"value": value, **told}
-        return await self._post(f"/v1/decisions/{quoted(decision)}/reward", body, Reward)
+        return await self._do(calls.reward(decision, value, told))
 
     async def activate(self, decision: str) -> Decision:
         """A deferred decision was carried out."""
-        return await self._post(f"/v1/decisions/{quoted(decision)}/activate", None, Decision)
+        return await self._do(calls.activate(decision))
 
     async def explain(self, decision: str) -> Explained:
         """Why an action was chosen, and what came of decisions like it."""
-        return await self._get(f"/v1/decisions/{quoted(decision)}", Explained)
+        return await self._do(calls.explain(decision))
 
     async def versions(self, policy: str) -> list[Version]:
         """Newest first."""
-        return (await self._get(f"{at(policy)}/versions", schema.VersionList)).versions
+        return await self._do(calls.versions(policy))
 
     async def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
         """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
-        return await self._post(f"{at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
+        return await self._do(calls.promote(policy, version, share, gate))
 
     async def rollback(self, policy: str) -> Policy:
         """Back to the version that answered before."""
-        return await self._post(f"{at(policy)}/rollback", None, Policy, repeatable=False)
+        return await self._do(calls.rollback(policy))
 
     async def evaluate(self, policy: str, version: int, *, last: int = 10_000) -> OffPolicy:
         """What another version would have earned, from the log."""
-        return await self._post(f"{at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
+        return await self._do(calls.evaluate(policy, version, last))
 
     async def update(self, policy: str, *, least: int | None = None) -> Job:
         """Learn now, as a job; `finished` waits for it."""
-        body = {} if least is None else {"least": least}
-        return await self._post(f"{at(policy)}/updates", body, Job, repeatable=False)
+        return await self._do(calls.update(policy, least))
 
     async def job(self, id: str) -> Job:
         """How far a job is."""
-        return await self._get(f"/v1/jobs/{quoted(id)}", Job)
+        return await self._do(calls.job(id))
 
     async def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
         """The job once it is over; SurefootError where it failed."""
         id = job if isinstance(job, str) else job.job_id
-        while (now := await self.job(id)).state in ("waiting", "running"):
+        while not calls.ended(now := await self.job(id)):
             await asyncio.sleep(every)
-        if now.state == "failed":
-            raise SurefootError(f"job {id} failed: {now.message}")
         return now
 
     async def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
         """Give a version a name that stays; the one that answers, if none is given."""
-        return await self._post(
-            f"{at(policy)}/checkpoints", {} if version is None else {"version": version}, Checkpoint
-        )
+        return await self._do(calls.checkpoint(policy, version))
 
     async def activate_checkpoint(self, id: str) -> Policy:
         """Let the version of a checkpoint answer."""
-        return await self._post(f"/v1/checkpoints/{quoted(id)}/activate", None, Policy)
+        return await self._do(calls.activate_checkpoint(id))
 
     async def runs(self) -> list[Run]:
         """The trained policies that `surefoot serve RUN` serves."""
-        return await self._get("/v1/runs", list[Run])
+        return await self._do(calls.runs())
 
     async def run(self, name: str) -> Run:
         """What a trained policy sees and does."""
-        return await self._get(f"/v1/runs/{quoted(name)}", Run)
+        return await self._do(calls.run(name))
 
     async def act(self, run: str, observation: Any, **how: Any) -> Act:
         """What a trained policy does; as in `Surefoot.act`."""
-        return await self._post(f"/v1/runs/{quoted(run)}/actions", observed(observation, how), Act)
+        return await self._do(calls.act(run, observation, how))
 
     async def act_many(self, run: str, observations: Iterable[Any], **how: Any) -> list[Act]:
         """The same for many observations, all asked for alike."""
-        body = {"acts": [observed(each, how) for each in observations]}
-        return (await self._post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList)).acts
+        return await self._do(calls.act_many(run, observations, how))
 
     async def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
         """The answer as it came, tried again where that is safe."""
@@ -246,11 +226,8 @@ class AsyncSurefoot:
             writer.close()
         return await asyncio.open_connection(self._host, self._port, ssl=self._tls)
 
-    async def _get(self, path: str, kind: type[T]) -> T:
-        return read(await self.send("GET", path), kind)
-
-    async def _post(self, path: str, body: Any, kind: type[T], *, repeatable: bool = True) -> T:
-        return read(await self.send("POST", path, body, repeatable=repeatable), kind)
+    async def _do(self, call: Call[T]) -> T:
+        return call.answer(await self.send(call.method, call.path, call.body, repeatable=call.repeatable))
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[int, Message]:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot.core.batch import Batch, Evaluation
+from surefoot.decide.rowwise import RowwisePolicy
 from surefoot.errors import ShapeError
-from surefoot.nets.distributions import Categorical, mask_logits, require_choice
-from surefoot.nets.policy import PolicyOutput, Seen
 
 
-class CandidatePolicy(nn.Module):
+class CandidatePolicy(RowwisePolicy):
     """logits_k = base_k + W[option_k] · x and value = guess + v · x, over K candidates that may differ from row to row.
 
     Observations: `x` [N, d], `base` [N, K], `option` [N, K], `guess` [N]. Weights begin at 0: an untrained policy
     is exactly its base, and an option that was never seen is too.
     """
-
-    sequential = False
 
     def __init__(self, dim: int, options: int) -> None:
         super().__init__()
@@ -29,52 +24,14 @@ class CandidatePolicy(nn.Module):
         self.weight = nn.Parameter(torch.zeros(options, dim))
         self.critic = nn.Parameter(torch.zeros(dim))
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        if seen.action_mask is not None:
-            require_choice(seen.action_mask)
-        dist = self._distribution(seen.obs, seen.action_mask)
-        action = dist.mode() if deterministic else dist.sample(generator)
-        return PolicyOutput(
-            action=action, value=self.value(seen), log_prob=dist.log_prob(action), distribution=dist, context={}
-        )
+    def values(self, obs: dict[str, Tensor]) -> Tensor:
+        return obs["guess"] + obs["x"] @ self.critic
 
-    def value(self, seen: Seen) -> Tensor:
-        return seen.obs["guess"] + seen.obs["x"] @ self.critic
-
-    def evaluate(self, batch: Batch) -> Evaluation:
-        obs = {name: part.flatten(0, 1) for name, part in batch.obs.items()}
-        mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)
-        shape = batch.advantage.shape
-        dist = self._distribution(obs, mask)
-        value = obs["guess"] + obs["x"] @ self.critic
-        log_prob = dist.log_prob(batch.action.flatten(0, 1))
-        return Evaluation(log_prob.view(shape), dist.entropy().view(shape), value.view(shape))
-
-    def _distribution(self, obs: dict[str, Tensor], mask: Tensor | None) -> Categorical:
+    def logits(self, obs: dict[str, Tensor]) -> Tensor:
         option = obs["option"]
         if option.numel() and int(option.max()) >= self.options:
             raise ShapeError(f"option {int(option.max())} is beyond the {self.options} this policy has weights for")
-        logits = obs["base"] + (obs["x"] @ self.weight.T).gather(-1, option)
-        return Categorical(logits if mask is None else mask_logits(logits, mask))
-
-    def initial_context(self, streams: int) -> dict[str, Tensor]:
-        return {}
-
-    def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
-        return context
-
-    def env_action(self, action: np.ndarray) -> np.ndarray:
-        return action
-
-    def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Nothing: vectors come in with length 1."""
-
-    def action_std(self) -> float | None:
-        return None
-
-    def choices(self) -> tuple[int, ...]:
-        """(): how many candidates there are differs from row to row, so masks are looked at in `act`."""
-        return ()
+        return obs["base"] + (obs["x"] @ self.weight.T).gather(-1, option)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "candidates", "dim": self.dim, "options": self.options}

@@ -35,6 +35,8 @@ def ppo_loop(
     return graph
 
 
+Wire = tuple[str, str, Delay | None]
+"""(output, input, delay)"""
 PLAIN = (
     ("env.observations", "either.a", None),
     ("step.observations", "either.b", LATER),
@@ -52,6 +54,8 @@ PLAIN = (
     ("step.next_observations", "trainer.next_states", None),
 )
 """The edges of the plain loop, by the roles of its six nodes."""
+STARTS = (("step.dones", "agent.starts", LATER),)
+"""And for an agent with a memory: where episodes begin."""
 ROLES = {
     "env": "Environment",
     "either": "OR",
@@ -62,9 +66,9 @@ ROLES = {
 }
 
 
-def connect_plain(graph: Graph, ids: Mapping[str, str] | None = None) -> None:
+def connect_plain(graph: Graph, ids: Mapping[str, str] | None = None, more: Sequence[Wire] = ()) -> None:
     """Draw the edges of the plain loop between nodes of these names."""
-    for source, target, delay in PLAIN:
+    for source, target, delay in (*PLAIN, *more):
         ends = [end.partition(".") for end in (source, target)]
         named = [f"{(ids or {}).get(node, node)}.{port}" for node, _, port in ends]
         graph.connect(named[0], named[1], delay)

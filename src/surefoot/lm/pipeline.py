@@ -62,6 +62,8 @@ class PipelineConfig:
     ppo_lr: float = 1e-4
     ppo: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     """More knobs of the PPO stage, of LMConfig."""
+    learner: dict[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    """Knobs of its learner, of PPOConfig, such as minibatches and target_kl."""
     dtype: str = "auto"
     seed: int = 0
 
@@ -274,7 +276,8 @@ class Pipeline:
         reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
         config = self._ppo_config()
         talks = [[{"role": "user", "content": p}] if speech.has_chat else p for p in self.prompts]
-        return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=config.ppo(lr=self.config.ppo_lr))
+        learner = config.ppo(**{"lr": self.config.ppo_lr, **self.config.learner})
+        return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=learner)
 
     def _ppo(self) -> dict[str, Any]:
         training, directory = self._training(), RunDir(self.folder / "ppo")

@@ -22,6 +22,8 @@ class Memory(nn.Module):
         self.kind, self.size = kind, size
         self.carried = 2 * size if kind == "lstm" else size
         """Width of what is carried."""
+        self.by_kernel = True
+        """False: torch alone, to the last digit what is written below."""
         self.inward = layer(inputs, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
         self.onward = layer(size, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
 
@@ -33,15 +35,14 @@ class Memory(nn.Module):
         inner, onward = self.inward, self.onward
         weight, bias = onward.weight, onward.bias
         all_of_it = (x, inner.weight, inner.bias, carry, weight, bias)
-        by_kernel = can_scan(start, *all_of_it)
+        by_kernel = self.by_kernel and can_scan(start, *all_of_it)
         if by_kernel and len(x) == 1 and not torch.is_grad_enabled():
             return step(start, *all_of_it)
-        inward = narrow_linear(x, inner.weight, inner.bias)
+        inward = narrow_linear(x, inner.weight, inner.bias) if self.by_kernel else inner(x)
         if by_kernel and inward.dtype is torch.float32:  # under autocast it is not
             return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start
-        unroll = _lstm if self.kind == "lstm" else _gru
-        return unroll(inward, carry, fresh, weight, bias)
+        return UNROLL[self.kind](inward, carry, fresh, weight, bias)
 
     def nothing(self, streams: int) -> Tensor:
         """What `streams` carry before their first step."""
@@ -77,3 +78,6 @@ def _gru(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bi
         h = n + z * (h - n)
         hidden.append(h)
     return torch.stack(hidden), h
+
+
+UNROLL = {"gru": _gru, "lstm": _lstm}

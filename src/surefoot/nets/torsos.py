@@ -112,13 +112,12 @@ class Images(nn.Module):
         channels, height, width = _image_shape(box)
         self.first = len(box.shape) == 3 and box.shape[0] == channels and box.shape[0] <= min(box.shape[1:])
         self.flat_channel = len(box.shape) == 2
-        plan = _NATURE if kind == "nature" else _SMALL
         modules: list[nn.Module] = []
-        for outputs, size, stride, edge in plan:
+        for outputs, size, stride, edge in CONVOLUTIONS[kind]:
             modules += [_convolution(channels, outputs, size, stride, edge, ortho_init=ortho_init), nn.ReLU()]
             channels = outputs
             height, width = ((n + 2 * edge - size) // stride + 1 for n in (height, width))
-        self.size = features or (512 if kind == "nature" else 128)
+        self.size = features or FEATURES[kind]
         modules += [
             nn.Flatten(),
             layer(channels * height * width, self.size, gain=math.sqrt(2.0), ortho_init=ortho_init),
@@ -180,8 +179,9 @@ class Parts(nn.Module):
             self.flatten.absorb(obs)
 
 
-_NATURE = ((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0))
-_SMALL = ((32, 3, 2, 1), (64, 3, 2, 1))
+CONVOLUTIONS = {"nature": ((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)), "small": ((32, 3, 2, 1), (64, 3, 2, 1))}
+"""{kind: (channels, side, stride, edge) of each layer}"""
+FEATURES = {"nature": 512, "small": 128}
 _SHORTEST_SIDE = {"nature": 36, "small": 8}
 
 

@@ -39,6 +39,7 @@ from surefoot.train.loop import timed
 from surefoot.train.training import load_weights
 
 EVAL_STREAMS = 10
+_PER_STREAM = ("count", "start", "gain", "age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,27 @@ class Decisions:
             policy_version=np.full(valid.shape, policy_version, np.int64),
             action_mask=tape.get("mask"),
         )
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves but the policy, decisions that are open among it."""
+        return {
+            "generator": self.generator.get_state(),
+            "episodes": self.episodes.state(),
+            "tape": {name: x.copy() for name, x in self._tape.items()},
+            "open": {name: x.copy() for name, x in self._open.items()},
+            "streams": {name: getattr(self, f"_{name}").copy() for name in _PER_STREAM},
+            "steps_taken": self.steps_taken,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self.generator.set_state(torch.as_tensor(state["generator"]))
+        self.episodes.set_state(state["episodes"])
+        self._tape = {name: np.array(x) for name, x in state["tape"].items()}
+        self._open = {name: np.array(x) for name, x in state["open"].items()}
+        for name in _PER_STREAM:
+            setattr(self, f"_{name}", np.array(state["streams"][name]))
+        self.steps_taken = int(state["steps_taken"])
 
     def _close(self, streams: np.ndarray, ahead: np.ndarray, terminated: np.ndarray, truncated: np.ndarray) -> None:
         """Write down the open decisions of some streams; `ahead` is what their successors are worth."""

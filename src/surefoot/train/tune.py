@@ -174,6 +174,19 @@ def open_study(directory: Path, plan: Plan, *, worker: int = 0) -> Any:
         return study
 
 
+def read_study(directory: Path) -> Any:
+    """The study in `directory` to look at, while others may be writing it; nothing is made."""
+    o, path = optuna(), directory / JOURNAL
+    if not path.exists():
+        raise RunError(f"{directory.name} has no trials yet: there is no {JOURNAL}")
+    journal = importlib.import_module("optuna.storages.journal")
+    try:
+        storage = o.storages.JournalStorage(journal.JournalFileBackend(str(path)))
+        return o.load_study(study_name=STUDY, storage=storage)
+    except (KeyError, ValueError, OSError) as why:  # json.JSONDecodeError among them
+        raise RunError(f"{path} cannot be read: {why}") from why
+
+
 def begin(study: Any, task: Task) -> None:
     """The base first; and trials that a kill left behind are tried again."""
     state = optuna().trial.TrialState
@@ -215,13 +228,13 @@ def suggest(trial: Any, space: Space) -> dict[str, Any]:
 
 
 def read_params(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """A trial's parameters as values: a choice is kept under its label."""
+    """A trial's parameters as values: a choice is kept under its label, which is JSON where the space has no more of it."""
     found: dict[str, Any] = {}
     for name, value in params.items():
         dim = space.get(name)
         if isinstance(dim, Choice):
             value = next((v for v in dim.values if label(v) == value), value)
-        found[name] = value
+        found[name] = json.loads(value) if dim is None and isinstance(value, str) else value
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.errors import Diverged, EnvError
+from surefoot.learn.search import Space
 from surefoot.train.statistics import iqm
 from surefoot.train.tune import Plan, Task, Tell, nobody, optuna, read_params
 
@@ -27,11 +28,11 @@ Play = Callable[[Task, Sequence[Standing], Plan, Stop], Iterator[tuple[Standing,
 """Gives each of the settings with its scores, in any order; those that were not played when `stop` came are left out."""
 
 
-def standings(study: Any, task: Task) -> list[Standing]:
+def standings(study: Any, space: Space) -> list[Standing]:
     """Every trial that was trained to its end, best first."""
     state = optuna().trial.TrialState
     done = [
-        Standing(t.number, read_params(task.space, t.params), t.value, list(t.user_attrs.get("scores", [])))
+        Standing(t.number, read_params(space, t.params), t.value, list(t.user_attrs.get("scores", [])))
         for t in study.get_trials(states=(state.COMPLETE,))
         if t.value is not None and math.isfinite(t.value)
     ]
@@ -73,7 +74,7 @@ def play_off(
     What was played is kept in the study, so that a play-off that was stopped goes on.
     """
     chosen = _chosen(study, task, plan)
-    kept: dict[str, list[float]] = dict(study.user_attrs.get("play_off", {}))
+    kept = _played(study)
     for one, scores in play(task, [one for one in chosen if str(one.number) not in kept], plan, stop):
         tell(one.number, plan.rungs, iqm(scores))
         kept[str(one.number)] = scores
@@ -82,9 +83,24 @@ def play_off(
     return _ranked(found)
 
 
+def finals(study: Any, space: Space) -> list[Standing]:
+    """How those that have met again on fresh seeds did there, best first; empty before the play-off.
+
+    Nothing is known of the base's own settings where it was given up early.
+    """
+    known = {one.number: one for one in standings(study, space)}
+    played = [(known.get(int(k), Standing(int(k), {}, math.nan, [])), scores) for k, scores in _played(study).items()]
+    return _ranked([replace(one, value=iqm(scores), scores=scores) for one, scores in played])
+
+
+def _played(study: Any) -> dict[str, list[float]]:
+    """{number of a trial: its scores on fresh seeds}"""
+    return dict(study.user_attrs.get("play_off", {}))
+
+
 def _chosen(study: Any, task: Task, plan: Plan) -> list[Standing]:
     """The finalists, and the base even if it was given up early: there is nothing else to compare them with."""
-    ranked = standings(study, task)
+    ranked = standings(study, task.space)
     chosen = ranked[: plan.finalists]
     if ranked and all(one.number for one in chosen):
         base = next((one for one in ranked if one.number == 0), None)

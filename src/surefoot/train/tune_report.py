@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from surefoot.learn.files import REAL_FS, replace_file
-from surefoot.learn.search import Choice, Range, label
+from surefoot.learn.search import Choice, Range, Space, label
 from surefoot.train.statistics import summarize
-from surefoot.train.tune import Plan, Task, optuna, read_params
+from surefoot.train.tune import TAKEN_BACK, Plan, Task, optuna, read_params
 from surefoot.train.tune_final import Standing, standings
 
 BEST, TRIALS, PAGE = "best.yaml", "trials.json", "report.html"
@@ -46,19 +46,20 @@ class Outcome:
         return next((one for one in (*self.finals, *self.ranked) if one.number == 0), None)
 
 
-def outcome(study: Any, task: Task, finals: Sequence[Standing]) -> Outcome:
+def outcome(study: Any, space: Space, finals: Sequence[Standing]) -> Outcome:
     """Of all that was tried so far."""
-    ranked = standings(study, task)
+    ranked = standings(study, space)
     trials = [
         {
             "number": t.number,
             "state": t.state.name.lower(),
             "value": t.value,
-            "params": read_params(task.space, t.params),
+            "params": read_params(space, t.params),
             "rungs": {str(rung): value for rung, value in sorted(t.intermediate_values.items())},
             "scores": t.user_attrs.get("scores", []),
             "seconds": t.user_attrs.get("seconds"),
             "why": t.user_attrs.get("why"),
+            "taken_back": TAKEN_BACK in t.user_attrs,
             "parent": t.user_attrs.get("parent"),
             "from_rung": t.user_attrs.get("from_rung"),
         }

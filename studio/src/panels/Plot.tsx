@@ -10,7 +10,12 @@ export interface Series {
   values: (number | null)[];
   low?: (number | null)[];
   high?: (number | null)[];
+  /** How it is drawn: a curve, a curve that holds until the next value, or a point a value. */
+  as?: "steps" | "points";
 }
+
+/** Steps between ticks of what is counted: env steps, trials. */
+const WHOLE = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, k) => n * 10 ** k)).sort((a, b) => a - b);
 
 function ink(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -32,7 +37,9 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
     const bands: uPlot.Band[] = [];
     for (const one of series) {
       const colour = one.colour.startsWith("var(") ? ink(one.colour.slice(4, -1)) : one.colour;
-      lines.push({ label: one.label, stroke: colour, width: 1.6, spanGaps: true, points: { show: (u) => (u.data[0]?.length ?? 0) < 3, size: 4 } });
+      const dots = one.as === "points";
+      const paths = dots ? () => null : one.as === "steps" ? uPlot.paths.stepped?.({ align: 1 }) : undefined;
+      lines.push({ label: one.label, stroke: colour, width: 1.6, spanGaps: true, paths, points: { show: dots || ((u) => (u.data[0]?.length ?? 0) < 3), size: dots ? 6 : 4, fill: dots ? colour : undefined } });
       if (one.low) {
         const at = lines.length;
         lines.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } });
@@ -47,7 +54,7 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
         cursor: { y: false, points: { size: 5 } },
         scales: { x: { time: false } },
         axes: [
-          { ...axis, size: 22, space: 70, values: (_, ticks) => ticks.map((t) => (t >= 1e6 ? `${t / 1e6}M` : t >= 1e3 ? `${t / 1e3}k` : String(t))) },
+          { ...axis, size: 22, space: 70, incrs: WHOLE, values: (_, ticks) => ticks.map((t) => (t >= 1e6 ? `${t / 1e6}M` : t >= 1e3 ? `${t / 1e3}k` : String(t))) },
           { ...axis, size: 54, space: 26, values: (_, ticks) => ticks.map(short) },
         ],
         series: lines,
@@ -58,14 +65,18 @@ export function Plot({ title, x, series, healthy, height = 150, meaning, bad = [
               if (!healthy) return;
               const top = Math.max(u.bbox.top, u.valToPos(healthy[1], "y", true));
               const bottom = Math.min(u.bbox.top + u.bbox.height, u.valToPos(healthy[0], "y", true));
+              u.ctx.save(); // uPlot remembers what it set last, and would not set it again
               u.ctx.fillStyle = ink("--healthy");
               if (bottom > top) u.ctx.fillRect(u.bbox.left, top, u.bbox.width, bottom - top);
+              u.ctx.restore();
             },
           ],
           draw: [
             (u) => {
+              u.ctx.save();
               u.ctx.fillStyle = ink("--bad");
               for (const i of marks.current) u.ctx.fillRect(u.valToPos(u.data[0][i] ?? 0, "x", true) - 1, u.bbox.top + u.bbox.height - 8, 3, 8);
+              u.ctx.restore();
             },
           ],
         },

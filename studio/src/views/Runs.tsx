@@ -2,19 +2,24 @@ import { useCallback, useEffect, useState } from "react";
 import { download, Program } from "../panels/Code";
 import { Plot } from "../panels/Plot";
 import { ask, enter, openDoc, toast, useStudio } from "../store";
-import type { Compared, Doc, Graph, RunPage, RunRow } from "../types";
+import type { Compared, Doc, Graph, RunPage, RunRow, SearchRow } from "../types";
 import { grouped, short } from "../words";
+import { SearchDetail, SearchList } from "./Searches";
 import { Thumb } from "./Thumb";
 
 const INKS = ["var(--c-policy)", "var(--c-obs)", "var(--c-world)", "var(--c-trigger)", "var(--c-model)", "var(--c-dict)"];
 
 export function Runs() {
   const [rows, setRows] = useState<RunRow[] | null>(null);
+  const [searches, setSearches] = useState<SearchRow[]>([]);
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState<string[]>([]);
   const [shown, setShown] = useState("");
   const session = useStudio((s) => s.session?.state);
-  const load = useCallback(() => void ask<RunRow[]>("runs").then((found) => found && setRows(found)), []);
+  const load = useCallback(() => {
+    void ask<RunRow[]>("runs").then((found) => found && setRows(found));
+    void ask<SearchRow[]>("searches").then((found) => found && setSearches(found));
+  }, []);
   useEffect(() => {
     load();
     const timer = setInterval(load, 4000);
@@ -23,6 +28,7 @@ export function Runs() {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
   const list = (rows ?? []).filter((r) => parts.every((p) => `${r.run} ${r.env} ${r.state} ${r.finding ?? ""}`.toLowerCase().includes(p)));
   const current = rows?.find((r) => r.run === shown);
+  const search = searches.find((s) => `search ${s.search}` === shown);
   return (
     <main className="runs">
       <section className="runs-list" aria-label="runs">
@@ -70,9 +76,10 @@ export function Runs() {
           </table>
           {rows?.length === 0 && <p className="quiet pad">No runs yet. Run a graph, or train one with <code>surefoot train CartPole-v1</code>.</p>}
         </div>
+        {searches.length > 0 && <SearchList rows={searches} shown={search?.search ?? ""} show={(name) => setShown(`search ${name}`)} />}
       </section>
       <section className="run-detail" aria-label="details">
-        {shown === "compare" ? <Compare names={chosen} /> : current ? <Detail key={current.run} row={current} again={load} /> : <p className="quiet pad">Choose a run to look at it; tick several to compare them.</p>}
+        {shown === "compare" ? <Compare names={chosen} /> : search ? <SearchDetail key={search.search} row={search} /> : current ? <Detail key={current.run} row={current} again={load} /> : <p className="quiet pad">Choose a run to look at it; tick several to compare them.</p>}
       </section>
     </main>
   );

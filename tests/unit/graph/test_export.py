@@ -8,12 +8,13 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph.diff import differences, told
+from surefoot.graph.export.inline import function_source
 from surefoot.graph.export.names import Names
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.export.svg import to_svg
 from surefoot.graph.import_.code import from_program
-from surefoot.graph.spec.model import Delay, Graph
+from surefoot.graph.spec.model import Delay, Graph, make_node
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
 
@@ -53,13 +54,59 @@ def test_what_is_a_part_of_the_library_does_not_stand_alone_and_says_so(name: st
         to_standalone(template(name))
 
 
-@pytest.mark.parametrize("network", ["cnn", "gru", "lstm"])
-def test_only_a_plain_network_stands_alone(network: str) -> None:
-    graph = template("cartpole")
+@pytest.mark.parametrize("network", ["gru", "lstm"])
+def test_a_memory_stands_alone_in_500_lines_with_everything_else_on_and_comes_back(network: str) -> None:
+    graph = template("mujoco")  # normalises observations and rewards, and its actions are numbers
     graph.nodes["agent"].params["network"] = network
     graph.connect("step.dones", "agent.starts", Delay())
-    with pytest.raises(GraphError, match=r".*export this graph as a script"):
+    moving = {"learning_rate": "lin_1e-3", "clip_param": "lin_0.2", "entropy_coef": "lin_0.01"}
+    graph.nodes["trainer"].params |= make_node("PPOTrainerNode", **moving).params
+    graph.add("record", "Recorder")
+    graph.connect("trainer.loss_info", "record.loss_info")
+    graph.connect("trainer.episodes", "record.episodes")
+    graph.add("keep", "Checkpoint")
+    graph.connect("trainer.training_complete", "keep.trigger")
+    graph.connect("trainer.learner", "keep.learner")
+    graph.run.path = "torch"
+    text = to_standalone(graph)
+    assert len(text.splitlines()) <= 500
+    assert f"def {network}(" in text
+    found = from_program(text)
+    assert canonical(found.graph) == canonical(graph)
+    assert found.notes == []
+
+
+@pytest.mark.parametrize(("size", "said"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "no picture")])
+def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object, said: str) -> None:
+    graph = template("cartpole")
+    graph.nodes["agent"].params |= {"network": "cnn", "input_size": size}
+    with pytest.raises(GraphError, match=f"agent: .*{said}.*export this graph as a script"):
         to_standalone(graph)
+
+
+def test_a_library_function_is_taken_over_without_options_and_checks_that_the_program_needs_not() -> None:
+    lines = function_source(_halved, without=("most",))
+    assert lines == [
+        "def _halved(x: float, *, least: float = 0.0) -> float:",
+        '    """Half of it."""',
+        "    # down to `least`",
+        "    x = max(least, x / 2)",
+        "    return x",
+    ]
+
+
+def _halved(x: float, *, least: float = 0.0, most: float | None = None) -> float:
+    """Half of it.
+
+    And more of this.
+    """
+    if x < 0:
+        raise ValueError("below 0")
+    # down to `least`
+    x = max(least, x / 2)
+    if most is None:
+        return x
+    return min(x, most)
 
 
 def test_the_plain_loop_is_one_call_and_a_look_inside_makes_it_ticks() -> None:
@@ -119,10 +166,6 @@ def test_other_programs_are_refused_and_never_run(text: str, said: str) -> None:
 def test_what_does_not_stand_alone_is_named() -> None:
     with pytest.raises(GraphError, match="high: HighLevelPPO is a part of surefoot"):
         to_standalone(template("hierarchical"))
-    graph = template("cartpole")
-    graph.nodes["agent"].params["network"] = "cnn"
-    with pytest.raises(GraphError, match="agent: only a plain network"):
-        to_standalone(graph)
     graph = template("cartpole")
     graph.nodes["trainer"].params["clip_param"] = 0.1
     graph.add("eval", "Evaluation", env_id="CartPole-v1")

@@ -94,3 +94,14 @@ def test_what_is_carried_is_given_back_anew_and_never_changed(kind):
     _, onward = memory(noise(1, 3, 3), carry, start)
     assert torch.equal(carry, kept)
     assert onward.data_ptr() != carry.data_ptr()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_kernel_it_is_the_same_memory(kind: str) -> None:
+    memory, alone = a_memory(kind), a_memory(kind)
+    alone.load_state_dict(memory.state_dict())
+    alone.by_kernel = False
+    x, carry = noise(6, 4, 3, seed=1), noise(4, memory.carried, seed=2)
+    start = noise(6, 4, seed=3) > 0.8
+    for one, other in zip(memory(x, carry, start), alone(x, carry, start), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

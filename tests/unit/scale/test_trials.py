@@ -50,7 +50,7 @@ def test_a_trial_at_its_end_is_complete_and_one_before_it_was_given_up(tmp_path:
     book.ended(1, 1)
     book.ended(asked(book)["number"], 0, why="the worker was lost")
     assert states(book) == ["COMPLETE", "PRUNED", "FAIL"]
-    (done,) = standings(book.study, book.task)
+    (done,) = standings(book.study, book.task.space)
     assert (done.value, done.scores) == (6.0, [5.0, 7.0])
     assert book.study.trials[2].user_attrs["why"] == "the worker was lost"
 
@@ -95,7 +95,7 @@ def test_an_heir_has_settings_close_to_its_parent_s_and_is_no_new_member(tmp_pat
     assert heir["params"]["lr"] != members[3]["params"]["lr"]
     book.judged(heir["number"], 2, [9.0, 9.0])
     assert states(book) == ["PRUNED", "RUNNING", "RUNNING", "RUNNING", "RUNNING"]
-    row = outcome(book.study, book.task, []).trials[4]
+    row = outcome(book.study, book.task.space, []).trials[4]
     assert (row["parent"], row["from_rung"], row["rungs"]) == (3, 1, {"2": 9.0})
     book.close()
     resumed = a_book(tmp_path, trials=4, scheduler="pbt").population()

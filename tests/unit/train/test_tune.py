@@ -78,7 +78,7 @@ def run(tmp_path, task=None, **plan):
 
 def test_the_search_finds_the_top_and_says_what_mattered(tmp_path):
     task, study, _ = run(tmp_path, trials=25)
-    found = outcome(study, task, [])
+    found = outcome(study, task.space, [])
     assert found.best is not None
     assert found.best.params["kind"] == "good"
     assert 1e-4 < found.best.params["lr"] < 1e-2
@@ -124,7 +124,7 @@ def test_a_trial_that_was_stopped_is_tried_again(tmp_path):
     begin(study, task)
     search(task, study, plan, tmp_path, stop=lambda: len(task.seen) == 2)
     stopped = task.seen[-1]
-    assert len(standings(study, task)) == 1
+    assert len(standings(study, task.space)) == 1
     search(task, study, plan, tmp_path)
     assert task.seen[2] == stopped
     assert len([t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]) == 3
@@ -151,7 +151,7 @@ def test_a_setting_that_diverges_does_not_end_the_search(tmp_path):
         return 0.0
 
     task, study, _ = run(tmp_path, Hill(luck), trials=12)
-    assert {one.params["kind"] for one in standings(study, task)} == {"bad"}
+    assert {one.params["kind"] for one in standings(study, task.space)} == {"bad"}
     assert any(t.user_attrs.get("why") for t in study.trials)
 
 
@@ -168,7 +168,7 @@ def test_the_play_off_is_won_by_the_better_not_by_the_lucky(tmp_path):
         return 50.0 if params["kind"] == "bad" and params["lr"] != 1e-5 and seed < 1000 else 0.0
 
     task, study, plan = run(tmp_path, Hill(luck), trials=16, pruner="none", finalists=16)
-    assert standings(study, task)[0].params["kind"] == "bad"
+    assert standings(study, task.space)[0].params["kind"] == "bad"
     finals = play_off(task, study, plan)
     assert finals[0].params["kind"] == "good"
     assert {seeds for _, seeds in task.seen[16:]} == {(10_000, 10_001, 10_002)}
@@ -202,7 +202,7 @@ def test_a_search_that_goes_on_draws_other_settings_than_at_first(tmp_path):
 
 def test_the_outcome_is_written_whole_and_a_page_has_no_script(tmp_path):
     task, study, plan = run(tmp_path, trials=15)
-    write_outcome(tmp_path, outcome(study, task, play_off(task, study, plan)), task, plan)
+    write_outcome(tmp_path, outcome(study, task.space, play_off(task, study, plan)), task, plan)
     page = (tmp_path / "report.html").read_text()
     assert "What mattered" in page
     assert "<script" not in page
@@ -215,7 +215,7 @@ def test_before_any_trial_is_done_there_is_a_page_and_no_best(tmp_path):
     task, plan = Hill(), Plan(trials=3)
     study = open_study(tmp_path, plan)
     begin(study, task)
-    write_outcome(tmp_path, outcome(study, task, []), task, plan)
+    write_outcome(tmp_path, outcome(study, task.space, []), task, plan)
     assert "No trial was trained to its end" in (tmp_path / "report.html").read_text()
     assert not (tmp_path / "best.yaml").exists()
 

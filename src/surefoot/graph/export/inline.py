@@ -9,31 +9,77 @@ from types import ModuleType
 from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.export.writing import WIDTH
 
 KEPT = ("start", "advance", "observe")
 """What stepping needs of a task."""
 
 
-def function_source(function: Callable[..., Any], *, without: type[ast.stmt] | None = None) -> list[str]:
-    """Its lines; `without` leaves out statements of that sort at its top level (checks that the program needs not)."""
+def function_source(function: Callable[..., Any], *, without: Iterable[str] = ()) -> list[str]:
+    """Its lines, with the first of its docstring and without its checks; `without` are options that stay None."""
     text = inspect.getsource(function)
     (tree,) = ast.parse(text).body
     assert isinstance(tree, ast.FunctionDef)
-    gone = {
-        line
-        for each in tree.body
-        if without is not None and isinstance(each, without) and any(isinstance(n, ast.Raise) for n in ast.walk(each))
-        for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)
-    }
-    first = tree.body[0]
+    lines, left_out = text.splitlines(), set(without)
+    body: list[str] = []
     doc = ast.get_docstring(tree)
-    lines = text.splitlines()
-    if (
-        doc is not None and first.end_lineno is not None and first.end_lineno > first.lineno
-    ):  # its first line is enough here
-        gone |= set(range(first.lineno + 1, first.end_lineno + 1))
-        lines[first.lineno - 1] = f'    """{doc.splitlines()[0].strip()}"""'
-    return [line for number, line in enumerate(lines, 1) if number not in gone]
+    at = tree.body[0].lineno
+    for each in tree.body:
+        end, own = each.end_lineno or each.lineno, lines[at - 1 : each.end_lineno]
+        at = end + 1  # a comment belongs to what follows it
+        if each is tree.body[0] and doc is not None:
+            own = [f'    """{doc.splitlines()[0].strip()}"""']
+        unset = _asks_for(each, left_out)
+        if unset is True:  # what is done where it is None: from here on nothing else is
+            return [*_signature(tree, left_out), *body, *(line.removeprefix("    ") for line in own[1:])]
+        if unset is None and not _is_check(each):
+            body += own
+    return [*_signature(tree, left_out), *body]
+
+
+def _asks_for(each: ast.stmt, names: set[str]) -> bool | None:
+    """True for `if NAME is None: return …`, False for `if NAME is not None: …` of such a name, None for all else."""
+    match each:
+        case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]), body=[ast.Return()]) if name in names:
+            return True
+        case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()])) if name in names:
+            return False
+        case _:
+            return None
+
+
+def _is_check(each: ast.stmt) -> bool:
+    """True for what only raises, or has nothing to give where there is nothing."""
+    match each:
+        case ast.Raise() | ast.Return(value=ast.List(elts=[])):
+            return True
+        case ast.For(body=body) | ast.If(body=body):
+            return all(map(_is_check, body))
+        case _:
+            return False
+
+
+def _signature(tree: ast.FunctionDef, left_out: set[str]) -> list[str]:
+    given = tree.args
+    first = len(given.args) - len(given.defaults)
+    kept = [
+        _argument(each, given.defaults[n - first] if n >= first else None)
+        for n, each in enumerate(given.args)
+        if each.arg not in left_out
+    ]
+    named = [
+        _argument(each, default)
+        for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if each.arg not in left_out
+    ]
+    inside = ", ".join([*kept, *(["*"] if named else []), *named])
+    gives = f" -> {ast.unparse(tree.returns)}" if tree.returns is not None else ""
+    line = f"def {tree.name}({inside}){gives}:"
+    return [line] if len(line) <= WIDTH else [f"def {tree.name}(", f"    {inside}", f"){gives}:"]
+
+
+def _argument(each: ast.arg, default: ast.expr | None) -> str:
+    return ast.unparse(each) + ("" if default is None else f" = {ast.unparse(default)}")
 
 
 def task_source(task: Any) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 {gym}import numpy as np
@@ -35,9 +35,7 @@ GYM_WORLD = '''class World:
 
     def reset(self) -> np.ndarray:
         """[N, …]: what all copies see first."""
-        for i, env in enumerate(self.envs):
-            env.action_space.seed(self.seed + i)
-        return np.stack([env.reset(seed=self.seed + i)[0] for i, env in enumerate(self.envs)]).astype(np.float32)
+        return np.stack([env.reset(seed=self.seed + i)[0] for i, env in enumerate(self.envs)]){cast}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(what to act on next, reward, terminated, truncated, where the step really led), each [N, …]."""
@@ -48,12 +46,10 @@ GYM_WORLD = '''class World:
             seen, reward[i], terminated[i], cut, _ = env.step(taken[i])
             truncated[i] = cut and not terminated[i]
             obs.append(seen)
-        after = np.stack(obs).astype(np.float32)
-        now = after
-        if (terminated | truncated).any():
-            now = after.copy()
-            for i in np.flatnonzero(terminated | truncated):
-                now[i] = self.envs[i].reset()[0]
+        after = np.stack(obs){cast}
+        now = after.copy()
+        for i in np.flatnonzero(terminated | truncated):
+            now[i] = self.envs[i].reset()[0]
         return now, reward, terminated, truncated, after
 '''
 
@@ -100,33 +96,6 @@ SEVERAL = '''class Several:
         return tuple(np.concatenate(each) for each in zip(*parts))
 '''
 
-NORMALIZER = '''class Normalizer(nn.Module):
-    """Running mean and deviation of observations; they move after an update, never during one."""
-
-    def __init__(self, size: int, clip: float = 10.0) -> None:
-        super().__init__()
-        self.clip = clip
-        for name, first in (("mean", torch.zeros(size)), ("var", torch.ones(size)), ("count", torch.zeros(()))):
-            self.register_buffer(name, first.double())
-        self.register_buffer("shift", torch.zeros(size))
-        self.register_buffer("scale", torch.ones(size))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return ((x - self.shift) * self.scale).clamp(-self.clip, self.clip)
-
-    def update(self, rows: np.ndarray) -> None:
-        rows = rows.astype(np.float64)
-        mean, var, count = torch.from_numpy(rows.mean(axis=0)), torch.from_numpy(rows.var(axis=0)), float(len(rows))
-        total = self.count + count
-        delta = mean - self.mean
-        squares = self.var * self.count + var * count + delta.square() * (self.count * count / total)
-        self.mean += delta * (count / total)
-        self.var.copy_(squares / total)
-        self.count.copy_(total)
-        self.shift.copy_(self.mean)
-        self.scale.copy_(self.var.clamp(min=1e-8).rsqrt())
-'''
-
 SCALER = '''class RewardScaler:
     """Rewards divided by the deviation of the discounted return; no mean is subtracted."""
 
@@ -147,87 +116,6 @@ SCALER = '''class RewardScaler:
         self.mean += delta * count / total
         self.count = total
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
-'''
-
-LAYER = """ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU, "leaky_relu": nn.LeakyReLU}
-
-
-def layer(inputs: int, outputs: int, gain: float, ortho_init: bool) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs)
-    if ortho_init:
-        nn.init.orthogonal_(linear.weight, gain)
-        nn.init.zeros_(linear.bias)
-    return linear
-
-
-def mlp(inputs: int, hidden: tuple[int, ...], activation: str, ortho_init: bool) -> nn.Sequential:
-    modules: list[nn.Module] = []
-    for width in hidden:
-        modules += [layer(inputs, width, math.sqrt(2.0), ortho_init), ACTIVATIONS[activation]()]
-        inputs = width
-    return nn.Sequential(*modules)
-"""
-
-POLICY = '''class Policy(nn.Module):
-    """{about}"""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        torch.manual_seed(seed_for("weights", config.seed))
-        inputs, hidden, ortho = config.{input_size}, config.{hidden_sizes}, config.{ortho_init}
-        self.shared = config.{shared}
-        self.actor = mlp(inputs, hidden, config.{activation}, ortho)
-        self.critic = nn.Sequential() if self.shared else mlp(inputs, hidden, config.{activation}, ortho)
-        self.value_out = layer(hidden[-1] if hidden else inputs, 1, 1.0, ortho)
-        self.policy_out = layer(hidden[-1] if hidden else inputs, config.{output_size}, 0.01, ortho)
-{extra}
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """What the distribution needs, and the value."""
-{normalize}        features = self.actor(obs)
-        judged = features if self.shared else self.critic(obs)
-        return self.policy_out(features), self.value_out(judged).squeeze(-1)
-
-    def value(self, obs: Tensor) -> Tensor:
-{normalize}        return self.value_out((self.actor if self.shared else self.critic)(obs)).squeeze(-1)
-'''
-
-DISCRETE = '''
-    def act(self, obs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """(action, log-prob, value): the race of exponentials, argmin E/p, is distributed as p."""
-        raw, value = self(obs)
-        log_probs = F.log_softmax(raw, dim=-1, dtype=torch.float32)
-        race = torch.empty_like(log_probs).exponential_(generator=generator)
-        action = (log_probs - race.log_()).argmax(dim=-1)
-        return action, log_probs.gather(-1, action.unsqueeze(-1)).squeeze(-1), value
-
-    def evaluate(self, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(log-prob, entropy, value) of stored steps, with gradients."""
-        raw, value = self(obs)
-        log_probs = F.log_softmax(raw, dim=-1, dtype=torch.float32)
-        return log_probs.gather(-1, action.unsqueeze(-1)).squeeze(-1), -(log_probs.exp() * log_probs).sum(dim=-1), value
-'''
-
-GAUSSIAN = '''
-    def act(self, obs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """(action, log-prob, value); the action is stored as drawn and clipped only for the world."""
-        mean, value = self(obs)
-        log_std = self.log_std[0].clamp(-20.0, 2.0)
-        std = log_std.exp()
-        noise = torch.empty_like(mean).normal_(generator=generator)
-        action = torch.addcmul(mean, std.expand_as(mean), noise)
-        return action, self.log_prob(mean, log_std, std, action), value
-
-    def evaluate(self, obs: Tensor, action: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(log-prob, entropy, value) of stored steps, with gradients."""
-        mean, value = self(obs)
-        log_std = self.log_std[0].clamp(-20.0, 2.0)
-        log_prob = self.log_prob(mean, log_std, log_std.exp(), action)
-        entropy = (log_std + (0.5 + 0.5 * math.log(2.0 * math.pi))).sum(dim=-1).expand(mean.shape[:-1])
-        return log_prob, entropy, value
-
-    def log_prob(self, mean: Tensor, log_std: Tensor, std: Tensor, action: Tensor) -> Tensor:
-        z = (action - mean) / std
-        return -(0.5 * z.square() + log_std + 0.5 * math.log(2.0 * math.pi)).sum(dim=-1)
 '''
 
 LEARNING = '''def standardize(advantage: Tensor) -> Tensor:
@@ -254,6 +142,23 @@ class Adam:
 
 '''
 
+ROWS = """    rows = {name: rollout[name].flatten(0, 1) for name in ("obs", "action", "log_prob", "value")}
+    rows |= {"advantage": advantage.flatten(), "target": (advantage + rollout["value"]).flatten()}
+"""
+
+COLUMNS = """    # [T, N]: a minibatch is a choice of streams, each walked through from what it carried when the rollout began.
+    rows = {name: rollout[name] for name in ("obs", "action", "log_prob", "value", "start")}
+    rows |= {"advantage": advantage, "target": advantage + rollout["value"]}
+"""
+
+EVALUATE = """            log_prob, entropy, value = policy.evaluate(part["obs"], part["action"])
+"""
+
+WALK = """            carry = [x.narrow(0, begin, width) for x in carried]
+            said = policy.evaluate(part["obs"].flatten(0, 1), part["action"].flatten(0, 1), carry, part["start"])
+            log_prob, entropy, value = (x.view(part["value"].shape) for x in said)
+"""
+
 UPDATE = '''def update(
     config: Config, policy: Policy, optimizer: Adam, generator: torch.Generator, rollout: dict, progress: float
 ) -> dict:
@@ -262,16 +167,13 @@ UPDATE = '''def update(
     clip, ent_coef = {clip}, {ent}
     parts = [rollout[name] for name in ("reward", "value", "next_value", "terminated", "ended")]
     advantage = gae(*parts, gamma=config.{gamma}, lam=config.{lam})
-    rows = {{name: rollout[name].flatten(0, 1) for name in ("obs", "action", "log_prob", "value")}}
-    rows |= {{"advantage": advantage.flatten(), "target": (advantage + rollout["value"]).flatten()}}
-{batch}    count, told, ratios, stop = len(rows["advantage"]), [], [], False
+{rows}{batch}    count, told, ratios, stop = rows["value"].shape[{axis}], [], [], False
     for _ in range(config.{epochs}):
         order, begin = torch.randperm(count, generator=generator), 0
-        shuffled = {{name: x.index_select(0, order) for name, x in rows.items()}}
-        for width in split_sizes(count, config.{minibatch_size}):
-            part = {{name: x.narrow(0, begin, width) for name, x in shuffled.items()}}
-            begin += width
-            log_prob, entropy, value = policy.evaluate(part["obs"], part["action"])
+        shuffled = {{name: x.index_select({axis}, order) for name, x in rows.items()}}
+{shuffle}        for width in split_sizes(count, {width}):
+            part = {{name: x.narrow({axis}, begin, width) for name, x in shuffled.items()}}
+{evaluate}            begin += width
             log_ratio = log_prob - part["log_prob"]
             advantage = {advantage}
             policy_loss = clipped_surrogate(log_ratio, advantage, clip=clip).mean()
@@ -284,15 +186,14 @@ UPDATE = '''def update(
             if config.{target_kl} is not None and float((moved.expm1() - moved).mean()) > 1.5 * config.{target_kl}:
                 stop = True
                 break
-            for parameter in optimizer.parameters:
-                parameter.grad = None
+            policy.zero_grad()
             loss.backward()
             norm = nn.utils.clip_grad_norm_(optimizer.parameters, config.{max_grad_norm}, foreach=True)
             if not bool(torch.isfinite(norm + loss)):
                 raise FloatingPointError("loss or gradient is not finite; lower the learning rate or look at the rewards")
             optimizer.step(lr)
             told.append(torch.stack([x.detach() for x in (loss, policy_loss, critic_loss, mean_entropy, norm)]))
-            ratios.append(moved)
+            ratios.append(moved{flat})
         if stop:
             break
     if not told:
@@ -306,31 +207,50 @@ UPDATE = '''def update(
 COLLECT = '''@torch.no_grad()
 def collect(
     config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray, episodes: Episodes{more}
-) -> tuple[dict, np.ndarray]:
+) -> tuple[dict, np.ndarray{gives}]:
     """A rollout, and what is seen after it. `next_value` is what each step's true successor is worth."""
-    names = ("obs", "action", "log_prob", "value", "reward", "terminated", "ended")
-    kept: dict[str, list] = {{name: [] for name in names}}
-    cut: list[tuple[int, np.ndarray, Tensor]] = []
-    after = obs
+    names = ("obs", "action", "log_prob", "value", "reward", "terminated", "ended"{start})
+    kept, cut, {setup_names} = {{name: [] for name in names}}, [], {setup}
     for t in range(config.{horizon_length}):
         seen = torch.from_numpy(obs)
-        action, log_prob, value = policy.act(seen, generator)
-        taken = {action}
+{act}        taken = {action}
         obs, reward, terminated, truncated, after = world.step(taken)
         if truncated.any():
-            cut.append((t, truncated, policy.value(torch.from_numpy(after))))
+            cut.append((t, truncated, policy.value(torch.from_numpy(after){carry})))
         ended = terminated | truncated
-        flags = (torch.from_numpy(x) for x in (reward, terminated, ended))
+        flags = (torch.from_numpy(x) for x in (reward, terminated, ended{start_too}))
         for name, x in zip(names, (seen, action, log_prob, value, *flags)):
             kept[name].append(x)
         episodes.count(reward, ended)
-    rollout = {{name: torch.stack(each) for name, each in kept.items()}}
-    ahead = policy.value(torch.from_numpy(after))
+{then}    rollout = {{name: torch.stack(each) for name, each in kept.items()}}{walked_in}
+    ahead = policy.value(torch.from_numpy(after){carry})
     rollout["next_value"] = torch.cat([rollout["value"][1:], ahead.unsqueeze(0)])
     for t, streams, worth in cut:
         rollout["next_value"][t, streams] = worth[streams]
-{scale}    return rollout, obs
+{scale}    return rollout, obs{back}
 '''
+
+NOT_CARRIED = {
+    "act": "        action, log_prob, value = policy.act(seen, generator)\n",
+    "setup_names": "after",
+    "setup": "obs",
+    **dict.fromkeys(("gives", "start", "start_too", "carry", "then", "walked_in", "back"), ""),
+}
+CARRIED = {
+    "act": "        action, log_prob, value, carry = policy.act(seen, carry, torch.from_numpy(start)[None], generator)\n",
+    "setup_names": "before, after",
+    "setup": "carry, obs",
+    "gives": ", list[Tensor], np.ndarray",
+    "start": ', "start"',
+    "start_too": ", start",
+    "carry": ", carry",
+    "then": "        start = ended\n",
+    "walked_in": ' | {"carry": before}',
+    "back": ", carry, start",
+}
+"""What collecting does besides, for a policy that remembers."""
+
+NOTHING_CARRIED = "    carry, start = policy.nothing(world.count), np.ones(world.count, bool)\n"
 
 EPISODES = '''class Episodes:
     """Returns and lengths of whole episodes, the last hundred of them."""
@@ -352,8 +272,7 @@ SAVE = '''def save(folder: Path, config: Config, policy: Policy, optimizer: Adam
     arrays = {name: x.detach().numpy() for name, x in policy.state_dict().items()}
     for i, slots in enumerate(zip(optimizer.means, optimizer.squares, optimizer.steps)):
         arrays |= {f"adam.{i}.{name}": x.numpy() for name, x in zip(("mean", "square", "step"), slots)}
-    with open(folder / "weights.part.npz", "wb") as file:
-        np.savez(file, **arrays)
+    np.savez(folder / "weights.part.npz", **arrays)
     (folder / "weights.part.npz").replace(folder / "weights.npz")
     (folder / "state.part.json").write_text(json.dumps({"config": asdict(config), **told}, indent=1))
     (folder / "state.part.json").replace(folder / "state.json")
@@ -376,13 +295,12 @@ MAIN = '''def train(config: Config, out: Path | None = None, resume: Path | None
     optimizer = Adam(list(policy.parameters()))
     if resume is not None:
         load(resume, policy, optimizer)
-    acting = torch.Generator().manual_seed(seed_for("act", config.seed))
-    shuffling = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
+    acting, shuffling = (torch.Generator().manual_seed(seed_for(use, config.seed)) for use in ("act", "shuffle"))
     obs, episodes = world.reset(), Episodes(world.count)
-{scaler}    steps, updates, begin = 0, 0, time.perf_counter()
+{carry}{scaler}    steps, updates, begin = 0, 0, time.perf_counter()
     while steps < config.total_steps:
         progress = min(1.0, steps / config.total_steps)
-        rollout, obs = collect(config, world, policy, acting, obs, episodes{scaler_arg})
+        rollout, obs{carried} = collect(config, world, policy, acting, obs, episodes{carried}{scaler_arg})
         told = update(config, policy, optimizer, shuffling, rollout, progress)
 {absorb}        steps, updates = steps + config.{horizon_length} * world.count, updates + 1
         told = {{"update": updates, "env_steps": steps, "seconds": time.perf_counter() - begin}} | told
@@ -390,13 +308,14 @@ MAIN = '''def train(config: Config, out: Path | None = None, resume: Path | None
             told |= dict(zip(("return", "length"), np.mean(episodes.recent, axis=0).tolist()))
         last = steps >= config.total_steps
         if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
             with open(out / "telemetry.ndjson", "a") as file:
                 file.write(json.dumps(told) + "\\n")
             if last or updates % {save_every} == 0:
                 save(out, config, policy, optimizer, told)
         if last or updates % {print_every} == 0:
-            shown = [name for name in ("update", "env_steps", "return", "approx_kl", "loss") if name in told]
-            print("  ".join(f"{{name}} {{told[name]:.6g}}" for name in shown), flush=True)
+            shown = (f"{{n}} {{told[n]:.6g}}" for n in ("update", "env_steps", "return", "approx_kl", "loss") if n in told)
+            print(*shown, sep="  ", flush=True)
     return policy
 
 
@@ -415,9 +334,7 @@ def parse() -> tuple[Config, Path | None, Path | None]:
         parser.add_argument(f"--{{field.name.replace('_', '-')}}", type=kind, default=value, help=f"default {{value}}")
     said = vars(parser.parse_args())
     out, resume = said.pop("out"), said.pop("resume")
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-    return replace(Config(), **said), out, resume
+    return Config(**said), out, resume
 
 
 if __name__ == "__main__":

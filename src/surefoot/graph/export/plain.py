@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from surefoot.graph.patterns import PLAIN, ROLES
+from collections.abc import Sequence
+
+from surefoot.graph.patterns import PLAIN, ROLES, STARTS, Wire
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
 
+REMEMBERING = ("gru", "lstm")
 
-def plain_roles(plan: Schedule) -> dict[str, str] | None:
-    """{role: node} of the plain loop, or None where the graph is another one."""
+
+def plain_roles(plan: Schedule, *, remembers: bool = False) -> dict[str, str] | None:
+    """{role: node} of the plain loop, or None where the graph is another one; `remembers` if the agent is to have a memory."""
     found: dict[str, Firing] = {}
     for role, type in ROLES.items():
         nodes = [each for each in plan.firings if each.declared.name == type]
@@ -16,14 +20,14 @@ def plain_roles(plan: Schedule) -> dict[str, str] | None:
             return None
         found[role] = nodes[0]
     ids = {role: each.id for role, each in found.items()}
-    if not _wired(plan, ids) or not _simple(found):
+    if not _wired(plan, ids, STARTS if remembers else ()) or not _simple(found, remembers):
         return None
     return ids if all(_looks_later(plan, each, ids) for each in plan.firings if each.id not in ids.values()) else None
 
 
-def _wired(plan: Schedule, ids: dict[str, str]) -> bool:
-    """True if the edges among the six are exactly those of the plain loop, and nothing else leads into them."""
-    wanted = {(_end(source, ids), _end(target, ids), delay) for source, target, delay in PLAIN}
+def _wired(plan: Schedule, ids: dict[str, str], more: Sequence[Wire]) -> bool:
+    """True if the edges among the six are exactly those of the plain loop and `more`, and nothing else leads into them."""
+    wanted = {(_end(source, ids), _end(target, ids), delay) for source, target, delay in (*PLAIN, *more)}
     six = set(ids.values())
     given = {
         (each.source, End(firing.id, each.port.name), each.edge.delay)
@@ -40,13 +44,13 @@ def _end(text: str, ids: dict[str, str]) -> End:
     return End(ids[role], port)
 
 
-def _simple(found: dict[str, Firing]) -> bool:
+def _simple(found: dict[str, Firing], remembers: bool) -> bool:
     agent, action, either = found["agent"].params, found["action"].params, found["either"].params
     discrete = agent["action_space"] == "discrete"
     return (
         either["mode"] == "fby"
         and not agent["deterministic"]
-        and agent["network"] in ("mlp", "cnn")
+        and (agent["network"] in REMEMBERING) == remembers
         and action["mode"] == ("none" if discrete else "clip")
     )
 

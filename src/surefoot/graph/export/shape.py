@@ -28,7 +28,7 @@ class Shape:
 def shape_of(plan: Schedule) -> Shape:
     """The shape, or a GraphError that says what does not stand alone."""
     by_id = {each.id: each for each in plan.firings}
-    roles = plain_roles(plan)
+    roles = plain_roles(plan) or plain_roles(plan, remembers=True)
     if roles is not None:
         watchers = _watchers([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
         shape = Shape(
@@ -46,13 +46,11 @@ def shape_of(plan: Schedule) -> Shape:
         raise GraphError(
             f"{shape.agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
         )
-    if (
-        agent["network"] != "mlp"
-        or not isinstance(agent["input_size"], int)
-        or not isinstance(agent["output_size"], int)
-    ):
+    size = agent["input_size"]
+    picture = agent["network"] == "cnn" and isinstance(size, tuple)
+    if not (isinstance(size, int) or picture) or not isinstance(agent["output_size"], int):
         raise GraphError(
-            f"{shape.agent.id}: only a plain network of numbers stands alone; export this graph as a script"
+            f"{shape.agent.id}: only a network for one row of numbers or one picture stands alone; export this graph as a script"
         )
     return shape
 

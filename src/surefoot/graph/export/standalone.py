@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from surefoot.core.advantage import gae
-from surefoot.core.losses import clipped_surrogate, value_loss
+from surefoot.core.losses import LOG_RATIO_LIMIT, clipped_surrogate, value_loss
+from surefoot.data.spaces import Box
+from surefoot.envs.atari import is_atari
 from surefoot.envs.classic import IN_KERNEL, definition
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.envs.streams import Streams
 from surefoot.errors import GraphError
-from surefoot.graph.export import pieces
+from surefoot.graph.export import nets, pieces
 from surefoot.graph.export.inline import function_source, task_source
 from surefoot.graph.export.names import Names
 from surefoot.graph.export.shape import Shape, shape_of
@@ -27,6 +29,8 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.params import params_to_json
 from surefoot.learn.config import split_sizes
 from surefoot.learn.schedule import Cosine, Linear
+from surefoot.nets.recurrent import GATES, UNROLL
+from surefoot.nets.torsos import CONVOLUTIONS, FEATURES, image_kind
 
 _LOG_STD = "        self.log_std = nn.ParameterList([torch.full((config.{output_size},), config.{init_log_std})])\n"
 _SCALED = (
@@ -44,6 +48,8 @@ def to_standalone(graph: Graph | Checked) -> str:
 class _Writer:
     def __init__(self, plan: Schedule, shape: Shape) -> None:
         self.plan, self.shape = plan, shape
+        self.remembers = shape.agent.params["network"] in UNROLL
+        self.picture = _picture(shape)
         self.names = Names("seed", "total_steps", "out", "resume")
         self.fields: dict[tuple[str, str], str] = {}
         """{(node, parameter): field of Config}"""
@@ -67,7 +73,7 @@ class _Writer:
         return {param.name: self.name(firing, param.name) for param in firing.declared.params}
 
     def text(self) -> str:
-        agent, trainer = self.shape.agent, self.shape.trainer
+        trainer = self.shape.trainer
         graph = self.plan.checked.graph
         tasks = self._tasks()
         gym = "import gymnasium as gym\n" if any(task is None for task in tasks) else ""
@@ -75,13 +81,13 @@ class _Writer:
         head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
         about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
         body = [pieces.SEEDS, *self._world_chunks(tasks)]
-        if agent.params["normalize_obs"]:
-            body.append(pieces.NORMALIZER)
+        if self._normalizes():
+            body.append(nets.NORMALIZER)
         if trainer.params["normalize_rewards"]:
             body.append(pieces.SCALER)
-        body += [pieces.EPISODES, pieces.LAYER, self._policy(), "\n".join(self._functions())]
+        body += [pieces.EPISODES, nets.LAYER, *self._senses(), self._policy(), "\n".join(self._functions())]
         body += [self._update(), self._collect(), pieces.SAVE, self._main(tasks)]
-        named = f"NAME = {literal(graph.name)}\n{about}"
+        named = f"NAME = {literal(graph.name)}\n{about}LOG_RATIO_LIMIT = {LOG_RATIO_LIMIT}\n"
         whole = [f"{head}\n{pieces.IMPORTS.format(gym=gym)}\n{named}", self._config("\n".join(body)), *body]
         text = "\n\n".join(chunk.strip("\n") + "\n" for chunk in whole)
         ast.parse(text)
@@ -121,7 +127,8 @@ class _Writer:
 
     def _tasks(self) -> list[Any]:
         """Of each environment, the task of our own that steps it; None where Gymnasium does."""
-        return [own_task(firing.params["env_id"], firing.params["backend"], firing.id) for firing in self.shape.worlds]
+        shape = self.picture.shape if self.picture is not None else None
+        return [own_task(each.params["env_id"], each.params["backend"], each.id, shape) for each in self.shape.worlds]
 
     def _world_chunks(self, tasks: list[Any]) -> list[str]:
         chunks: list[str] = []
@@ -133,35 +140,53 @@ class _Writer:
             chunks.append(f"# {ids}: the library's own task, as it is there\n" + "\n".join(task_source(tasks[0])))
             chunks.append(pieces.OWN_WORLD)
         else:
-            chunks.append(f"# {ids}\n" + pieces.GYM_WORLD)
+            cast = "" if self.picture is not None and self.picture.dtype == "uint8" else ".astype(np.float32)"
+            chunks.append(f"# {ids}\n" + pieces.GYM_WORLD.format(cast=cast))
         if len(tasks) > 1:
             chunks.append(pieces.SEVERAL)
         return chunks
 
+    def _normalizes(self) -> bool:
+        """Pictures are not standardised: their bytes become 0 … 1."""
+        return self.shape.agent.params["normalize_obs"] and self.picture is None
+
+    def _senses(self) -> list[str]:
+        """What stands before the layers: convolutions, a memory, or nothing."""
+        if self.picture is not None:
+            return [_images(self.picture)]
+        if not self.remembers:
+            return []
+        kind = self.shape.agent.params["network"]
+        unroll = [line.replace(f"def _{kind}(", f"def {kind}(") for line in function_source(UNROLL[kind])]
+        return ["\n".join(unroll), nets.MEMORY.format(gates=GATES[kind], unroll=kind)]
+
     def _policy(self) -> str:
         agent = self.shape.agent
         discrete, fields = agent.params["action_space"] == "discrete", self.of(agent)
+        first = nets.SEES if self.picture is not None else nets.REMEMBERS.format(**fields) if self.remembers else ""
         extra = "" if discrete else _LOG_STD.format(**fields)
-        normalize = ""
-        if agent.params["normalize_obs"]:
-            extra += "        self.normalizer = Normalizer(inputs)\n"
-            normalize = "        obs = self.normalizer(obs)\n"
+        before = "        obs = self.torso(obs)\n" if self.picture is not None else ""
+        if self._normalizes():
+            extra += f"        self.normalizer = Normalizer(config.{fields['input_size']})\n"
+            before = "        obs = self.normalizer(obs)\n"
         about = "Actor and critic" + (" on one trunk" if agent.params["shared"] else ", a network each") + "; "
         about += (
             "one of several choices." if discrete else "numbers from a normal distribution whose deviation is a weight."
         )
-        head = pieces.POLICY.format(about=about, extra=extra, normalize=normalize, **fields)
-        return f"# [node {agent.id}]\n" + head + (pieces.DISCRETE if discrete else pieces.GAUSSIAN)
+        text = nets.POLICY.format(about=about, first=first, extra=extra, **fields)
+        if self.remembers:
+            width = "2 * " if agent.params["network"] == "lstm" else ""
+            text += nets.FORWARD_WITH_MEMORY.format(before=before, width=width)
+        else:
+            text += nets.FORWARD.format(before=before)
+        acts = nets.DISCRETE if discrete else nets.GAUSSIAN
+        return f"# [node {agent.id}]\n{text}" + acts.format(**(nets.CARRYING if self.remembers else nets.PLAIN))
 
     def _functions(self) -> list[str]:
-        lines = [
-            f"# [node {self.shape.trainer.id}]: the library's own functions, as they are there",
-            "LOG_RATIO_LIMIT = 20.0",
-            "",
-        ]
-        for function, without in ((gae, ast.For), (clipped_surrogate, None), (value_loss, None), (split_sizes, None)):
-            lines += ["", *function_source(function, without=without), ""]
-        return [*lines, "", *pieces.LEARNING.strip("\n").splitlines()]
+        lines = [f"# [node {self.shape.trainer.id}]: the library's own functions, as they are there"]
+        for function in (gae, clipped_surrogate, value_loss, split_sizes):
+            lines += [*function_source(function, without=("valid", "dual_clip")), "", ""]
+        return [*lines, *pieces.LEARNING.strip("\n").splitlines()]
 
     def _update(self) -> str:
         trainer = self.shape.trainer
@@ -175,8 +200,24 @@ class _Writer:
             ent=_at(params["entropy_coef"], fields["entropy_coef"], trainer.id),
             advantage='standardize(part["advantage"])' if mode == "minibatch" else 'part["advantage"]',
             batch='    rows["advantage"] = standardize(rows["advantage"])\n' if mode == "batch" else "",
+            **self._layout(),
             **fields,
         )
+
+    def _layout(self) -> dict[str, Any]:
+        """How the steps of a rollout lie: one row each, or as columns of streams where the policy remembers."""
+        size = f"config.{self.name(self.shape.trainer, 'minibatch_size')}"
+        if not self.remembers:
+            plain = {"rows": pieces.ROWS, "evaluate": pieces.EVALUATE, "axis": 0, "width": size}
+            return plain | {"shuffle": "", "flat": ""}
+        return {
+            "rows": pieces.COLUMNS,
+            "evaluate": pieces.WALK,
+            "axis": 1,
+            "width": f'max(1, {size} // len(rows["value"]))',
+            "shuffle": '        carried = [x.index_select(0, order) for x in rollout["carry"]]\n',
+            "flat": ".flatten()",
+        }
 
     def _collect(self) -> str:
         trainer, action = self.shape.trainer, self.shape.action
@@ -194,10 +235,10 @@ class _Writer:
         scale = _SCALED if scales else ""
         if not scales:
             scale = '    rollout["reward"] = rollout["reward"].float()\n'
-        more = ",\n    scaler: RewardScaler," if scales else ""
-        text = pieces.COLLECT.format(
-            more=more, steps=self.name(trainer, "horizon_length"), action=taken, scale=scale, **self.of(trainer)
-        )
+        more = ["carry: list[Tensor], start: np.ndarray"] * self.remembers + ["scaler: RewardScaler"] * scales
+        given = f",\n    {', '.join(more)}" if more else ""
+        memory = pieces.CARRIED if self.remembers else pieces.NOT_CARRIED
+        text = pieces.COLLECT.format(more=given, action=taken, scale=scale, **memory, **self.of(trainer))
         return f"# [node {self.shape.action.id}] and the loop around it\n" + text
 
     def _main(self, tasks: list[Any]) -> str:
@@ -208,12 +249,16 @@ class _Writer:
             else "    world = Several(\n" + "".join(f"        {each},\n" for each in made) + "    )"
         )
         trainer = self.shape.trainer
-        scales, normalizes = trainer.params["normalize_rewards"], self.shape.agent.params["normalize_obs"]
+        scales, normalizes = trainer.params["normalize_rewards"], self._normalizes()
         return pieces.MAIN.format(
             world=world,
             scaler=f"    scaler = RewardScaler(world.count, config.{self.name(trainer, 'gamma')})\n" if scales else "",
             scaler_arg=", scaler" if scales else "",
-            absorb='        policy.normalizer.update(rollout["obs"].flatten(0, 1).numpy())\n' if normalizes else "",
+            carry=pieces.NOTHING_CARRIED if self.remembers else "",
+            carried=", carry, start" if self.remembers else "",
+            absorb='        policy.normalizer.update(rollout["obs"].flatten(0, 1).double().numpy())\n'
+            if normalizes
+            else "",
             horizon_length=self.name(trainer, "horizon_length"),
             print_every=self._every("Print", 10),
             save_every=self._every("Checkpoint", 50),
@@ -232,28 +277,64 @@ class _Writer:
         return f"World({type(task).__name__}(), {limit}, {count}, {seed})"
 
 
-def own_task(env_id: str, backend: str, id: str) -> Any:
-    """The numpy definition behind an environment of our own; None for one of Gymnasium's."""
-    if backend == "gymnasium" or env_id not in own_worlds():
-        if backend not in ("auto", "gymnasium"):
-            raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
-        world = make_world(env_id, 1, backend="gymnasium")
-        parts, action = dict(world.observation), world.action
-        world.close()
-        box = parts.get("obs")
-        if (
-            set(parts) != {"obs"}
-            or box is None
-            or len(box.shape) != 1
-            or box.dtype != "float32"
-            or getattr(action, "start", 0)
-        ):
-            raise GraphError(f"{id}: {env_id} shows more than one row of numbers; export this graph as a script")
+def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
+    """The numpy definition behind an environment of our own; None for one of Gymnasium's, which shows a row or `picture`."""
+    if picture is None and backend != "gymnasium" and env_id in own_worlds():
+        world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
+        if not isinstance(world, Streams) or world.task.mask(world.task.start(np.random.default_rng(0), 1)) is not None:
+            raise GraphError(f"{id}: {env_id} is a world of surefoot's; export this graph as a script")
+        return world.task
+    if backend not in ("auto", "gymnasium"):
+        raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
+    box, start = _shown(env_id)
+    wanted = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
+    if box is None or start or box.shape != wanted or (picture is None and box.dtype != "float32"):
+        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; export this graph as a script")
+    return None
+
+
+def _shown(env_id: str) -> tuple[Box | None, int]:
+    """What Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
+    world = make_world(env_id, 1, backend="gymnasium")
+    parts, start = dict(world.observation), getattr(world.action, "start", 0)
+    world.close()
+    return (parts["obs"] if set(parts) == {"obs"} else None), start
+
+
+def _picture(shape: Shape) -> Box | None:
+    """What the agent looks at through convolutions; None where it is a row of numbers."""
+    agent, env = shape.agent, shape.worlds[0]
+    size = agent.params["input_size"]
+    if not isinstance(size, tuple):
         return None
-    world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
-    if not isinstance(world, Streams) or world.task.mask(world.task.start(np.random.default_rng(0), 1)) is not None:
-        raise GraphError(f"{id}: {env_id} is a world of surefoot's; export this graph as a script")
-    return world.task
+    if is_atari(env.params["env_id"]):
+        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; export this graph as a script")
+    box, _ = _shown(env.params["env_id"])
+    if box is None or box.shape != size or image_kind(box, "auto", "obs") is None:
+        raise GraphError(
+            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; "
+            "export this graph as a script"
+        )
+    return box
+
+
+def _images(box: Box) -> str:
+    """Convolutions for pictures like this: a plain one, channels first, or channels last."""
+    kind, bytes = image_kind(box, "auto", "obs"), box.dtype == "uint8"
+    assert kind is not None
+    unpack, turned = "height, width, channels = shape", "x.permute(0, 3, 1, 2)"
+    if len(box.shape) == 2:
+        unpack, turned = "(height, width), channels = shape, 1", "x.unsqueeze(1)"
+    elif box.shape[0] <= min(box.shape[1:]):
+        unpack, turned = "channels, height, width = shape", "x"
+    return nets.IMAGES.format(
+        plan=CONVOLUTIONS[kind],
+        features=FEATURES[kind],
+        bytes="; their bytes become 0 … 1 inside, so that a rollout keeps bytes" if bytes else "",
+        unpack=unpack,
+        turned=turned,
+        weight="first.weight * (1.0 / 255.0)" if bytes else "first.weight",
+    )
 
 
 def _fields(name: str, shown: Any) -> dict[str, Any]:

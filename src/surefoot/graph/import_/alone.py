@@ -9,9 +9,10 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.export.plain import REMEMBERING
 from surefoot.graph.export.shape import WATCHERS
 from surefoot.graph.export.standalone import to_standalone
-from surefoot.graph.patterns import ROLES, connect_plain, several_edges
+from surefoot.graph.patterns import ROLES, STARTS, connect_plain, several_edges
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import read_params
@@ -100,7 +101,8 @@ def _wire(graph: Graph) -> None:
         for port, output in WATCHERS[type].items():
             graph.connect(f"{kinds.get('PPOTrainerNode', [''])[0]}.{output}", f"{id}.{port}")
     if all(len(kinds.get(type, [])) == 1 for type in ROLES.values()) and len(graph.nodes) == len(ROLES) + len(watchers):
-        connect_plain(graph, {role: kinds[type][0] for role, type in ROLES.items()})
+        remembers = graph.nodes[kinds["PPOAgentNode"][0]].params.get("network") in REMEMBERING
+        connect_plain(graph, {role: kinds[type][0] for role, type in ROLES.items()}, STARTS if remembers else ())
         return
     try:
         worlds, batches = kinds["Environment"], kinds["Batch"]

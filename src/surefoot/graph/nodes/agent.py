@@ -78,6 +78,8 @@ class PPOAgent:
             action = Box(action.shape, _bound(low), _bound(high))
         self.policy = ActorCritic(space, action, self.config, seed=self.seed)
         keep_large_blocks(self.policy)
+        for memory in self.policy.network.memories().values():
+            memory.by_kernel = self.path != "torch"
         rows = {name: observations[name].shape[1:] for name in space}
         self.flat = {name for name, box in space.items() if rows[name] != box.shape}
         self.context = self.policy.initial_context(len(observations[names[0]]))

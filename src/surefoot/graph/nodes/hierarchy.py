@@ -13,11 +13,13 @@ from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.goals import GoalSpec, GoalWorld, landmarks, offsets
 from surefoot.errors import ConfigError
 from surefoot.graph.nodes.agent import PPOAgent
+from surefoot.graph.nodes.worlds import shown
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.train.hierarchy import Decisions
+from surefoot.train.training import load_weights
 
 
 class LowLevelPPO(PPOAgent):
@@ -85,6 +87,7 @@ class HighLevelPPO:
         managed = self.decisions.rollout(self.world.view, self.learner.policy_version)
         self.steps_taken += self.horizon_length * self.world.num_envs
         report = self.learner.update(managed, progress=progress)
+        self.decisions.episodes.take_fresh()
         episodes = self.decisions.episodes.recent()
         told = {
             "update": report.update,
@@ -99,6 +102,36 @@ class HighLevelPPO:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The manager's network."""
         return {} if self.policy is None else dict(self.policy.state_dict())
+
+    def snapshot(self) -> dict[str, Any]:
+        """The policy, its learner, and every sub-goal, open ones included."""
+        assert self.learner is not None
+        assert self.decisions is not None
+        assert self.world is not None
+        return {
+            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
+            "learner": self.learner.state(),
+            "decisions": self.decisions.state(),
+            "world": self.world.state(),
+            "steps_taken": self.steps_taken,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there, with what the first tick has built; all sub-goals anew where the world cannot be put back."""
+        assert self.policy is not None
+        assert self.learner is not None
+        assert self.decisions is not None
+        assert self.world is not None
+        load_weights(self.policy, saved["weights"])
+        self.learner.set_state(saved["learner"])
+        self.decisions.set_state(saved["decisions"])
+        self.steps_taken = int(saved["steps_taken"])
+        self.world.set_state(saved["world"])
+        if self.world.inexact is not None:
+            for stream in range(self.world.num_envs):
+                self.decisions.episodes.forget(stream)
+            self.decisions.reset_tape()
+            self.world.begin()
 
 
 class SubGoal:
@@ -137,6 +170,20 @@ class SubGoal:
             return self.world, self.world.begin().obs
         assert observations is not None
         return self.world, observations
+
+    @property
+    def seen(self) -> Arrays:
+        """What the worker sees now."""
+        assert self.world is not None
+        assert self.world.view is not None
+        return shown(self.world.view)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Nothing: sub-goals are the manager's, who keeps them."""
+        return {}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """As the manager left it."""
 
     def _goal(self, world: World) -> GoalSpec:
         if self.goals == "offsets":

@@ -82,8 +82,9 @@ def _begin_anew(engine: Interpreter) -> None:
     machine, now = engine.machine, dict[str, Any]()
     for firing in engine.plan.firings:
         source = next((each.source for each in firing.inputs if each.port.name == "sim_handle"), None)
-        if source is not None and hasattr(engine.nodes[source.node], "seen"):
-            now[firing.id] = engine.nodes[source.node].seen
+        who = [engine.nodes[firing.id], *([] if source is None else [engine.nodes[source.node]])]
+        if (seen := next((node.seen for node in who if hasattr(node, "seen")), None)) is not None:
+            now[firing.id] = seen
     ends = {slot: end for end, slot in machine.slots.items()}
     for slot, register, _ in machine.carried:
         end = ends[slot]

@@ -20,6 +20,7 @@ from surefoot.server.studio.breaks import breaks_of
 from surefoot.server.studio.desk import Desk, Document
 from surefoot.server.studio.library import Library
 from surefoot.server.studio.remedy import pinned_on, remedy
+from surefoot.server.studio.searches import Searches
 from surefoot.telemetry.schema import METRICS
 from surefoot.train.rundir import RunDir
 
@@ -35,6 +36,7 @@ class Studio:
 
     def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
         self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
+        self.searches = Searches(runs)
         self.session: Session | None = None
         self.breaks: list[dict[str, Any]] = []
         self.pace = 0.0
@@ -274,6 +276,19 @@ class Studio:
         make = await asyncio.to_thread(_sessions)
         _, runs, tell = self._room(doc)
         return self._begin(make(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
+
+    # Searches
+
+    async def do_searches(self) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self.searches.rows)
+
+    async def do_search(self, search: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.searches.get, search)
+
+    async def do_open_search(self, search: str) -> dict[str, Any]:
+        """The winner's graph as a document of its own."""
+        graph = await asyncio.to_thread(self.searches.best_graph, search)
+        return self._made(self.desk.new(f"{search}-best", graph))
 
 
 def _sessions() -> type[Session]:

@@ -1,0 +1,75 @@
+"""What policies over candidates have in common: each row brings its own, so every row is a choice by itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.core.batch import Batch, Evaluation
+from surefoot.nets.distributions import Categorical, mask_logits, require_choice
+from surefoot.nets.policy import PolicyOutput, Seen
+
+
+class RowwisePolicy(nn.Module):
+    """A policy without memory whose `logits` and `values` are made from the observations of a row alone."""
+
+    sequential = False
+
+    @abstractmethod
+    def logits(self, obs: dict[str, Tensor]) -> Tensor:
+        """[N, K]: one for each candidate of each row."""
+
+    @abstractmethod
+    def values(self, obs: dict[str, Tensor]) -> Tensor:
+        """[N]: what each row is worth."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What it is made from."""
+
+    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        if seen.action_mask is not None:
+            require_choice(seen.action_mask)
+        dist = self._distribution(seen.obs, seen.action_mask)
+        action = dist.mode() if deterministic else dist.sample(generator)
+        return PolicyOutput(
+            action=action, value=self.value(seen), log_prob=dist.log_prob(action), distribution=dist, context={}
+        )
+
+    def value(self, seen: Seen) -> Tensor:
+        return self.values(seen.obs)
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        obs = {name: part.flatten(0, 1) for name, part in batch.obs.items()}
+        mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)
+        shape = batch.advantage.shape
+        dist = self._distribution(obs, mask)
+        log_prob = dist.log_prob(batch.action.flatten(0, 1))
+        return Evaluation(log_prob.view(shape), dist.entropy().view(shape), self.values(obs).view(shape))
+
+    def _distribution(self, obs: dict[str, Tensor], mask: Tensor | None) -> Categorical:
+        logits = self.logits(obs)
+        return Categorical(logits if mask is None else mask_logits(logits, mask))
+
+    def initial_context(self, streams: int) -> dict[str, Tensor]:
+        return {}
+
+    def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
+        return context
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+    def absorb(self, obs: dict[str, np.ndarray]) -> None:
+        """Nothing: vectors come as they are meant."""
+
+    def action_std(self) -> float | None:
+        return None
+
+    def choices(self) -> tuple[int, ...]:
+        """(): how many candidates there are differs from row to row, so masks are looked at in `act`."""
+        return ()

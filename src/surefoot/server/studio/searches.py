@@ -1,0 +1,153 @@
+"""Searches for settings beside the runs: their trials while they are tried, what mattered, and who won."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from surefoot.errors import RunError, RunNotFound, SurefootError
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.text import load_graph
+from surefoot.train.rundir import RunDir
+from surefoot.train.shelf import is_locked
+from surefoot.train.tune import JOURNAL, PLAN, Plan, read_plan, read_study
+from surefoot.train.tune_final import Standing, finals
+from surefoot.train.tune_report import BEST, TRIALS, Outcome, outcome
+
+GRAPH, BEST_GRAPH = "graph.json", "best.json"
+STATES = {"complete": "done", "fail": "failed"}
+
+
+class Searches:
+    """The searches under one directory. Their files are Optuna's, and are read as they grow."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._seen: dict[str, tuple[int, Any, Outcome]] = {}
+        """{name: (size of its journal, study, what was known then)}"""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every search in a line, the one that moved last first."""
+        found = [file.parent for file in self.root.glob(f"*/{PLAN}")]
+        return [self._row(each) for each in sorted(found, key=_moved, reverse=True)]
+
+    def get(self, name: str) -> dict[str, Any]:
+        """All that its page shows."""
+        directory = self._directory(name)
+        plan, about = read_plan(directory)
+        found = self._known(directory)
+        state, best = _state(directory), found.best
+        return {
+            **_line(directory, plan, about, found),
+            "seeds": plan.seeds,
+            "rungs": plan.rungs,
+            "graph": (directory / GRAPH).exists() or (directory / BEST_GRAPH).exists(),
+            "names": list(dict.fromkeys(name for trial in found.trials for name in trial["params"])),
+            "trials": [_trial(each, state) for each in found.trials],
+            "so_far": _so_far(found),
+            "importance": dict(sorted(found.importance.items(), key=lambda item: -item[1])),
+            "finals": [{"number": one.number, "score": _finite(one.value)} for one in found.finals],
+            "settings": "" if best is None else _settings(directory, state, best),
+        }
+
+    def best_graph(self, name: str) -> Graph:
+        """The graph that was searched, with the values of the best trial so far."""
+        directory = self._directory(name)
+        best = self._known(directory).best
+        if best is None:
+            raise RunError(f"no trial of {name} was trained to its end yet; there is no winner to open")
+        if (directory / GRAPH).exists():
+            from surefoot.graph.tuning import GraphTask  # it knows torch, which the page need not wait for
+
+            return GraphTask(load_graph(directory / GRAPH), GRAPH).with_params(best.params)
+        if (directory / BEST_GRAPH).exists():
+            return load_graph(directory / BEST_GRAPH)
+        raise RunError(f"{name} searched no graph; `surefoot train --config {directory.name}/{BEST}` trains what won")
+
+    def _directory(self, name: str) -> Path:
+        if Path(name).name != name or name in (".", "..") or not (self.root / name / PLAN).is_file():
+            raise RunNotFound(f"there is no search {name[:80]!r} under {self.root.name}")
+        return self.root / name
+
+    def _row(self, directory: Path) -> dict[str, Any]:
+        try:
+            plan, about = read_plan(directory)
+            return _line(directory, plan, about, self._known(directory))
+        except SurefootError as why:
+            return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(why)}
+
+    def _known(self, directory: Path) -> Outcome:
+        """What came of its trials so far; read again only where the journal grew."""
+        size = (directory / JOURNAL).stat().st_size if (directory / JOURNAL).exists() else 0
+        kept = self._seen.get(directory.name)
+        if kept is not None and kept[0] == size:
+            return kept[2]
+        study = kept[1] if kept is not None and size > kept[0] else read_study(directory)
+        found = outcome(study, {}, finals(study, {}))
+        self._seen[directory.name] = size, study, found
+        return found
+
+
+def _moved(directory: Path) -> float:
+    return max(file.stat().st_mtime for name in (PLAN, JOURNAL) if (file := directory / name).exists())
+
+
+def _state(directory: Path) -> str:
+    """running, ended, or stopped before it could say what came of it."""
+    if is_locked(RunDir(directory)):
+        return "running"
+    told, journal = directory / TRIALS, directory / JOURNAL
+    ended = told.exists() and journal.exists() and told.stat().st_mtime_ns >= journal.stat().st_mtime_ns
+    return "ended" if ended else "stopped"
+
+
+def _line(directory: Path, plan: Plan, about: dict[str, Any], found: Outcome) -> dict[str, Any]:
+    counted = [trial for trial in found.trials if not trial["taken_back"]]
+    best = found.best
+    return {
+        "search": directory.name,
+        "of": Path(str(about["env"])).name if str(about["env"]).endswith(".json") else str(about["env"]),
+        "state": _state(directory),
+        "begun": len(counted),
+        "planned": plan.trials,
+        "best": None if best is None else best.number,
+        "score": None if best is None else _finite(best.value),
+        "base": None if found.base is None else _finite(found.base.value),
+        "fresh": bool(found.finals),
+    }
+
+
+def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
+    rungs = [_finite(value) for value in trial["rungs"].values()]
+    value = trial["value"] if trial["value"] is not None else rungs[-1] if rungs else None
+    state = STATES.get(trial["state"], trial["state"])
+    if trial["taken_back"] or (state == "running" and search != "running"):
+        state = "stopped"
+    told = {name: trial[name] for name in ("number", "params", "seconds", "why")}
+    return told | {"state": state, "score": _finite(value), "rungs": rungs, "scores": [*map(_finite, trial["scores"])]}
+
+
+def _so_far(found: Outcome) -> list[float | None]:
+    """The best score of the search up to each trial."""
+    best: float | None = None
+    course: list[float | None] = []
+    for trial in found.trials:
+        value = _finite(trial["value"]) if trial["state"] == "complete" else None
+        best = value if best is None or (value is not None and value > best) else best
+        course.append(best)
+    return course
+
+
+def _settings(directory: Path, state: str, best: Standing) -> str:
+    """best.yaml; while the search goes on, the values that lead it."""
+    if state == "ended" and (directory / BEST).exists():
+        return (directory / BEST).read_text(encoding="utf-8")
+    return f"# trial {best.number}, so far\n" + yaml.safe_dump(best.params, sort_keys=False)
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what JSON has no word for."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
