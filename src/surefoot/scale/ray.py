@@ -141,8 +141,9 @@ def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
         )
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError) as error:
-        raise ConfigError(f"no Ray cluster was found at {address}: {' '.join(str(error).split())[:300]}") from error
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise ConfigError(f"the Ray cluster at {address} was not found, or did not let us in: {said}") from error
     return False
 
 

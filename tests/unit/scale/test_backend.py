@@ -290,6 +290,21 @@ def test_here_starts_a_cluster_of_its_own_and_joins_none():
     assert asked[0]["address"] == "local"
 
 
+@pytest.mark.parametrize("error", [ConnectionError("nobody"), RuntimeError("nobody"), LookupError("nobody")])
+def test_a_cluster_that_is_not_there_or_lets_nobody_in_is_said_in_a_sentence(error: Exception):
+    from surefoot.scale.ray import connect
+
+    class Gone(NoRay):
+        class exceptions:
+            RayError = LookupError
+
+        def init(self, **_: Any) -> None:
+            raise error
+
+    with pytest.raises(ConfigError, match=r"cluster at auto .* nobody"):
+        connect(Gone(), "auto", allow_insecure_cluster=True)
+
+
 @pytest.mark.usefixtures("no_token")
 def test_a_token_by_ray_s_own_settings_lets_a_cluster_in(monkeypatch: pytest.MonkeyPatch):
     from surefoot.scale.ray import has_token
