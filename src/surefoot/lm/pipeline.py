@@ -276,7 +276,7 @@ class Pipeline:
         reward.load_state_dict(load_file(self.folder / "reward.safetensors"))
         config = self._ppo_config()
         talks = [[{"role": "user", "content": p}] if speech.has_chat else p for p in self.prompts]
-        learner = config.ppo(**{"lr": self.config.ppo_lr, **self.config.learner})
+        learner = config.ppo(None, **{"lr": self.config.ppo_lr, **self.config.learner})
         return LMTraining(backbone, speech.tokenizer, talks, reward, config, ppo=learner)
 
     def _ppo(self) -> dict[str, Any]:
