@@ -109,6 +109,8 @@ class TuneArgs:
             if plan.scheduler == "pbt" and not self._address:
                 raise Usage(f"{directory.name} is a population (pbt); it goes on with --backend ray")
             args = replace(self, **_restored(about))
+            if (directory / SEARCHED).exists():  # as it was when the search began, whatever became of the file
+                args = replace(args, env=str(directory / SEARCHED))
         else:
             fields: dict[str, Any] = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
             fields["scheduler"] = self.scheduler if self._address else None
@@ -119,10 +121,8 @@ class TuneArgs:
             directory = directory or self._new()
             with RunLock(directory):
                 write_plan(directory, plan, about)
-                if self.env.endswith(".json") and not (directory / "graph.json").exists():
-                    shutil.copyfile(
-                        self.env, directory / "graph.json"
-                    )  # as it was searched, whatever becomes of the file
+                if self.env.endswith(".json") and not (directory / SEARCHED).exists():
+                    shutil.copyfile(self.env, directory / SEARCHED)
                 found = args._search(task, plan, directory, place)
         return self._end(found, task, directory)
 
@@ -237,6 +237,8 @@ class TuneArgs:
         return 0 if found.best is not None else 1
 
 
+SEARCHED = "graph.json"
+"""The graph that is searched, kept beside its trials."""
 _KEPT = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
 
 

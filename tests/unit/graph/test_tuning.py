@@ -80,23 +80,14 @@ def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Pa
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("optuna")
     path = with_ranges(tmp_path)
-    command = [
-        "tune",
-        str(path),
-        "--trials",
-        "2",
-        "--seeds",
-        "1",
-        "--rungs",
-        "1",
-        "--finalists",
-        "0",
-        "--name",
-        "s",
-        "--json",
-    ]
+    command = ["tune", str(path), "--trials", "2", "--seeds", "1", "--rungs", "1", "--finalists", "0", "--name", "s"]
+    command += ["--json"]
     assert main([*command, "--runs", str(tmp_path)]) == 0
     said = json.loads(capsys.readouterr().out)
     best = load_graph(tmp_path / "s" / "best.json")
     assert best.nodes["trainer"].params["epochs"] == said["settings"]["trainer.epochs"]
     assert "surefoot graph run best.json" in (tmp_path / "s" / "best.yaml").read_text()
+    path.write_text("edited in between")
+    resumed = [*command, "--trials", "3", "--resume", "--runs", str(tmp_path)]
+    assert main(resumed) == 0  # with the graph it was begun with
+    assert json.loads(capsys.readouterr().out)["trials"] == 3
