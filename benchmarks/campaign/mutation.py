@@ -80,9 +80,13 @@ def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
                 os.dup2(silent, fd)
             os.chdir(ROOT)
             sys.meta_path.insert(0, Instead(target, source))
+            import hypothesis
             import pytest
 
+            quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # that it fails is enough: no smaller example
+            hypothesis.settings.register_profile("noticed", phases=quick, database=None, deadline=None)
             options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-p", "no:schemathesis")
+            options = (*options, "--hypothesis-profile", "noticed")
             code = int(pytest.main([*options, *(str(ROOT / "tests" / test) for test in tests)]))
         finally:
             os._exit(code)

@@ -13,6 +13,7 @@ import pytest
 
 from surefoot.data.journal import Entry, Journal, Row
 from surefoot.errors import JournalError
+from surefoot.server import store as stores
 from surefoot.server.problems import Refused
 from surefoot.server.store import Store
 
@@ -205,3 +206,32 @@ def test_how_durable_it_is_can_be_chosen(
         return bool(asked)
 
     assert told(tmp_path / "s.sqlite", story, durability=durability) is synced
+
+
+def test_a_log_that_grows_under_writers_is_folded_while_they_wait_and_all_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stores, "FOLD_EVERY", 0.01)
+    monkeypatch.setattr(stores, "FOLD_BYTES", 4 * stores.PAGE)
+    monkeypatch.setattr(stores, "HOLD_BYTES", 16 * stores.PAGE)
+    log, sizes = tmp_path / "s.sqlite-wal", list[int]()
+
+    async def writer(store: Store, name: str) -> None:
+        for i in range(60):
+            await store.write(entry(f"{name}-{i}"))
+            sizes.append(log.stat().st_size)
+
+    async def story(store: Store) -> int:
+        await asyncio.gather(*(writer(store, f"w{n}") for n in range(4)))
+        for _ in range(100):  # the rest of it is folded without anybody writing
+            if store._grown < stores.FOLD_BYTES:
+                break
+            await asyncio.sleep(0.01)
+        assert 0 <= store._grown < stores.FOLD_BYTES
+        await store.write(entry("last"))
+        return store.journal.count("k")
+
+    assert told(tmp_path / "s.sqlite", story) == 241
+    assert max(sizes) < 200 * stores.PAGE  # each commit adds a page or two: 240 of them would be longer
+    with Journal(tmp_path / "s.sqlite") as journal:
+        assert journal.count("k") == 241
