@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.lm.adapters import Adapter, adapt, adapters_in, targets_in
+from surefoot.lm.direct import Direct
 
 TRAINABLE = ("lora", "full", "none")
 
@@ -57,6 +58,8 @@ class Backbone:
         self._inject: Tensor | None = None
         self._captured: list[Tensor] | None = None
         self.layers[self.first_trained].register_forward_pre_hook(self._at_first_trained)
+        self.direct = Direct.of(self.base, self.first_trained)
+        """The layers written out, for the families where they are; else transformers runs them."""
         self._check_head()
 
     def _prepare(self, targets: str | Sequence[str], top: int | None, seed: int) -> None:
@@ -166,6 +169,9 @@ class Backbone:
         """
         if position is None:
             position = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0).expand(ids.shape[0], -1)
+        if self.direct is not None:
+            seen = {"position": position, "mask": mask, "cache": cache, "trunk": trunk, "caught": self._captured}
+            return self.direct.hidden(ids, **seen)
         said: dict[str, Any] = {"position_ids": position, "attention_mask": mask, "use_cache": cache is not None}
         if cache is not None:
             said["past_key_values"] = cache

@@ -44,18 +44,29 @@ class Slots:
             self.values[layer][rows, :, : key.shape[2]] = prompts.values[layer]
         self.at[rows] = lengths
 
-    def begin(self) -> tuple[Tensor, Tensor]:
-        """(position [rows, 1], mask [rows, 1, 1, seen]) for reading one more token in every row."""
+    def begin(self) -> tuple[Tensor, Tensor | None]:
+        """(position [rows, 1], mask [rows, 1, 1, seen]) for reading one more token in every row.
+
+        No mask where all rows are equally long: then every key is seen.
+        """
         self.seen = int(self.at.max()) + 1
         device = next(iter(self.keys.values())).device
-        self._row, self._at = torch.arange(self.rows, device=device), self.at.to(device)
+        self._at = self.at.to(device)
+        self._level = int(self.at.min()) + 1 == self.seen
+        if self._level:
+            return self._at.unsqueeze(1), None
+        self._row = torch.arange(self.rows, device=device)
         mask = torch.arange(self.seen, device=device) <= self._at.unsqueeze(1)
         return self._at.unsqueeze(1), mask[:, None, None]
 
     def update(self, key: Tensor, value: Tensor, layer: int, *rest: object, **more: object) -> tuple[Tensor, Tensor]:
         """As transformers' attention calls it, with one token a row."""
-        self.keys[layer][self._row, :, self._at] = key[:, :, 0]
-        self.values[layer][self._row, :, self._at] = value[:, :, 0]
+        if self._level:
+            self.keys[layer][:, :, self.seen - 1] = key[:, :, 0]
+            self.values[layer][:, :, self.seen - 1] = value[:, :, 0]
+        else:
+            self.keys[layer][self._row, :, self._at] = key[:, :, 0]
+            self.values[layer][self._row, :, self._at] = value[:, :, 0]
         return self.keys[layer][:, :, : self.seen], self.values[layer][:, :, : self.seen]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -1,0 +1,212 @@
+"""The layers of GPT-2 and Llama written out: what transformers computes, in as few operations as it takes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from surefoot.lm.adapters import Adapter
+from surefoot.lm.gelu import gelu_tanh
+
+Mixed = tuple[Tensor, Tensor]
+
+
+class KeyValues(Protocol):
+    """Where keys and values are kept between two calls."""
+
+    def update(self, key: Tensor, value: Tensor, layer: int) -> Mixed:
+        """[rows, heads, keys, size] each: what this layer may look at."""
+        ...
+
+
+class Pass:
+    """One pass: B rows of L tokens, what they may see, where keys and values are kept, how positions turn them."""
+
+    def __init__(self, size: tuple[int, int], mask: Tensor | None, cache: KeyValues | None, turn: Mixed | None) -> None:
+        self.size, self.mask, self.cache, self.turn = size, mask, cache, turn
+
+    def heads(self, x: Tensor, count: int) -> Tensor:
+        """[B·L, heads·D] as [B, heads, L, D]."""
+        return x.view(*self.size, count, -1).transpose(1, 2)
+
+    def turned(self, x: Tensor) -> Tensor:
+        """Queries or keys, rotated by their positions."""
+        assert self.turn is not None
+        cos, signed = self.turn
+        return x * cos + x.roll(x.shape[-1] // 2, -1) * signed
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, layer: int) -> Tensor:
+        """[B·L, width]: attention by torch's own kernel."""
+        if self.cache is not None:
+            key, value = self.cache.update(key, value, layer)
+        seen = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=self.mask,
+            is_causal=self.mask is None and self.size[1] > 1,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
+        return seen.transpose(1, 2).reshape(self.size[0] * self.size[1], -1)
+
+
+class Family(Protocol):
+    """How one kind of model computes. States are [B·L, width]."""
+
+    depth: int
+
+    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
+        """What enters the first layer."""
+        ...
+
+    def turn(self, x: Tensor, position: Tensor) -> Mixed | None:
+        """(cos, sin) of the positions, [B, 1, L, D] each, for models that turn queries and keys by them."""
+        ...
+
+    def layer(self, x: Tensor, number: int, now: Pass) -> Tensor:
+        """One layer."""
+        ...
+
+    def norm(self, x: Tensor) -> Tensor:
+        """What comes after the last one."""
+        ...
+
+
+def linear(module: nn.Module, x: Tensor) -> Tensor:
+    """[n, inputs] → [n, outputs], adapters included."""
+    if isinstance(module, Adapter):
+        out = linear(module.base, x)
+        if not module.on:
+            return out
+        down = torch.mm(x, module.a.to(x.dtype).T)
+        return torch.addmm(out, down, (module.b * (module.alpha / module.rank)).to(x.dtype).T)
+    if isinstance(module, nn.Linear):
+        return F.linear(x, module.weight, module.bias)
+    return torch.addmm(_tensor(module, "bias"), x, _tensor(module, "weight"))  # transformers' Conv1D
+
+
+def _tensor(module: nn.Module, name: str) -> Tensor:
+    found = module._parameters[name]
+    assert found is not None
+    return found
+
+
+class GPT2:
+    """Learned positions, layer norm before attention and MLP, all heads in one matrix."""
+
+    def __init__(self, base: Any) -> None:
+        self.base, self.blocks = base, list(base.h)
+        self.depth, self.count = len(self.blocks), int(base.config.n_head)
+        self.tanh = base.config.activation_function == "gelu_new"
+
+    @staticmethod
+    def fits(base: Any) -> bool:
+        """False for the variants that nobody trains any more."""
+        told = base.config
+        odd = told.scale_attn_by_inverse_layer_idx or told.reorder_and_upcast_attn or told.add_cross_attention
+        return bool(told.scale_attn_weights) and not odd
+
+    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
+        return (self.base.wte(ids) + self.base.wpe(position)).flatten(0, 1)
+
+    def turn(self, x: Tensor, position: Tensor) -> None:
+        return None
+
+    def layer(self, x: Tensor, number: int, now: Pass) -> Tensor:
+        block = self.blocks[number]
+        mixed = linear(block.attn.c_attn, _layer_norm(block.ln_1, x))
+        query, key, value = (now.heads(part, self.count) for part in mixed.chunk(3, -1))
+        x = x + linear(block.attn.c_proj, now.attend(query, key, value, number))
+        inner = linear(block.mlp.c_fc, _layer_norm(block.ln_2, x))
+        return x + linear(block.mlp.c_proj, gelu_tanh(inner) if self.tanh else block.mlp.act(inner))
+
+    def norm(self, x: Tensor) -> Tensor:
+        return _layer_norm(self.base.ln_f, x)
+
+
+class Llama:
+    """Positions by rotation, RMS norm, a gated MLP; keys and values may be shared by several heads."""
+
+    def __init__(self, base: Any) -> None:
+        self.base, self.blocks = base, list(base.layers)
+        told = base.config
+        self.depth = len(self.blocks)
+        self.count, self.shared = int(told.num_attention_heads), int(told.num_key_value_heads)
+
+    @staticmethod
+    def fits(base: Any) -> bool:
+        """True for nearly every Llama: what else differs between them is in the modules themselves."""
+        return base.config.hidden_act in ("silu", "swish")
+
+    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
+        return self.base.embed_tokens(ids).flatten(0, 1)
+
+    def turn(self, x: Tensor, position: Tensor) -> Mixed:
+        cos, sin = self.base.rotary_emb(x, position)
+        half = sin.shape[-1] // 2
+        # The sign of what is turned in goes into the sine, so that a rotation is one roll, two products and a sum.
+        signed = torch.cat([-sin[..., :half], sin[..., half:]], -1)
+        return cos.unsqueeze(1), signed.unsqueeze(1)
+
+    def layer(self, x: Tensor, number: int, now: Pass) -> Tensor:
+        block = self.blocks[number]
+        attention, mlp = block.self_attn, block.mlp
+        normed = _rms_norm(block.input_layernorm, x)
+        query = now.turned(now.heads(linear(attention.q_proj, normed), self.count))
+        key = now.turned(now.heads(linear(attention.k_proj, normed), self.shared))
+        value = now.heads(linear(attention.v_proj, normed), self.shared)
+        x = x + linear(attention.o_proj, now.attend(query, key, value, number))
+        normed = _rms_norm(block.post_attention_layernorm, x)
+        return x + linear(mlp.down_proj, F.silu(linear(mlp.gate_proj, normed)) * linear(mlp.up_proj, normed))
+
+    def norm(self, x: Tensor) -> Tensor:
+        return _rms_norm(self.base.norm, x)
+
+
+def _layer_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    return F.layer_norm(x, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+
+
+def _rms_norm(norm: Any, x: Tensor) -> Tensor:
+    wide = x.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon)
+    return norm.weight * (wide * scale).to(x.dtype)
+
+
+FAMILIES: dict[str, type[GPT2] | type[Llama]] = {"GPT2Model": GPT2, "LlamaModel": Llama}
+
+
+class Direct:
+    """Runs a model's layers without transformers' own code around them."""
+
+    def __init__(self, family: Family, first_trained: int) -> None:
+        self.family, self.first_trained = family, first_trained
+
+    @classmethod
+    def of(cls, base: Any, first_trained: int) -> Direct | None:
+        """None for a model that is not written out here."""
+        family = FAMILIES.get(type(base).__name__)
+        return cls(family(base), first_trained) if family is not None and family.fits(base) else None
+
+    def hidden(
+        self,
+        ids: Tensor,
+        *,
+        position: Tensor,
+        mask: Tensor | None,
+        cache: Any,
+        trunk: Tensor | None,
+        caught: list[Tensor] | None,
+    ) -> Tensor:
+        """As `Backbone.hidden`; what enters the first layer that learns is put into `caught`."""
+        family, size = self.family, (ids.shape[0], ids.shape[1])
+        x = family.embed(ids, position) if trunk is None else trunk.flatten(0, 1)
+        now = Pass(size, mask, cache, family.turn(x, position))
+        for number in range(0 if trunk is None else self.first_trained, family.depth):
+            if caught is not None and number == self.first_trained:
+                caught.append(x.detach().view(*size, -1))
+            x = family.layer(x, number, now)
+        return family.norm(x).view(*size, -1)
