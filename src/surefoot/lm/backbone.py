@@ -60,6 +60,7 @@ class Backbone:
         self.layers[self.first_trained].register_forward_pre_hook(self._at_first_trained)
         self.direct = Direct.of(self.base, self.first_trained)
         """The layers written out, for the families where they are; else transformers runs them."""
+        self._remembered: tuple[Tensor, Tensor] | None = None
         self._check_head()
 
     def _prepare(self, targets: str | Sequence[str], top: int | None, seed: int) -> None:
@@ -170,8 +171,9 @@ class Backbone:
         if position is None:
             position = torch.arange(ids.shape[1], device=ids.device).unsqueeze(0).expand(ids.shape[0], -1)
         if self.direct is not None:
-            seen = {"position": position, "mask": mask, "cache": cache, "trunk": trunk, "caught": self._captured}
-            return self.direct.hidden(ids, **seen)
+            return self.direct.hidden(
+                ids, position=position, mask=mask, cache=cache, trunk=trunk, caught=self._captured
+            )
         said: dict[str, Any] = {"position_ids": position, "attention_mask": mask, "use_cache": cache is not None}
         if cache is not None:
             said["past_key_values"] = cache
@@ -183,6 +185,20 @@ class Backbone:
             return self.base(inputs_embeds=trunk, **said).last_hidden_state
         finally:
             modules[self.layers_name], self._inject = self.layers, None
+
+    def remember(self, ids: Tensor, states: Tensor) -> None:
+        """Keep the reference's states of [B, L] tokens for the next who asks for those very tokens."""
+        self._remembered = (ids, states)
+
+    def recall(self, ids: Tensor, read: Tensor) -> Tensor | None:
+        """[B, L, width] of `remember`, once, if it was for rows whose first `read` [B] tokens are these."""
+        found, self._remembered = self._remembered, None
+        if found is None or len(found[0]) != len(ids) or found[0].shape[1] < int(read.max()):
+            return None
+        size = int(read.max())
+        counts = torch.arange(size, device=ids.device) < read.unsqueeze(1)
+        same = bool(((found[0][:, :size] == ids[:, :size]) | ~counts).all())
+        return found[1] if same else None
 
     @contextmanager
     def catching_trunk(self) -> Generator[list[Tensor]]:

@@ -82,16 +82,11 @@ def linear(module: nn.Module, x: Tensor) -> Tensor:
         if not module.on:
             return out
         down = torch.mm(x, module.a.to(x.dtype).T)
-        return torch.addmm(out, down, (module.b * (module.alpha / module.rank)).to(x.dtype).T)
+        return torch.addmm(out, down, module.b.to(x.dtype).T, alpha=module.alpha / module.rank)
     if isinstance(module, nn.Linear):
         return F.linear(x, module.weight, module.bias)
-    return torch.addmm(_tensor(module, "bias"), x, _tensor(module, "weight"))  # transformers' Conv1D
-
-
-def _tensor(module: nn.Module, name: str) -> Tensor:
-    found = module._parameters[name]
-    assert found is not None
-    return found
+    conv: Any = module  # transformers' Conv1D
+    return torch.addmm(conv.bias, x, conv.weight)
 
 
 class GPT2:
@@ -118,7 +113,7 @@ class GPT2:
     def layer(self, x: Tensor, number: int, now: Pass) -> Tensor:
         block = self.blocks[number]
         mixed = linear(block.attn.c_attn, _layer_norm(block.ln_1, x))
-        query, key, value = (now.heads(part, self.count) for part in mixed.chunk(3, -1))
+        query, key, value = mixed.view(*now.size, 3, self.count, -1).permute(2, 0, 3, 1, 4).unbind(0)
         x = x + linear(block.attn.c_proj, now.attend(query, key, value, number))
         inner = linear(block.mlp.c_fc, _layer_norm(block.ln_2, x))
         return x + linear(block.mlp.c_proj, gelu_tanh(inner) if self.tanh else block.mlp.act(inner))

@@ -115,7 +115,11 @@ def consult(
     with policy.reference() as reference:
         shared = reference is policy.backbone
         own = torch.from_numpy(laid.trunk).to(device, policy.backbone.dtype) if laid.trunk is not None else None
-        ref_states, below = response_states(reference, rows, trunk=own if shared else None, packed=policy.packed)
+        known, below = reference.recall(rows.ids, rows.read), None
+        if known is not None and (own is not None or policy.packed or not reference.caches_trunk):
+            ref_states = known[row, at]
+        else:
+            ref_states, below = response_states(reference, rows, trunk=own if shared else None, packed=policy.packed)
         laid.ref_log_prob[place] = _numpy(score(ref_states, reference.head, token, **said).log_prob)
     if below is not None and shared:
         laid.trunk, own = _numpy(below), below

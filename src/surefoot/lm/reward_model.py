@@ -96,7 +96,11 @@ class BackboneReward(nn.Module):
             return last_token(backbone.hidden(input_ids), attention_mask).float()
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        return self.scored(self.features(input_ids, attention_mask))
+        backbone: Backbone = self.__dict__["backbone"]
+        with backbone.reference():
+            states = backbone.hidden(input_ids)
+        backbone.remember(input_ids, states)  # the KL to the reference is asked for next, of the same tokens
+        return self.scored(last_token(states, attention_mask).float())
 
     def scored(self, features: Tensor) -> Tensor:
         """[B] from features."""

@@ -192,14 +192,14 @@ class _Writer:
         allowed = self._allowed(logits, responses)
         if allowed is not None:
             logits = logits.masked_fill(~allowed, FORBIDDEN)
-        log_p = logits.log_softmax(-1)
+        p = logits.softmax(-1)
         if sampling.temperature == 0.0:
-            token = log_p.argmax(-1)
+            token = p.argmax(-1)
         else:
             steps = [len(response.tokens) for response in responses]
             drawn = self.uniform[[self.whose[row] for row in rows], steps].to(self.device)
-            token = _draw(log_p.exp(), drawn)
-        chosen = log_p.gather(-1, token.unsqueeze(-1)).squeeze(-1).tolist()
+            token = _draw(p, drawn)
+        chosen = p.gather(-1, token.unsqueeze(-1)).squeeze(-1).log().tolist()
         value = cast(Critic, policy.critic).values(states, _NO_ROWS).tolist() if not _own_model(policy) else None
         bits = None if allowed is None else pack_support(allowed).cpu().numpy()
         for i, (row, response, said) in enumerate(zip(rows, responses, token.tolist(), strict=True)):

@@ -20,6 +20,7 @@ from surefoot.lm.reward_model import (
     last_token,
     train_reward_model,
 )
+from surefoot.lm.rewards import as_rewards
 
 WORDS = ["sun", "tree", "river", "stone", "cloud", "house", "road", "bird"]
 PAIRS = [Pair("say ", f"{w} good {v}", f"{w} evil {v}") for w in WORDS for v in WORDS]
@@ -91,3 +92,34 @@ def test_a_value_model_begins_at_0_and_gives_a_value_a_token():
 def test_one_pair_is_too_few():
     with pytest.raises(DataError, match="1 pairs are too few"):
         train_reward_model(RewardModel(tiny(vocabulary=VOCABULARY)), PAIRS[:1], speech())
+
+
+def test_a_reward_on_the_policys_trunk_saves_the_reference_its_pass():
+    from test_training import training
+
+    runs = []
+    for sharing in (True, False):
+        run = training(steps=1)
+        backbone = run.policy.backbone
+        torch.manual_seed(0)
+        run.reward = as_rewards(BackboneReward(backbone), pad=0)
+        asked = []
+        hidden, recall = backbone.hidden, backbone.recall
+        backbone.hidden = lambda *a, h=hidden, asked=asked, **k: asked.append(torch.is_grad_enabled()) or h(*a, **k)
+        if not sharing:
+            backbone.recall = lambda *_, r=recall: (r(*_), None)[1]
+        runs.append((run.step(), len(asked)))
+    (shared, fewer), (apart, more) = runs
+    assert fewer < more
+    assert shared.stats["reference_nll"] == pytest.approx(apart.stats["reference_nll"], abs=1e-6)
+    assert shared.stats["score"] == apart.stats["score"]
+
+
+def test_remembered_states_are_given_once_and_only_for_the_same_tokens():
+    backbone = Backbone(tiny())
+    ids, states, read = torch.tensor([[1, 2, 3, 0]]), torch.zeros(1, 4, 32), torch.tensor([3])
+    backbone.remember(ids, states)
+    assert backbone.recall(torch.tensor([[1, 2, 3, 9]]), read) is states  # what is not read may differ
+    assert backbone.recall(ids, read) is None
+    backbone.remember(ids, states)
+    assert backbone.recall(torch.tensor([[1, 9, 3, 0]]), read) is None
