@@ -56,6 +56,12 @@ class LMConfig:
         "What the weights are kept in: float32, bfloat16; auto is bfloat16 where the machine computes in it.",
         choice("auto", "float32", "bfloat16"),
     )
+    learn_rows: int | None = knob(
+        None,
+        "Responses that are learned from at one time; gradients add up to those of the minibatch, in less memory. "
+        "None: all of a minibatch.",
+        optional(AT_LEAST_ONE),
+    )
     packed: bool = knob(False, "Lay responses end to end in one row instead of in buckets of similar length.", flag())
     recompute_logprobs: bool = knob(
         False,

@@ -102,7 +102,13 @@ class LMTraining:
             packed=config.packed,
             reference=reference,
         )
-        self.learner = Learner(self.policy, self.ppo, total_updates=config.steps, device=backbone.device)
+        self.learner = Learner(
+            self.policy,
+            self.ppo,
+            total_updates=config.steps,
+            device=backbone.device,
+            columns_at_once=config.learn_rows,
+        )
         self.skipped: list[str] = []
         """A sentence for each prompt that cannot be used."""
         self.prompts, self.prompt_ids = self._readable(prompts)
