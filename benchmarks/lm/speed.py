@@ -29,14 +29,16 @@ OURS = {
 }
 THEIRS = {
     "gpt2, TRL as it is used (4 models, fp32)": ["--size", "gpt2"],
-    "gpt2, TRL at its best (LoRA, bf16)": ["--size", "gpt2", "--lora"],
+    "gpt2, TRL with LoRA, bf16": ["--size", "gpt2", "--lora"],
+    "gpt2, TRL with LoRA, fp32": ["--size", "gpt2", "--lora", "--dtype", "float32"],
     "tiny, TRL (4 models, fp32)": ["--size", "tiny"],
 }
-BARS = [
+BARS = [  # ours, the peer, times faster, times less memory (0: none was set)
     ("gpt2, LoRA everywhere", "gpt2, TRL as it is used (4 models, fp32)", 4.5, 6.0),
-    ("gpt2, LoRA everywhere", "gpt2, TRL at its best (LoRA, bf16)", 2.5, 3.0),
-    ("gpt2, LoRA in the top 4, trunk once a rollout", "gpt2, TRL as it is used (4 models, fp32)", 6.0, None),
-    ("tiny, LoRA, fp32", "tiny, TRL (4 models, fp32)", 3.5, None),
+    ("gpt2, LoRA everywhere", "gpt2, TRL with LoRA, bf16", 2.5, 3.0),
+    ("gpt2, LoRA everywhere", "gpt2, TRL with LoRA, fp32", 2.5, 3.0),
+    ("gpt2, LoRA in the top 4, trunk once a rollout", "gpt2, TRL as it is used (4 models, fp32)", 6.0, 0.0),
+    ("tiny, LoRA, fp32", "tiny, TRL (4 models, fp32)", 3.5, 0.0),
 ]
 PROMPTS, TOKENS = (1, 2, 4, 8, 16), (64, 128, 256)
 
@@ -78,15 +80,14 @@ def main() -> None:
         return statistics.median(found) if found else None
 
     rows = []
-    for ours, theirs, bar, stretch in BARS:
+    for ours, theirs, bar, less in BARS:
         a, b = median(ours, "step"), median(theirs, "step")
         if a is not None and b is not None:
             memory = (median(theirs, "peak_mb") or 0) / (median(ours, "peak_mb") or 1)
-            rows.append([ours, theirs, a, b, b / a, bar, stretch or "", memory, "yes" if b / a >= bar else "NO"])
+            met = "yes" if b / a >= bar and memory >= less else "NO"
+            rows.append([ours, theirs, a, b, b / a, bar, memory, less or "", met])
     print(
-        common.table(
-            ["ours", "peer", "CPU-s", "peer CPU-s", "times", "bar", "stretch", "memory, times less", "met"], rows
-        )
+        common.table(["ours", "peer", "CPU-s", "peer CPU-s", "times", "bar", "memory, times less", "bar", "met"], rows)
     )
     if not args.no_sweep and not (args.only or "").startswith("tiny"):
         sweep(kept)
@@ -119,7 +120,7 @@ def sweep(kept: common.Kept) -> None:
     axes[1].plot(TOKENS, [found[f"{t} tokens"] for t in TOKENS], marker="o")
     axes[1].set(xlabel="new tokens (8 prompts)", ylim=0)
     plt.tight_layout()
-    plt.savefig(common.RESULTS / "lm_speed.svg")
+    plt.savefig(common.RESULTS.parents[1] / "docs/assets/lm-speed.png", dpi=120)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--learn-rows", type=int, default=4)
     args = parser.parse_args()
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -53,6 +54,7 @@ def main() -> None:
         "prompts": args.prompts,
         "top": args.top,
         "train": args.train,
+        "learn_rows": args.learn_rows,
     }
     config = LMConfig(**how)
     backbone = backbone_of(model, config)

@@ -19,7 +19,10 @@ SIZES = {"gpt2": (12, 768, 12, 50257), "tiny": (4, 128, 4, 1000)}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--lora", action="store_true", help="its best use: LoRA on the policy, everything bfloat16")
+    parser.add_argument(
+        "--lora", action="store_true", help="its best use: LoRA on the policy, no model for the reference"
+    )
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], help="as it is; with --lora, bfloat16")
     parser.add_argument("--prompts", type=int, default=8)
     parser.add_argument("--prompt-tokens", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
@@ -58,7 +61,7 @@ def main() -> None:
     words = PreTrainedTokenizerFast(
         tokenizer_object=inner, eos_token="0", pad_token="0", unk_token="0", padding_side="left"
     )
-    dtype = torch.bfloat16 if args.lora else torch.float32
+    dtype = getattr(torch, args.dtype or ("bfloat16" if args.lora else "float32"))
     policy = GPT2LMHeadModel(shape).to(dtype)
     reference = None if args.lora else GPT2LMHeadModel(shape).to(dtype)
     value, reward = (GPT2ForSequenceClassification(shape).to(dtype) for _ in range(2))
