@@ -193,8 +193,14 @@ def alone(graph: Graph, nodes: dict[str, Any], seed: int) -> bool | None:
         text = to_standalone(graph)
     except GraphError:
         return None
-    theirs = {n: x.numpy() for n, x in exported(text, seed).state_dict().items() if not n.startswith("normalizer")}
-    ours = {n.removeprefix("network."): x for n, x in learned(nodes)["agent"].items() if "normalizer" not in n}
+    theirs = {n: x.numpy() for n, x in exported(text, seed).state_dict().items() if "normalizer" not in n}
+    found = learned(nodes)
+    ours = {
+        f"{'' if id == 'agent' else f'{id}.'}{n.removeprefix('network.')}": x
+        for id, weights in found.items()
+        for n, x in weights.items()
+        if "normalizer" not in n
+    }
     ours = {name.replace("head.log_std", "log_std.0"): x for name, x in ours.items()}
     return set(ours) == set(theirs) and all(np.array_equal(x, theirs[name]) for name, x in ours.items())
 

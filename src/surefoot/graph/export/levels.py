@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,10 +107,9 @@ class LevelsWriter:
         manager = rooms.MANAGER.format(**fields | {"gamma": self.fields.name(it.high, "gamma")})
         return [
             pieces.SEEDS,
-            f"# [node {it.env.id}]: the library's maze\n" + drawn(it.maze),
-            pieces.EPISODES,
+            drawn(it.maze, it.env.id),
             nets.LAYER,
-            rooms.POLICY + nets.DISCRETE.format(**rooms.MASKED),
+            rooms.POLICY,
             f"# [node {it.high.id}]\n{manager}",
             f"# [node {it.goal.id}] and [node {it.step.id}]\n" + rooms.WORLD.format(**fields),
             functions,
@@ -151,7 +151,9 @@ class LevelsWriter:
         memory = pieces.NOT_CARRIED | {"act": "        action, log_prob, value = policy.act(seen, None, generator)\n"}
         scale = '    rollout["reward"] = rollout["reward"].float()\n'
         text = pieces.COLLECT.format(more="", action="action.numpy()", scale=scale, **memory, **self.all)
-        return f"# [node {self.levels.low.id}], [node {self.levels.action.id}] and the loop around them\n" + text
+        given = "config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray"
+        loop = _with_signature(text, f"def collect({given}) -> tuple[dict, np.ndarray]:")
+        return f"# [node {self.levels.low.id}], [node {self.levels.action.id}] and the loop around them\n{loop}"
 
     def _train(self) -> str:
         it, net = self.levels, NetConfig()
@@ -159,10 +161,8 @@ class LevelsWriter:
         above = [f"config.{high[name]}" for name in ("hidden_sizes", "activation")]
         return rooms.TRAIN.format(
             high_net=", ".join([*above, str(net.shared), str(net.ortho_init)]),
-            low_net=", ".join(
-                f"config.{low[name]}" for name in ("output_size", "hidden_sizes", "activation", "shared", "ortho_init")
-            ),
-            num_envs=self.all["num_envs"],
+            low_net=", ".join(f"config.{low[name]}" for name in ("hidden_sizes", "activation", "shared", "ortho_init")),
+            output_size=low["output_size"],
             horizon_length=self.all["horizon_length"],
             print_every=self.fields.every(it.watchers, "Print", 10),
             save_every=self.fields.every(it.watchers, "Checkpoint", 50),
@@ -186,21 +186,34 @@ def update() -> str:
         flat="",
         **names,
     )
-    handed = text.replace("config: Config", "knobs: Knobs").replace("config.", "knobs.")
-    return handed.replace(", progress: float", "")
+    text = text.replace("config.", "knobs.").replace(
+        "    lr = knobs.lr\n    clip, ent_coef = knobs.clip, knobs.ent_coef\n",
+        "    lr, clip, ent_coef = knobs.lr, knobs.clip, knobs.ent_coef\n",
+    )
+    given = "knobs: SimpleNamespace, policy: Policy, optimizer: Adam, generator: torch.Generator, rollout: dict"
+    return "@torch.enable_grad()\n" + _with_signature(text, f"def update({given}) -> dict:")
 
 
-def drawn(maze: LongMaze) -> str:
+def _with_signature(text: str, signature: str) -> str:
+    """A function's text, said to take something else; decorators are left out."""
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    return "\n".join([signature, *text.splitlines()[function.body[0].lineno - 1 :]])
+
+
+def drawn(maze: LongMaze, id: str) -> str:
     """The maze as text and as what follows from it; refused where the text would not say all."""
     row, column = np.divmod(np.arange(maze.height * maze.width), maze.width)
     looks = np.zeros((len(row), maze.height + maze.width), np.float32)
     looks[np.arange(len(row)), row] = looks[np.arange(len(row)), maze.height + column] = 1.0
     signs = np.where(maze.floor, maze.room(looks).astype(str), "#").reshape(maze.height, maze.width)
-    assert int((signs.ravel() == "0").argmax()) == maze.first, "the walk begins in the first cell of the first room"
+    assert int((signs.ravel() != "#").argmax()) == maze.first, "the walk begins in the first cell of the first room"
     assert np.flatnonzero(signs.ravel() == str(maze.rooms)).tolist() == [maze.goal], "the way out has its own number"
     return rooms.MAZE.format(
-        drawing="\n".join("".join(line) for line in signs),
-        landmarks=[tuple(place) for place in maze.landmarks.tolist()],
+        id=id,
+        drawing="\n".join(" ".join("".join(line) for line in signs[at : at + 6]) for at in range(0, len(signs), 6)),
+        rows=maze.landmarks[:, 0].tolist(),
+        columns=maze.landmarks[:, 1].tolist(),
         limit=maze.max_episode_steps,
     )
 
@@ -210,8 +223,8 @@ def _arguments(given: dict[str, Any]) -> str:
     lines, line = list[str](), ""
     for name, value in given.items():
         each = f"{name}={value}, "
-        if len(line) + len(each) > 100:
+        if len(line) + len(each) > 112:
             lines.append(line.rstrip())
             line = ""
         line += each
-    return f"\n{' ' * 12}".join([*lines, line.rstrip()])
+    return f"\n{' ' * 8}".join([*lines, line.rstrip()])

@@ -206,7 +206,7 @@ UPDATE = '''def update(
 
 COLLECT = '''@torch.no_grad()
 def collect(
-    config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray, episodes: Episodes{more}
+    config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray{more}
 ) -> tuple[dict, np.ndarray{gives}]:
     """A rollout, and what is seen after it. `next_value` is what each step's true successor is worth."""
     names = ("obs", "action", "log_prob", "value", "reward", "terminated", "ended"{start})
@@ -221,7 +221,6 @@ def collect(
         flags = (torch.from_numpy(x) for x in (reward, terminated, ended{start_too}))
         for name, x in zip(names, (seen, action, log_prob, value, *flags)):
             kept[name].append(x)
-        episodes.count(reward, ended)
 {then}    rollout = {{name: torch.stack(each) for name, each in kept.items()}}{walked_in}
     ahead = policy.value(torch.from_numpy(after){carry})
     rollout["next_value"] = torch.cat([rollout["value"][1:], ahead.unsqueeze(0)])

@@ -53,7 +53,7 @@ def shape_of(plan: Schedule) -> Shape:
 
 
 def refuse_gelu(agent: Firing) -> None:
-    """Its digits are not those of a plain module."""
+    """The activation that programs that stand alone do not have."""
     if agent.params["activation"] == "gelu":
         raise GraphError(
             f"{agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"

@@ -45,10 +45,10 @@ def to_standalone(graph: Graph | Checked) -> str:
         writer = _Writer(plan, shape_of(plan))
         return _program(plan, writer.body(), writer.config, writer.needs)
     above = LevelsWriter(plan, levels)
-    return _program(plan, above.body("\n".join(_functions(levels.trainer))), above.config, NAMED_TUPLE)
+    return _program(plan, above.body("\n".join(_functions(levels.trainer))), above.config, _NAMESPACE)
 
 
-NAMED_TUPLE = {"more": "from typing import NamedTuple\n"}
+_NAMESPACE = {"more": "from types import SimpleNamespace\n"}
 
 
 def _program(plan: Schedule, body: list[str], config: Callable[[str], str], needs: dict[str, str]) -> str:
@@ -199,8 +199,9 @@ class _Writer:
         if not scales:
             scale = '    rollout["reward"] = rollout["reward"].float()\n'
         more = ["carry: list[Tensor], start: np.ndarray"] * self.remembers + ["scaler: RewardScaler"] * scales
-        given = f",\n    {', '.join(more)}" if more else ""
-        memory = pieces.CARRIED if self.remembers else pieces.NOT_CARRIED
+        given = ", episodes: Episodes" + (f",\n    {', '.join(more)}" if more else "")
+        memory = dict(pieces.CARRIED if self.remembers else pieces.NOT_CARRIED)
+        memory["then"] = f"        episodes.count(reward, ended)\n{memory['then']}"
         text = pieces.COLLECT.format(more=given, action=taken, scale=scale, **memory, **self.of(trainer))
         return f"# [node {self.shape.action.id}] and the loop around it\n" + text
 
