@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.graph.spec.text import load_graph, save_graph
-from surefoot.graph.templates import template
+from surefoot.graph.templates import NAMES, template
 
 playwright = pytest.importorskip("playwright.sync_api")
 Page, expect = playwright.Page, playwright.expect
@@ -328,6 +328,18 @@ def test_a_town_moves_before_ones_eyes(page) -> None:
     state(page, "paused: update 1")
     expect(scene).not_to_have_attribute("src", first)
     picture(page, "town")
+    stop(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_of_the_gallery_runs_at_once_to_its_first_update(page, name: str) -> None:
+    pytest.importorskip({"language": "transformers", "mujoco": "mujoco"}.get(name, "torch"))
+    page.get_by_test_id(f"template-{name}").click()
+    page.locator(".stage[data-placed]").wait_for()
+    page.get_by_role("button", name="Start paused").click()
+    state(page, "paused")
+    page.get_by_role("button", name="To update").click()
+    state(page, "paused: update 1")
     stop(page)
 
 
