@@ -83,7 +83,10 @@ def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
             import hypothesis
             import pytest
 
-            quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # that it fails is enough: no smaller example
+            quick = (
+                hypothesis.Phase.explicit,
+                hypothesis.Phase.generate,
+            )  # that it fails is enough: no smaller example
             hypothesis.settings.register_profile("noticed", phases=quick, database=None, deadline=None)
             options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-p", "no:schemathesis")
             options = (*options, "--hypothesis-profile", "noticed")
