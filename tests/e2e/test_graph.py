@@ -41,6 +41,8 @@ def short(name: str) -> Graph:
         few = min(16, trainer.params.get("horizon_length", 16))
         trainer.params |= {"horizon_length": few, "epochs": 2, "minibatch_size": 32}
     for node in graph.nodes.values():
+        if node.type == "HighLevelPPO":
+            node.params |= {"horizon_length": few, "steps_per_goal": 6}
         for count in ("num_envs", "towns"):
             if count in node.params:
                 node.params[count] = min(8, node.params[count])
@@ -121,6 +123,14 @@ def named(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: x for name, x in found.items() if "normalizer" not in name}
 
 
+def weights_of(nodes: dict) -> dict[str, np.ndarray]:
+    """All that a graph has learned, by the names of the file that stands alone: of one agent, or of both above each other."""
+    found = learned(nodes)
+    if "agent" in found:
+        return named(found["agent"])
+    return {f"{id}.{name}": x for id, weights in found.items() for name, x in named(weights).items()}
+
+
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory) -> Path:
     """An interpreter that finds torch, numpy and Gymnasium, and no surefoot."""
@@ -189,6 +199,7 @@ ALONE = [
     ("gru", lambda: with_memory("mujoco", "gru")),
     ("lstm", lambda: with_memory("cartpole", "lstm")),
     ("cnn", looking),
+    *((f"hierarchical{k}", lambda: short("hierarchical")) for k in range(3)),
 ]
 """(name, how its graph is made); the place in the list is the seed"""
 RUN_ALL = """
@@ -224,7 +235,7 @@ def test_the_file_that_stands_alone_has_the_graphs_digits_without_surefoot(tmp_p
             theirs = {key: kept[key] for key in kept.files if not key.startswith(("adam", "normalizer"))}
         with Interpreter(graph, seed=seed) as run:
             run.run()
-            ours = named(learned(run.nodes)["agent"])
+            ours = weights_of(run.nodes)
         assert set(ours) == set(theirs)
         for key, x in ours.items():
             assert np.array_equal(x, theirs[key]), f"{name}, {key}, seed {seed}"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.graph.spec.text import load_graph, save_graph
-from surefoot.graph.templates import template
+from surefoot.graph.templates import NAMES, template
 
 playwright = pytest.importorskip("playwright.sync_api")
 Page, expect = playwright.Page, playwright.expect
@@ -301,6 +301,11 @@ def test_a_run_is_paused_stepped_and_an_edge_is_watched(page) -> None:
     state(page, "running")
     page.wait_for_function("() => (window.studio.get().rings['step.rewards'] ?? []).length > 8")
     page.wait_for_function("() => Object.keys(window.studio.get().shares).includes('trainer')")
+    expect(page.locator(".scrub")).to_contain_text("live")
+    page.get_by_label("look back").press("Home")
+    expect(page.locator(".scrub")).not_to_contain_text("live")
+    page.get_by_label("look back").press("End")
+    expect(page.locator(".scrub")).to_contain_text("live")
     expect(page.get_by_test_id("scene-0").first).to_be_visible()
     first = page.evaluate("() => window.studio.get().frames[0].states[0]")
     page.wait_for_function(
@@ -328,6 +333,18 @@ def test_a_town_moves_before_ones_eyes(page) -> None:
     state(page, "paused: update 1")
     expect(scene).not_to_have_attribute("src", first)
     picture(page, "town")
+    stop(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_of_the_gallery_runs_at_once_to_its_first_update(page, name: str) -> None:
+    pytest.importorskip({"language": "transformers", "mujoco": "mujoco"}.get(name, "torch"))
+    page.get_by_test_id(f"template-{name}").click()
+    page.locator(".stage[data-placed]").wait_for()
+    page.get_by_role("button", name="Start paused").click()
+    state(page, "paused")
+    page.get_by_role("button", name="To update").click()
+    state(page, "paused: update 1")
     stop(page)
 
 
@@ -413,6 +430,25 @@ def test_tabs_stay_in_step_and_everything_is_taken_back(page, served: Served) ->
     wanted.run.total_steps = 10_000_000
     assert load_graph(served.folder / "graphs" / f"{name}.json").sha256() == wanted.sha256()
     other.close()
+
+
+def test_a_node_is_dragged_in_a_preset_is_one_click_and_any_earlier_state_comes_back(page) -> None:
+    open_template(page, "cartpole")
+    page.get_by_label("search nodes").fill("curios")
+    page.locator(".palette .kind").drag_to(page.locator(".stage"), target_position={"x": 300, "y": 60})
+    expect(page.locator(".react-flow__node")).to_have_count(8)
+    page.get_by_test_id("node-trainer").locator(".card-head").click()
+    page.get_by_role("group", name="presets").get_by_role("button", name="isaac").click()
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.horizon_length === 16")
+    placed = page.evaluate("() => JSON.stringify(window.studio.get().doc.graph.layout)")
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    page.wait_for_function("was => JSON.stringify(window.studio.get().doc.graph.layout) !== was", arg=placed)
+    expect(page.get_by_label("map of the whole graph")).to_be_visible()
+    page.get_by_role("tab", name="History").click()
+    page.get_by_role("button", name="as it was opened first").click()
+    expect(page.locator(".react-flow__node")).to_have_count(7)
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.horizon_length === 32")
 
 
 def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:

@@ -68,7 +68,12 @@ ROLES = {
 
 def connect_plain(graph: Graph, ids: Mapping[str, str] | None = None, more: Sequence[Wire] = ()) -> None:
     """Draw the edges of the plain loop between nodes of these names."""
-    for source, target, delay in (*PLAIN, *more):
+    connect(graph, (*PLAIN, *more), ids)
+
+
+def connect(graph: Graph, wires: Sequence[Wire], ids: Mapping[str, str] | None = None) -> None:
+    """Draw edges that are said by roles; `ids` says which node has which."""
+    for source, target, delay in wires:
         ends = [end.partition(".") for end in (source, target)]
         named = [f"{(ids or {}).get(node, node)}.{port}" for node, _, port in ends]
         graph.connect(named[0], named[1], delay)
@@ -150,6 +155,38 @@ def several_edges(
     return edges + [(f"{b}.output", f"{trainer}.{port}", None) for b, port in zip(batches, GATHERED, strict=True)]
 
 
+LEVELS: tuple[Wire, ...] = (
+    ("env.sim_handle", "high.sim_handle", None),
+    ("trainer.training_complete", "high.trigger", LATER),
+    ("env.sim_handle", "goal.sim_handle", None),
+    ("high.manager", "goal.manager", None),
+    ("high.learned", "goal.renew", None),
+    ("env.observations", "goal.first", None),
+    ("step.observations", "goal.observations", LATER),
+    ("goal.observations", "low.observations", None),
+    ("low.policy_output", "action.policy_output", None),
+    ("goal.sim_handle", "step.sim_handle", None),
+    ("action.actions", "step.actions", None),
+    ("goal.observations", "trainer.states", None),
+    ("low.policy_output", "trainer.policy_outputs", None),
+    ("low.model", "trainer.model", None),
+    ("step.rewards", "trainer.rewards", None),
+    ("step.terminated", "trainer.terminated", None),
+    ("step.truncated", "trainer.truncated", None),
+    ("step.next_observations", "trainer.next_states", None),
+)
+"""The edges of two policies, one above the other, by the roles of their seven nodes."""
+LEVEL_ROLES = {
+    "env": "Environment",
+    "high": "HighLevelPPO",
+    "goal": "SubGoal",
+    "low": "LowLevelPPO",
+    "action": "ActionProcessor",
+    "step": "Step",
+    "trainer": "PPOTrainerNode",
+}
+
+
 def hierarchy(
     name: str,
     *,
@@ -171,27 +208,7 @@ def hierarchy(
     graph.add("action", "ActionProcessor", (880, 60), mode="none")
     graph.add("step", "Step", (1080, 60))
     graph.add("trainer", "PPOTrainerNode", (1320, 120), **trainer)
-    for source, target, delay in (
-        ("env.sim_handle", "high.sim_handle", None),
-        ("trainer.training_complete", "high.trigger", LATER),
-        ("env.sim_handle", "goal.sim_handle", None),
-        ("high.manager", "goal.manager", None),
-        ("high.learned", "goal.renew", None),
-        ("env.observations", "goal.first", None),
-        ("step.observations", "goal.observations", LATER),
-        ("goal.observations", "low.observations", None),
-        ("low.policy_output", "action.policy_output", None),
-        ("goal.sim_handle", "step.sim_handle", None),
-        ("action.actions", "step.actions", None),
-        ("goal.observations", "trainer.states", None),
-        ("low.policy_output", "trainer.policy_outputs", None),
-        ("low.model", "trainer.model", None),
-        ("step.rewards", "trainer.rewards", None),
-        ("step.terminated", "trainer.terminated", None),
-        ("step.truncated", "trainer.truncated", None),
-        ("step.next_observations", "trainer.next_states", None),
-    ):
-        graph.connect(source, target, delay)
+    connect(graph, LEVELS)
     return graph
 
 

@@ -18,7 +18,7 @@ from surefoot.graph.spec.model import Delay, Graph, make_node
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
 
-BOUND = {"hierarchical": "HighLevelPPO", "town": "Scenario", "tools": "QuerySource"}
+BOUND = {"town": "Scenario", "tools": "QuerySource"}
 ALONE = [name for name in NAMES if name not in {*BOUND, "language"}]
 
 
@@ -54,11 +54,8 @@ def test_what_is_a_part_of_the_library_does_not_stand_alone_and_says_so(name: st
         to_standalone(template(name))
 
 
-@pytest.mark.parametrize("network", ["gru", "lstm"])
-def test_a_memory_stands_alone_in_500_lines_with_everything_else_on_and_comes_back(network: str) -> None:
-    graph = template("mujoco")  # normalises observations and rewards, and its actions are numbers
-    graph.nodes["agent"].params["network"] = network
-    graph.connect("step.dones", "agent.starts", Delay())
+def with_everything_on(graph: Graph) -> Graph:
+    """Schedules, a recorder and checkpoints: what makes a program longer."""
     moving = {"learning_rate": "lin_1e-3", "clip_param": "lin_0.2", "entropy_coef": "lin_0.01"}
     graph.nodes["trainer"].params |= make_node("PPOTrainerNode", **moving).params
     graph.add("record", "Recorder")
@@ -68,7 +65,70 @@ def test_a_memory_stands_alone_in_500_lines_with_everything_else_on_and_comes_ba
     graph.connect("trainer.training_complete", "keep.trigger")
     graph.connect("trainer.learner", "keep.learner")
     graph.run.path = "torch"
+    return graph
+
+
+def test_a_hierarchy_stands_alone_in_500_lines_with_everything_else_on_and_comes_back() -> None:
+    graph = with_everything_on(template("hierarchical"))
+    moving = {"learning_rate": "cos_1e-3", "entropy_coef": "lin_0.02", "gamma": 0.98}
+    graph.nodes["high"].params |= make_node("HighLevelPPO", **moving).params
+    graph.nodes["goal"].params |= {"env_share": 0.25, "near": 1.0}
     text = to_standalone(graph)
+    assert len(text.splitlines()) <= 500
+    found = from_program(text)
+    assert canonical(found.graph) == canonical(graph)
+    assert found.notes == []
+
+
+@pytest.mark.parametrize(
+    ("node", "param", "value", "said"),
+    [
+        ("env", "env_id", "surefoot/Maze-v0", "env: only a maze of up to nine rooms"),
+        ("goal", "goals", "offsets", "goal: goals='offsets'"),
+        ("low", "normalize_obs", True, "low: normalize_obs"),
+        ("low", "deterministic", True, "low: a deterministic agent"),
+        ("low", "activation", "gelu", "low: gelu"),
+        ("high", "activation", "gelu", "high: gelu"),
+        ("high", "horizon_length", 32, "high: a horizon_length that is not the trainer's"),
+        ("trainer", "normalize_rewards", True, "trainer: normalize_rewards"),
+    ],
+)
+def test_what_of_a_hierarchy_does_not_stand_alone_is_named(node: str, param: str, value: object, said: str) -> None:
+    graph = template("hierarchical")
+    graph.nodes[node].params[param] = value
+    if param == "env_id":
+        graph.nodes["low"].params["input_size"] = {"goal": 2, "obs": 26}
+    with pytest.raises(GraphError, match=f"{said}.*export this graph as a script"):
+        to_standalone(graph)
+
+
+def test_two_policies_that_are_wired_otherwise_do_not_stand_alone() -> None:
+    graph = template("hierarchical")
+    graph.disconnect("high.trigger")
+    with pytest.raises(GraphError, match="wiring of two policies does not stand alone"):
+        to_standalone(graph)
+
+
+def test_the_maze_in_the_program_is_the_library_s_own() -> None:
+    text = to_standalone(template("hierarchical"))
+    space: dict = {}
+    exec("import numpy as np\n" + text[text.index("MAZE = ") : text.index("def layer(")], space)
+    from surefoot.envs.maze import LongMaze
+
+    maze = LongMaze()
+    assert [["#" if sign == "#" else "." for sign in row] for row in space["MAZE"]] == [
+        ["#" if sign == "#" else "." for sign in row] for row in maze.layout
+    ]
+    assert np.array_equal(space["LANDMARKS"], maze.landmarks)
+    assert space["LIMIT"] == maze.max_episode_steps
+
+
+@pytest.mark.parametrize("network", ["gru", "lstm"])
+def test_a_memory_stands_alone_in_500_lines_with_everything_else_on_and_comes_back(network: str) -> None:
+    graph = template("mujoco")  # normalises observations and rewards, and its actions are numbers
+    graph.nodes["agent"].params["network"] = network
+    graph.connect("step.dones", "agent.starts", Delay())
+    text = to_standalone(with_everything_on(graph))
     assert len(text.splitlines()) <= 500
     assert f"def {network}(" in text
     found = from_program(text)
@@ -164,8 +224,8 @@ def test_other_programs_are_refused_and_never_run(text: str, said: str) -> None:
 
 
 def test_what_does_not_stand_alone_is_named() -> None:
-    with pytest.raises(GraphError, match="high: HighLevelPPO is a part of surefoot"):
-        to_standalone(template("hierarchical"))
+    with pytest.raises(GraphError, match="env: Scenario is a part of surefoot"):
+        to_standalone(template("town"))
     graph = template("cartpole")
     graph.nodes["trainer"].params["clip_param"] = 0.1
     graph.add("eval", "Evaluation", env_id="CartPole-v1")

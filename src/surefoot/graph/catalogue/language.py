@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, choice, optional, real, whole
-from surefoot.graph.catalogue.kinds import lines, text
+from surefoot.graph.catalogue.kinds import knob_param, lines, text
 from surefoot.graph.spec.declare import NodeType, Param, Port, Types
 from surefoot.graph.spec.types import CONST, TICK, Clock, Type, tensor
+from surefoot.learn.config import PPOConfig
 
 THERE = importlib.util.find_spec("surefoot.lm") is not None
 PROMPTS = "The sea was\nIn the morning\nShe said that\nOnce upon a time\nThe last train\nNobody knew why\nWe have to"
@@ -144,7 +145,7 @@ TRAINER = NodeType(
     summary="PPO over the tokens of all responses of a tick.",
     inputs=(Port(name="tokens", type=Type("responses"), help="Of KLPenalty."), _LANGUAGE),
     params=(
-        Param(name="learning_rate", kind=real(POSITIVE), help="Of Adam.", default=1e-3, aliases=("lr",)),
+        knob_param(PPOConfig, "lr", "learning_rate", 1e-3),
         Param(name="epochs", kind=whole(Interval(1, 1000)), help="Passes over each rollout.", default=4),
         Param(name="minibatches", kind=whole(Interval(1, 1000)), help="Gradient steps in one pass.", default=2),
         Param(name="lam", kind=real(UNIT), help="λ of the advantage estimate.", default=0.95),

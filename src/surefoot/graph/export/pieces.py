@@ -12,7 +12,7 @@ import time
 from collections import deque
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-
+{more}
 {gym}import numpy as np
 import torch
 import torch.nn.functional as F
@@ -206,7 +206,7 @@ UPDATE = '''def update(
 
 COLLECT = '''@torch.no_grad()
 def collect(
-    config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray, episodes: Episodes{more}
+    config: Config, world: World, policy: Policy, generator: torch.Generator, obs: np.ndarray{more}
 ) -> tuple[dict, np.ndarray{gives}]:
     """A rollout, and what is seen after it. `next_value` is what each step's true successor is worth."""
     names = ("obs", "action", "log_prob", "value", "reward", "terminated", "ended"{start})
@@ -221,7 +221,6 @@ def collect(
         flags = (torch.from_numpy(x) for x in (reward, terminated, ended{start_too}))
         for name, x in zip(names, (seen, action, log_prob, value, *flags)):
             kept[name].append(x)
-        episodes.count(reward, ended)
 {then}    rollout = {{name: torch.stack(each) for name, each in kept.items()}}{walked_in}
     ahead = policy.value(torch.from_numpy(after){carry})
     rollout["next_value"] = torch.cat([rollout["value"][1:], ahead.unsqueeze(0)])
@@ -317,9 +316,9 @@ MAIN = '''def train(config: Config, out: Path | None = None, resume: Path | None
             shown = (f"{{n}} {{told[n]:.6g}}" for n in ("update", "env_steps", "return", "approx_kl", "loss") if n in told)
             print(*shown, sep="  ", flush=True)
     return policy
+'''
 
-
-def parse() -> tuple[Config, Path | None, Path | None]:
+PARSE = '''def parse() -> tuple[Config, Path | None, Path | None]:
     """Every field of Config as an option, --out DIR and --resume DIR."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=None, help="where the record and the weights go")
@@ -331,7 +330,7 @@ def parse() -> tuple[Config, Path | None, Path | None]:
             kind = lambda text: text.lower() in ("1", "true", "yes")
         elif isinstance(value, tuple):
             kind = lambda text, of=type(value[0]): tuple(of(part) for part in text.split(",") if part)
-        parser.add_argument(f"--{{field.name.replace('_', '-')}}", type=kind, default=value, help=f"default {{value}}")
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=value, help=f"default {value}")
     said = vars(parser.parse_args())
     out, resume = said.pop("out"), said.pop("resume")
     return Config(**said), out, resume

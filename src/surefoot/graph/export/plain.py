@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from surefoot.graph.patterns import PLAIN, ROLES, STARTS, Wire
 from surefoot.graph.schedule import Firing, Schedule
@@ -13,33 +13,41 @@ REMEMBERING = ("gru", "lstm")
 
 def plain_roles(plan: Schedule, *, remembers: bool = False) -> dict[str, str] | None:
     """{role: node} of the plain loop, or None where the graph is another one; `remembers` if the agent is to have a memory."""
-    found: dict[str, Firing] = {}
-    for role, type in ROLES.items():
-        nodes = [each for each in plan.firings if each.declared.name == type]
-        if len(nodes) != 1:
-            return None
-        found[role] = nodes[0]
+    found = by_role(plan, ROLES)
+    if found is None:
+        return None
     ids = {role: each.id for role, each in found.items()}
-    if not _wired(plan, ids, STARTS if remembers else ()) or not _simple(found, remembers):
+    if not is_wired(plan, ids, (*PLAIN, *(STARTS if remembers else ()))) or not _simple(found, remembers):
         return None
     return ids if all(_looks_later(plan, each, ids) for each in plan.firings if each.id not in ids.values()) else None
 
 
-def _wired(plan: Schedule, ids: dict[str, str], more: Sequence[Wire]) -> bool:
-    """True if the edges among the six are exactly those of the plain loop and `more`, and nothing else leads into them."""
-    wanted = {(_end(source, ids), _end(target, ids), delay) for source, target, delay in (*PLAIN, *more)}
-    six = set(ids.values())
+def by_role(plan: Schedule, roles: Mapping[str, str]) -> dict[str, Firing] | None:
+    """The one node of each type; None where there is none of it, or more than one."""
+    found: dict[str, Firing] = {}
+    for role, type in roles.items():
+        nodes = [each for each in plan.firings if each.declared.name == type]
+        if len(nodes) != 1:
+            return None
+        found[role] = nodes[0]
+    return found
+
+
+def is_wired(plan: Schedule, ids: Mapping[str, str], wires: Sequence[Wire]) -> bool:
+    """True if the edges among these nodes are exactly `wires`, and nothing else leads into them."""
+    wanted = {(_end(source, ids), _end(target, ids), delay) for source, target, delay in wires}
+    those = set(ids.values())
     given = {
         (each.source, End(firing.id, each.port.name), each.edge.delay)
         for firing in plan.firings
-        if firing.id in six
+        if firing.id in those
         for each in firing.inputs
         if each.edge is not None
     }
     return given == wanted
 
 
-def _end(text: str, ids: dict[str, str]) -> End:
+def _end(text: str, ids: Mapping[str, str]) -> End:
     role, _, port = text.partition(".")
     return End(ids[role], port)
 

@@ -30,7 +30,7 @@ def shape_of(plan: Schedule) -> Shape:
     by_id = {each.id: each for each in plan.firings}
     roles = plain_roles(plan) or plain_roles(plan, remembers=True)
     if roles is not None:
-        watchers = _watchers([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
+        watchers = watchers_of([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
         shape = Shape(
             worlds=(by_id[roles["env"]],),
             agent=by_id[roles["agent"]],
@@ -42,10 +42,7 @@ def shape_of(plan: Schedule) -> Shape:
     else:
         shape = _several(plan, by_id)
     agent = shape.agent.params
-    if agent["activation"] == "gelu":
-        raise GraphError(
-            f"{shape.agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
-        )
+    refuse_gelu(shape.agent)
     size = agent["input_size"]
     picture = agent["network"] == "cnn" and isinstance(size, tuple)
     if not (isinstance(size, int) or picture) or not isinstance(agent["output_size"], int):
@@ -55,7 +52,15 @@ def shape_of(plan: Schedule) -> Shape:
     return shape
 
 
-BOUND = ("RL/Hierarchy", "Town", "Tools", "Language")
+def refuse_gelu(agent: Firing) -> None:
+    """The activation that programs that stand alone do not have."""
+    if agent.params["activation"] == "gelu":
+        raise GraphError(
+            f"{agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
+        )
+
+
+BOUND = ("Town", "Tools", "Language")
 """Kinds of nodes that are a part of the library: a file without it cannot have them."""
 
 
@@ -79,7 +84,8 @@ WATCHERS = {
 """{node: {its input: the trainer's output}} of what the program does by itself, each at most once."""
 
 
-def _watchers(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
+def watchers_of(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
+    """Those that look at the trainer as the program does by itself; anything else is refused."""
     for each in found:
         wanted = WATCHERS.get(each.declared.name)
         given = {i.port.name: i.source for i in each.inputs if i.source is not None}
@@ -145,5 +151,5 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
         action=action,
         trainer=trainer,
         plumbing=tuple(by_id[id] for id in order),
-        watchers=_watchers([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
+        watchers=watchers_of([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
-import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,15 @@ from surefoot.envs.register import own_worlds
 from surefoot.envs.streams import Streams
 from surefoot.errors import GraphError
 from surefoot.graph.export import nets, pieces
+from surefoot.graph.export.fields import Fields, at_progress, one_line
 from surefoot.graph.export.inline import function_source, task_source
-from surefoot.graph.export.names import Names
+from surefoot.graph.export.levels import LevelsWriter, levels_of
 from surefoot.graph.export.shape import Shape, shape_of
-from surefoot.graph.export.writing import annotation, literal
+from surefoot.graph.export.writing import literal
 from surefoot.graph.schedule import Firing, Schedule, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import Graph
-from surefoot.graph.spec.params import params_to_json
 from surefoot.learn.config import split_sizes
-from surefoot.learn.schedule import Cosine, Linear
 from surefoot.nets.recurrent import GATES, UNROLL
 from surefoot.nets.torsos import CONVOLUTIONS, FEATURES, image_kind
 
@@ -42,7 +40,29 @@ _SCALED = (
 def to_standalone(graph: Graph | Checked) -> str:
     """The program's text; a graph that cannot stand alone is refused with what stands in the way."""
     plan = schedule(graph)
-    return _Writer(plan, shape_of(plan)).text()
+    levels = levels_of(plan)
+    if levels is None:
+        writer = _Writer(plan, shape_of(plan))
+        return _program(plan, writer.body(), writer.config, writer.needs)
+    above = LevelsWriter(plan, levels)
+    return _program(plan, above.body("\n".join(_functions(levels.trainer))), above.config, _NAMESPACE)
+
+
+_NAMESPACE = {"more": "from types import SimpleNamespace\n"}
+
+
+def _program(plan: Schedule, body: list[str], config: Callable[[str], str], needs: dict[str, str]) -> str:
+    """Head, Config, body; `needs` are imports besides those of all programs."""
+    graph = plan.checked.graph
+    title = f"{one_line(graph.name)}: PPO in one file, written out from a graph."
+    head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
+    about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
+    named = f"NAME = {literal(graph.name)}\n{about}LOG_RATIO_LIMIT = {LOG_RATIO_LIMIT}\n"
+    imports = pieces.IMPORTS.format(**{"gym": "", "more": ""} | needs)
+    whole = [f"{head}\n{imports}\n{named}", config("\n".join(body)), *body]
+    text = "\n\n".join(chunk.strip("\n") + "\n" for chunk in whole)
+    ast.parse(text)
+    return text
 
 
 class _Writer:
@@ -50,80 +70,29 @@ class _Writer:
         self.plan, self.shape = plan, shape
         self.remembers = shape.agent.params["network"] in UNROLL
         self.picture = _picture(shape)
-        self.names = Names("seed", "total_steps", "out", "resume")
-        self.fields: dict[tuple[str, str], str] = {}
-        """{(node, parameter): field of Config}"""
-        for firing in (shape.trainer, shape.agent, shape.action, *shape.worlds, *shape.watchers):
-            for param in firing.declared.params:
-                wanted = (
-                    param.name
-                    if not self._taken(param.name) and firing not in (*shape.worlds[1:], *shape.watchers)
-                    else f"{firing.id}_{param.name}"
-                )
-                self.fields[firing.id, param.name] = self.names.new(wanted)
+        self.fields = Fields(
+            plan, (shape.trainer, shape.agent, shape.action, shape.worlds[0]), (*shape.worlds[1:], *shape.watchers)
+        )
+        self.name, self.of = self.fields.name, self.fields.of
+        self.needs: dict[str, str] = {}
 
-    def _taken(self, name: str) -> bool:
-        return name in self.names.taken
-
-    def name(self, firing: Firing, param: str) -> str:
-        return self.fields[firing.id, param]
-
-    def of(self, firing: Firing) -> dict[str, str]:
-        """{parameter: field} of a node, to fill a piece with."""
-        return {param.name: self.name(firing, param.name) for param in firing.declared.params}
-
-    def text(self) -> str:
-        trainer = self.shape.trainer
-        graph = self.plan.checked.graph
-        tasks = self._tasks()
-        gym = "import gymnasium as gym\n" if any(task is None for task in tasks) else ""
-        title = f"{_line(graph.name)}: PPO in one file, written out from a graph."
-        head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
-        about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
+    def body(self) -> list[str]:
+        """Everything below Config."""
+        trainer, tasks = self.shape.trainer, self._tasks()
+        self.needs = {"gym": "import gymnasium as gym\n"} if any(task is None for task in tasks) else {}
         body = [pieces.SEEDS, *self._world_chunks(tasks)]
         if self._normalizes():
             body.append(nets.NORMALIZER)
         if trainer.params["normalize_rewards"]:
             body.append(pieces.SCALER)
-        body += [pieces.EPISODES, nets.LAYER, *self._senses(), self._policy(), "\n".join(self._functions())]
-        body += [self._update(), self._collect(), pieces.SAVE, self._main(tasks)]
-        named = f"NAME = {literal(graph.name)}\n{about}LOG_RATIO_LIMIT = {LOG_RATIO_LIMIT}\n"
-        whole = [f"{head}\n{pieces.IMPORTS.format(gym=gym)}\n{named}", self._config("\n".join(body)), *body]
-        text = "\n\n".join(chunk.strip("\n") + "\n" for chunk in whole)
-        ast.parse(text)
-        return text
+        body += [pieces.EPISODES, nets.LAYER, *self._senses(), self._policy(), "\n".join(_functions(trainer))]
+        return [*body, self._update(), self._collect(), pieces.SAVE, self._main(tasks), pieces.PARSE]
 
-    def _config(self, body: str) -> str:
-        """The fields that the program reads; what else was set on a node stands in its comment, so that nothing is lost."""
-        run, shape = self.plan.run, self.shape
-        lines = [
-            "@dataclass(frozen=True, kw_only=True)",
-            "class Config:",
-            '    """Every field is an option on the command line."""',
-            "",
-        ]
-        lines += [f"    seed: int = {run.seed}", f"    total_steps: int = {run.total_steps}"]
-        if run.path != "auto":
-            lines.append(f"    # [run] {json.dumps({'path': run.path})}")
-        for firing in (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer, *shape.watchers):
-            node = self.plan.graph.nodes[firing.id]
-            shown, rest = params_to_json(firing.declared, firing.params), dict[str, Any]()
-            fields: list[str] = []
-            for param in firing.declared.params:
-                name = self.fields.get((firing.id, param.name), "")
-                mark = "" if param.name in node.params else "  # default"
-                values = _fields(name, shown[param.name])
-                if name and all(re.search(rf"config\.{each}\b", body) for each in values):
-                    fields += [
-                        f"    {each}: {annotation(value)} = {literal(value)}{mark}" for each, value in values.items()
-                    ]
-                elif param.name in node.params:
-                    rest[param.name] = shown[param.name]
-            at = self.plan.graph.layout.get(firing.id)
-            where = "" if at is None else f" @ {at[0]:g},{at[1]:g}"
-            also = f" {json.dumps(rest)}" if rest else ""
-            lines += [f"    # [node {firing.id}] {firing.declared.name}{where}{also}", *fields]
-        return "\n".join(lines)
+    def config(self, body: str) -> str:
+        """Of all nodes."""
+        shape = self.shape
+        order = (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer, *shape.watchers)
+        return self.fields.config(order, body)
 
     def _tasks(self) -> list[Any]:
         """Of each environment, the task of our own that steps it; None where Gymnasium does."""
@@ -182,12 +151,6 @@ class _Writer:
         acts = nets.DISCRETE if discrete else nets.GAUSSIAN
         return f"# [node {agent.id}]\n{text}" + acts.format(**(nets.CARRYING if self.remembers else nets.PLAIN))
 
-    def _functions(self) -> list[str]:
-        lines = [f"# [node {self.shape.trainer.id}]: the library's own functions, as they are there"]
-        for function in (gae, clipped_surrogate, value_loss, split_sizes):
-            lines += [*function_source(function, without=("valid", "dual_clip")), "", ""]
-        return [*lines, *pieces.LEARNING.strip("\n").splitlines()]
-
     def _update(self) -> str:
         trainer = self.shape.trainer
         fields, params = self.of(trainer), trainer.params
@@ -195,9 +158,9 @@ class _Writer:
         lr_field = fields["lr_schedule"] if params["lr_schedule"] is not None else fields["learning_rate"]
         mode = params["normalize_advantages"]
         return pieces.UPDATE.format(
-            lr=_at(lr, lr_field, trainer.id),
-            clip=_at(params["clip_param"], fields["clip_param"], trainer.id),
-            ent=_at(params["entropy_coef"], fields["entropy_coef"], trainer.id),
+            lr=at_progress(lr, lr_field, trainer.id),
+            clip=at_progress(params["clip_param"], fields["clip_param"], trainer.id),
+            ent=at_progress(params["entropy_coef"], fields["entropy_coef"], trainer.id),
             advantage='standardize(part["advantage"])' if mode == "minibatch" else 'part["advantage"]',
             batch='    rows["advantage"] = standardize(rows["advantage"])\n' if mode == "batch" else "",
             **self._layout(),
@@ -236,8 +199,9 @@ class _Writer:
         if not scales:
             scale = '    rollout["reward"] = rollout["reward"].float()\n'
         more = ["carry: list[Tensor], start: np.ndarray"] * self.remembers + ["scaler: RewardScaler"] * scales
-        given = f",\n    {', '.join(more)}" if more else ""
-        memory = pieces.CARRIED if self.remembers else pieces.NOT_CARRIED
+        given = ", episodes: Episodes" + (f",\n    {', '.join(more)}" if more else "")
+        memory = dict(pieces.CARRIED if self.remembers else pieces.NOT_CARRIED)
+        memory["then"] = f"        episodes.count(reward, ended)\n{memory['then']}"
         text = pieces.COLLECT.format(more=given, action=taken, scale=scale, **memory, **self.of(trainer))
         return f"# [node {self.shape.action.id}] and the loop around it\n" + text
 
@@ -260,13 +224,9 @@ class _Writer:
             if normalizes
             else "",
             horizon_length=self.name(trainer, "horizon_length"),
-            print_every=self._every("Print", 10),
-            save_every=self._every("Checkpoint", 50),
+            print_every=self.fields.every(self.shape.watchers, "Print", 10),
+            save_every=self.fields.every(self.shape.watchers, "Checkpoint", 50),
         )
-
-    def _every(self, type: str, otherwise: int) -> str:
-        found = next((each for each in self.shape.watchers if each.declared.name == type), None)
-        return str(otherwise) if found is None else f"config.{self.name(found, 'every')}"
 
     def _make_world(self, firing: Firing, task: Any) -> str:
         count = f"config.{self.name(firing, 'num_envs')}"
@@ -275,6 +235,13 @@ class _Writer:
             return f"World(config.{self.name(firing, 'env_id')}, {count}, {seed})"
         limit = task.max_episode_steps if task.max_episode_steps is not None else "2**62"
         return f"World({type(task).__name__}(), {limit}, {count}, {seed})"
+
+
+def _functions(trainer: Firing) -> list[str]:
+    lines = [f"# [node {trainer.id}]: the library's own functions, as they are there"]
+    for function in (gae, clipped_surrogate, value_loss, split_sizes):
+        lines += [*function_source(function, without=("valid", "dual_clip")), "", ""]
+    return [*lines, *pieces.LEARNING.strip("\n").splitlines()]
 
 
 def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
@@ -335,31 +302,3 @@ def _images(box: Box) -> str:
         turned=turned,
         weight="first.weight * (1.0 / 255.0)" if bytes else "first.weight",
     )
-
-
-def _fields(name: str, shown: Any) -> dict[str, Any]:
-    """{field: value} of a parameter: one, or two where it moves from one value to another over the run."""
-    if isinstance(shown, dict) and shown.get("kind") in ("linear", "cosine"):
-        tail = "end" if shown["kind"] == "linear" else "cosine_end"
-        return {name: shown["start"], f"{name}_{tail}": shown["end"]}
-    return {name: tuple(shown) if isinstance(shown, list) else shown}
-
-
-def _at(knob: Any, field: str, id: str) -> str:
-    """How a value that may move over the run is written."""
-    match knob:
-        case Linear():
-            return f"(1.0 - progress) * config.{field} + progress * config.{field}_end"
-        case Cosine():
-            left = "(0.5 + 0.5 * math.cos(math.pi * progress))"
-            return f"{left} * config.{field} + (1.0 - {left}) * config.{field}_cosine_end"
-        case int() | float():
-            return f"config.{field}"
-        case _:
-            raise GraphError(
-                f"{id}: a schedule of steps or points does not stand alone; use lin_… or cos_…, or export as a script"
-            )
-
-
-def _line(text: str) -> str:
-    return " ".join(text.replace('"', "'").replace("\\", "/").split())[:80] or "graph"

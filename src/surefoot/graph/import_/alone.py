@@ -12,7 +12,7 @@ from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.plain import REMEMBERING
 from surefoot.graph.export.shape import WATCHERS
 from surefoot.graph.export.standalone import to_standalone
-from surefoot.graph.patterns import ROLES, STARTS, connect_plain, several_edges
+from surefoot.graph.patterns import LEVEL_ROLES, LEVELS, ROLES, STARTS, connect, connect_plain, several_edges
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import read_params
@@ -104,13 +104,18 @@ def _wire(graph: Graph) -> None:
         remembers = graph.nodes[kinds["PPOAgentNode"][0]].params.get("network") in REMEMBERING
         connect_plain(graph, {role: kinds[type][0] for role, type in ROLES.items()}, STARTS if remembers else ())
         return
+    if all(len(kinds.get(type, [])) == 1 for type in LEVEL_ROLES.values()):
+        connect(graph, LEVELS, {role: kinds[type][0] for role, type in LEVEL_ROLES.items()})
+        return
     try:
         worlds, batches = kinds["Environment"], kinds["Batch"]
         rows = list(zip(worlds, kinds["OR"], kinds["Step"], strict=True))
         names = {"agent": kinds["PPOAgentNode"][0], "action": kinds["ActionProcessor"][0], "share": kinds["Split"][0]}
         edges = several_edges(rows, batches[1:], see=batches[0], trainer=kinds["PPOTrainerNode"][0], **names)
     except (KeyError, ValueError, IndexError) as why:
-        raise GraphError("its nodes make neither one PPO loop nor several environments with one agent") from why
+        raise GraphError(
+            "its nodes make neither one PPO loop, nor several environments with one agent, nor two policies, one above the other"
+        ) from why
     for source, target, delay in edges:
         graph.connect(source, target, delay)
 

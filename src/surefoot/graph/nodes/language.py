@@ -206,7 +206,7 @@ class LMTrainer:
 
     def __init__(
         self,
-        learning_rate: float = 1e-3,
+        learning_rate: Any = 1e-3,
         epochs: int = 4,
         minibatches: int = 2,
         lam: float = 0.95,

@@ -198,10 +198,10 @@ def _language() -> dict[str, Graph]:
         sampler={"model": "tiny", "train": "full", "max_new_tokens": 8, "min_new_tokens": 7},
         reward={"by": "characters", "paid": "aeiou"},
         kl={"beta": 0.05},
-        trainer={"learning_rate": 1e-3, "epochs": 4, "minibatches": 4},
-        total_steps=1920,
-        about="A tiny model of random weights is paid for vowels; what it says otherwise is priced by its KL to where it "
-        "began. Needs surefoot[lm].",
+        trainer={"learning_rate": "lin_1e-3", "epochs": 4, "minibatches": 4},
+        total_steps=2880,
+        about="A tiny model of random weights, made here, is paid for vowels, and leaving what it would have said is priced. "
+        "Score less price is 0.77 at best. Needs surefoot[lm].",
     )
     return {"language": _watched(graph)}
 
