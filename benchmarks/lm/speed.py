@@ -23,8 +23,8 @@ import common
 HERE = Path(__file__).resolve().parent
 PEER = HERE.parents[1] / ".venv-peers-trl/bin/python"
 OURS = {
-    "gpt2, LoRA everywhere": ["--size", "gpt2"],
-    "gpt2, LoRA in the top 4, trunk once a rollout": ["--size", "gpt2", "--top", "4"],
+    "gpt2, LoRA everywhere": ["--size", "gpt2", "--learn-rows", "4"],
+    "gpt2, LoRA in the top 4, trunk once a rollout": ["--size", "gpt2", "--learn-rows", "4", "--top", "4"],
     "tiny, LoRA, fp32": ["--size", "tiny", "--dtype", "float32"],
 }
 THEIRS = {
@@ -97,12 +97,12 @@ def sweep(kept: common.Kept) -> None:
     """Cost over prompts and over tokens, as numbers and as a plot."""
     found = {}
     for prompts in PROMPTS:
-        words = ["--size", "gpt2", "--prompts", str(prompts), "--steps", "2"]
+        words = ["--size", "gpt2", "--learn-rows", "4", "--prompts", str(prompts), "--steps", "2"]
         found[f"{prompts} prompts"] = kept.get(
             f"sweep prompts {prompts}", lambda w=words: measure(sys.executable, "step_ours.py", w)
         )["step"]
     for tokens in TOKENS:
-        words = ["--size", "gpt2", "--tokens", str(tokens), "--steps", "2"]
+        words = ["--size", "gpt2", "--learn-rows", "4", "--tokens", str(tokens), "--steps", "2"]
         found[f"{tokens} tokens"] = kept.get(
             f"sweep tokens {tokens}", lambda w=words: measure(sys.executable, "step_ours.py", w)
         )["step"]

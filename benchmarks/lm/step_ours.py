@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--learn-rows", type=int, default=4)
+    parser.add_argument("--learn-rows", type=int, help="responses learned from at one time; all if unset")
     args = parser.parse_args()
     from transformers import GPT2Config, GPT2LMHeadModel
 
