@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import os
-import random
 import resource
 import signal
 import sys
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import ROOT, Block, Found
+from campaign.frame import ROOT, Block, Found, dice
 from campaign.mutator import Mutant, mutants
 
 BAR = 0.90
@@ -83,7 +82,10 @@ def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
             import hypothesis
             import pytest
 
-            quick = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # that it fails is enough: no smaller example
+            quick = (
+                hypothesis.Phase.explicit,
+                hypothesis.Phase.generate,
+            )  # that it fails is enough: no smaller example
             hypothesis.settings.register_profile("noticed", phases=quick, database=None, deadline=None)
             options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-p", "no:schemathesis")
             options = (*options, "--hypothesis-profile", "noticed")
@@ -103,9 +105,9 @@ def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
 
 
 def chosen(count: int) -> list[tuple[Target, Mutant]]:
-    """`count` of all mutants, the same ones each time, from every file in proportion."""
+    """`count` of all mutants, the same ones for the same seed, from every file in proportion."""
     every = [(target, mutant) for target in TARGETS for mutant in mutants(target.file.read_text(), target.only)]
-    return every if count >= len(every) else random.Random(11).sample(every, count)
+    return every if count >= len(every) else dice(11).sample(every, count)
 
 
 def check(count: int, defect: str = "") -> Found:
