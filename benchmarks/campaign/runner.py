@@ -45,12 +45,13 @@ HOMES = {
     "G1": "graphs",
     "L1": "language",
     "K3b": "backends",
+    "K3c": "kill_ranks",
     "A1": "audits",
     "A2": "audits",
 }
 """Where each block is written. Only those that are run are imported: some bring torch, which takes seconds."""
 OUT = ROOT / "benchmarks/results/campaign.json"
-FIRST = ("L1", "B2", "M1", "K1", "K4", "S1", "K3", "B4", "K2")
+FIRST = ("B2", "K1", "M1", "L1", "K3", "K4", "K3b", "S1", "K3c", "K2", "B4")
 """The longest begin first, so that two cores are done at about the same time."""
 LIMIT = {"smoke": 120.0, "campaign": 900.0, "long": 24 * 3600.0}
 """Seconds after which a block counts as hanging."""
