@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 PIP_TORCH := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 export OMP_NUM_THREADS ?= 1
+# Nothing is compiled while it is installed. So it is compiled once and kept, also where the environment forbids it: to
+# import torch anew costs each of the many processes of tests and benchmarks 3 s of the processor more.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
 .PHONY: setup client browser demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean

@@ -5,7 +5,8 @@
 
 Rounds of all placements are interleaved, and the middle one of several counts. The model takes four numbers, measured on
 one core by CPU time: seconds to walk a step, to learn from one, to hand one over, and bytes a step. It is checked against
-the wall time of 1 and 2 workers, and then says where more machines stop to help.
+the wall time of 1 and 2 workers, and of 1 to 8 where an env waits and uses no core meanwhile (its walking is by the clock);
+then it says where more machines stop to help.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 
 HERE = Path(__file__).resolve().parent
+PLACEMENTS = ("here", "local:1", "local:2", "local:1 overlap", "local:2 overlap", "ray:2", "ray:2 overlap")
+FANNED = ("here", "local:1", "local:2", "local:4", "local:8", "local:8 overlap", "ray:2", "ray:8")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,16 @@ class Workload:
     settings: dict[str, Any]
     updates: int
     about: str
+    placements: tuple[str, ...] = PLACEMENTS
+    worlds: str = WORLDS
+    waits: bool = False
+    """Its envs wait, so walkers need no core of their own."""
+
+    @property
+    def make(self) -> Any:
+        """What makes its worlds, from a spec."""
+        module, _, function = self.worlds.partition(":")
+        return getattr(importlib.import_module(module), function)
 
 
 WORKLOADS = {
@@ -65,8 +78,16 @@ WORKLOADS = {
         6,
         "HalfCheetah × 8, 128 steps, 64 × 64, 4 epochs",
     ),
+    "waiting": Workload(
+        "CartPole-v1",
+        {"envs": 16, "steps": 32, "epochs": 4, "minibatch_size": 128, "hidden": (64, 64)},
+        3,
+        "an env that waits 2 ms × 16, 32 steps, 64 × 64, 4 epochs",
+        FANNED,
+        "scale_worlds:waiting",
+        waits=True,
+    ),
 }
-PLACEMENTS = ("here", "local:1", "local:2", "local:1 overlap", "local:2 overlap", "ray:2", "ray:2 overlap")
 
 
 def spec_of(work: Workload) -> RunSpec:
@@ -76,13 +97,14 @@ def spec_of(work: Workload) -> RunSpec:
     return replace(spec, eval_every=0)
 
 
-def training_of(spec: RunSpec, placement: str) -> Training:
+def training_of(work: Workload, spec: RunSpec, placement: str) -> Training:
     kind, _, overlap = placement.partition(" ")
     if kind == "here":
-        return Training(spec)
+        return Training(spec, make=work.make(spec))
     spec = replace(spec, rollouts=kind, overlap=bool(overlap))
     address = "here" if kind.startswith("ray") else ""
-    return FarTraining(spec, placement=replace(Placement.parse(kind), address=address))
+    where = replace(Placement.parse(kind), address=address, worlds=work.worlds)
+    return FarTraining(spec, make=work.make(spec), placement=where)
 
 
 def throughput(training: Training, updates: int) -> float:
@@ -93,18 +115,19 @@ def throughput(training: Training, updates: int) -> float:
     return (training.env_steps - before) / (time.perf_counter() - begin)
 
 
-def costs(spec: RunSpec, rounds: int = 8) -> dict[str, float]:
-    """CPU-seconds a step: to walk it, to learn from it, to hand it over; and its bytes."""
-    worker = RolloutWorker(spec.to_json(), 0, spec.ppo.envs, 0, WORLDS)
-    training = Training(spec)
+def costs(work: Workload, spec: RunSpec, rounds: int = 8) -> dict[str, float]:
+    """CPU-seconds a step: to walk it (by the clock where it waits), to learn from it, to hand it over; and its bytes."""
+    worker = RolloutWorker(spec.to_json(), 0, spec.ppo.envs, 0, work.worlds)
+    training = Training(spec, make=work.make(spec))
     pieces: list[Piece] = [worker.collect(0)]
     training.learner.update(pieces[0].rollout)
-    begin = time.process_time()
+    clock = time.perf_counter if work.waits else time.process_time
+    begin = clock()
     pieces = [worker.collect(0) for _ in range(rounds)]
-    walked = time.process_time()
+    walking, walked = clock() - begin, time.process_time()
     for piece in pieces:
         training.learner.update(join([piece]))
-    learned = time.process_time()
+    learning = time.process_time() - walked
     steps = sum(piece.steps for piece in pieces)
     first = pieces[0].rollout
     size = sum(getattr(first, name).nbytes for name in STEPWISE) + sum(x.nbytes for x in first.obs.values())
@@ -119,8 +142,8 @@ def costs(spec: RunSpec, rounds: int = 8) -> dict[str, float]:
     handed = time.process_time() - before
     training.close()
     return {
-        "walk": (walked - begin) / steps,
-        "learn": (learned - walked) / steps,
+        "walk": walking / steps,
+        "learn": learning / steps,
         "hand": handed / steps,
         "bytes": size / first.reward.size,
     }
@@ -138,9 +161,9 @@ def model(cost: dict[str, float], workers: int, *, overlap: bool, cores: int, ba
     return batch / max(walk, learn, (walk * workers + learn) / cores)
 
 
-def lost(spec: RunSpec, placement: str, how: signal.Signals) -> dict[str, float]:
+def lost(work: Workload, placement: str, how: signal.Signals) -> dict[str, float]:
     """Seconds for which a killed or stopped worker held training up, beside an ordinary update."""
-    training = training_of(spec, placement)
+    training = training_of(work, spec_of(work), placement)
     assert isinstance(training, FarTraining)
     backend: Any = training.backend
     try:
@@ -162,15 +185,16 @@ def lost(spec: RunSpec, placement: str, how: signal.Signals) -> dict[str, float]
         training.close()
 
 
-def measure(name: str, repeats: int, placements: list[str]) -> dict[str, Any]:
+def measure(name: str, repeats: int, *, ray: bool) -> dict[str, Any]:
     work = WORKLOADS[name]
     spec = spec_of(work)
-    cost = costs(spec)
+    cost = costs(work, spec)
+    placements = [p for p in work.placements if ray or not p.startswith("ray")]
     print(
         f"{name}: {work.about}; a step costs "
         + ", ".join(f"{k} {v * 1e6:.2f} µs" for k, v in cost.items() if k != "bytes")
     )
-    trainings = {placement: training_of(spec, placement) for placement in placements}
+    trainings = {placement: training_of(work, spec, placement) for placement in placements}
     seen: dict[str, list[float]] = {placement: [] for placement in placements}
     try:
         for training in trainings.values():
@@ -182,7 +206,7 @@ def measure(name: str, repeats: int, placements: list[str]) -> dict[str, Any]:
     finally:
         for training in trainings.values():
             training.close()
-    cores, batch = len(os.sched_getaffinity(0)), spec.ppo.batch_size
+    cores, batch = 1000 if work.waits else len(os.sched_getaffinity(0)), spec.ppo.batch_size
     rows: dict[str, Any] = {}
     for placement, rates in seen.items():
         kind, _, overlap = placement.partition(" ")
@@ -204,18 +228,16 @@ def main() -> int:
     pin_threads(1)
     results: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
     ray = importlib.util.find_spec("ray") is not None
-    placements = [p for p in PLACEMENTS if ray or not p.startswith("ray")]
     if ray:
         engine: Any = importlib.import_module("ray")
-        engine.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="error")
+        engine.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False, logging_level="error")
     for name in WORKLOADS:
         if args.only in (None, name):
-            results[name] = measure(name, args.repeats, placements)
+            results[name] = measure(name, args.repeats, ray=ray)
             args.out.write_text(json.dumps(results, indent=1) + "\n")
     if args.only in (None, "losses"):
-        spec = spec_of(WORKLOADS["light"])
         results["losses"] = {
-            f"{placement} {how.name}": lost(spec, placement, how)
+            f"{placement} {how.name}": lost(WORKLOADS["light"], placement, how)
             for placement in (["local:2", "ray:2"] if ray else ["local:2"])
             for how in (signal.SIGKILL, signal.SIGSTOP)
         }

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import random
 import resource
 import struct
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.frame import ROOT, Block, Found, load
+from campaign.frame import ROOT, Block, Found, dice, load, seed
 
 CHECKSUM = "checksums are not compared"
 TRUSTING = "a header is believed before the file is looked at"
@@ -78,7 +77,7 @@ def check(count: int, defect: str = "") -> Found:
     with with_defect(defect):
         if defect != TRUSTING:
             flips, cuts = count * 5 // 6, count - count * 5 // 6
-            counted = kills.harm_campaign(flips, cuts, seed=8)
+            counted = kills.harm_campaign(flips, cuts, seed=seed(8))
             found.tried, found.silent = counted.tried, counted.silent
             found.notes |= {"flips": flips, "cuts": cuts}
             if counted.reported != counted.tried:
@@ -173,7 +172,7 @@ def hostile_headers() -> Iterator[tuple[str, Callable[[Path], None]]]:
         b"\xff",
     ):
         yield f"state {text!r}", lambda t, d=text: reseal(t, "state.json", d)
-    rng = random.Random(9)
+    rng = dice(9)
     for noise in map(rng.randbytes, (0, 1, 8, 100, 10_000)):
         yield f"{len(noise)} random bytes", lambda t, d=noise: reseal(t, "weights.safetensors", d)
 

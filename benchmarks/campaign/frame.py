@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -81,6 +83,15 @@ class Block:
 
     def size(self, how: str) -> int:
         return {"smoke": self.smoke, "campaign": self.count, "long": self.long}[how]
+
+
+def seed(number: int) -> int:
+    """Of a check; `--seed` makes it another one, and with it other moments, other bits and other mutants."""
+    return number + 1000 * int(os.environ.get("CAMPAIGN_SEED", "0"))
+
+
+def dice(number: int) -> random.Random:
+    return random.Random(seed(number))
 
 
 def from_tests(path: str) -> ModuleType:

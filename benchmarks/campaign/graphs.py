@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import Block, Found, is_here
+from campaign.frame import Block, Found, dice, is_here
 
 NAMES = "names of nodes are not looked at"
 CRASH = "a number out of range is an error nobody catches"
@@ -124,7 +124,7 @@ def check(count: int, defect: str = "") -> Found:
     from surefoot.graph.templates import NAMES as TEMPLATES
     from surefoot.graph.templates import template_text
 
-    rng = random.Random(12)
+    rng = dice(12)
     texts = [template_text(name) for name in TEMPLATES]
     with with_defect(defect), tempfile.TemporaryDirectory() as place:
         canary = Path(place) / "canary"

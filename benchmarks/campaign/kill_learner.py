@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from campaign.frame import ROOT, Block, Found, from_tests
+from campaign.frame import ROOT, Block, Found, dice, from_tests
 
 CHILD = ROOT / "tests/e2e/resume_child.py"
 MUTANT = """
@@ -47,7 +47,7 @@ def train(directory: Path, spec: str, last: int, defect: str, *, lines: int = 0,
 
 def check(count: int, defect: str = "") -> Found:
     resume = from_tests("e2e/test_resume.py")
-    found, rng = Found(), random.Random(4)
+    found, rng = Found(), dice(4)
     kinds = list(resume.KINDS)[: max(1, min(3, count // 3))]
     for number, kind in enumerate(kinds):
         mine = count // len(kinds) + (number < count % len(kinds))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import Block, Found, from_tests
+from campaign.frame import Block, Found, dice, from_tests
 
 BUFFERED = "lines wait in memory when they are told to be safe"
 GLUED = "a torn last line is left where it is"
@@ -87,7 +87,7 @@ def _kills(found: Found, folder: Path, kills: int) -> None:
     from surefoot.telemetry.read import read_all
     from surefoot.telemetry.writer import Recorder
 
-    write_for_ever, rng = from_tests("e2e/test_record_kills.py").write_for_ever, random.Random(6)
+    write_for_ever, rng = from_tests("e2e/test_record_kills.py").write_for_ever, dice(6)
     folder.mkdir()
     tears = 0
     for _ in range(kills):
@@ -146,7 +146,7 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
     from surefoot.telemetry.read import read_all
     from surefoot.telemetry.writer import Recorder
 
-    rng, write = random.Random(7), os.write
+    rng, write = dice(7), os.write
     for number in range(count):
         folder, taken, gulps = place / f"full{number}", rng.randrange(1, 50), 1 + number % 2
         recorder = Recorder(folder, "full", updates_per_second=1e9)

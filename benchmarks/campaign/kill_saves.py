@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from campaign.frame import ROOT, Block, Found, load
+from campaign.frame import ROOT, Block, Found, load, seed
 
 MUTANTS = {
     "acknowledges before the save": ("early", 6),
@@ -14,7 +14,7 @@ MUTANTS = {
 def check(count: int, defect: str = "") -> Found:
     kills = load(ROOT / "benchmarks/kills.py")
     mode = MUTANTS[defect][0] if defect else "sound"
-    counted = kills.kill_campaign(count, mode=mode, seed=2)
+    counted = kills.kill_campaign(count, mode=mode, seed=seed(2))
     found = Found(tried=counted.kills, kills=counted.kills, acknowledged=counted.acknowledged)
     found.lost, found.unreadable, found.silent = counted.lost, counted.unreadable, counted.damaged
     if counted.acknowledged < count // 2:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from campaign.frame import ROOT, Block, Found, load
+from campaign.frame import ROOT, Block, Found, load, seed
 
 BACK_SECONDS, TIMEOUT = 2.0, 1.0
 """In the median, from when a loss can be known: a stopped worker is given up after its time-out."""
@@ -46,7 +46,7 @@ def check(count: int, defect: str = "") -> Found:
     stops = max(1, count // 4)
     kills = count - stops
     with a_batch_used_twice() if defect else contextlib.nullcontext():
-        told = supervise.campaign(kills, stops, timeout=TIMEOUT, calm=CALM, least=0, seed=3)
+        told = supervise.campaign(kills, stops, timeout=TIMEOUT, calm=CALM, least=0, seed=seed(3))
     found = Found(tried=count, kills=kills, notes={"stops": stops})
     back = told["back"]
     found.notes |= {f"back after {name}, median s": round(each["median"], 2) for name, each in back.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import ROOT, Block, Found, from_tests, is_here
+from campaign.frame import ROOT, Block, Found, dice, from_tests, is_here
 
 CURSOR = "which prompts come next is not saved"
 MUTANT = """
@@ -37,7 +36,7 @@ def check(count: int, defect: str = "") -> Found:
             found.not_here = f"not here yet: {module}"
             return found
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    lm, rng = from_tests("e2e/test_lm.py"), random.Random(13)
+    lm, rng = from_tests("e2e/test_lm.py"), dice(13)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         lm.tiny(vocabulary=lm.VOCABULARY).save_pretrained(folder / "tiny")

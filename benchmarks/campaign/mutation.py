@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import os
-import random
 import resource
 import signal
 import sys
@@ -14,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.frame import ROOT, Block, Found
+from campaign.frame import ROOT, Block, Found, dice
 from campaign.mutator import Mutant, mutants
 
 BAR = 0.90
-CPU_SECONDS, SECONDS = 60, 400.0
-"""Of the processor and of the clock. Tests that take longer hang: counted apart, because a busy machine is slow too."""
+CPU_SECONDS, SECONDS, STILL = 60, 400.0, 10.0
+"""Of the processor, of the clock, and of the clock without any of the processor: tests that wait for what never comes.
+Those that take longer are counted apart, because a busy machine is slow too."""
 ELSEWHERE = "the tests of another file are run"
 
 
@@ -67,6 +67,10 @@ class Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.source, str(self.target.file), "exec"), module.__dict__)
 
 
+LITTLE = 5
+"""Hundredths of a second of the processor in one of the clock: a loop that waits uses no more."""
+
+
 def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
     """alive if all tests pass with this source, killed, or out of time. In a fork, so that torch is loaded only once."""
     child = os.fork()
@@ -93,22 +97,39 @@ def outcome(target: Target, source: str, tests: tuple[str, ...]) -> str:
             code = int(pytest.main([*options, *(str(ROOT / "tests" / test) for test in tests)]))
         finally:
             os._exit(code)
-    began = time.monotonic()
-    while time.monotonic() - began < SECONDS:
+    began = moved = looked = time.monotonic()
+    used = 0
+    while (now := time.monotonic()) - began < SECONDS and now - moved < STILL:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
             return "alive" if code == 0 else "out of time" if code in (-signal.SIGXCPU, -signal.SIGKILL) else "killed"
-        time.sleep(0.02)
+        if now - looked > 1.0:
+            looked, before, used = now, used, _ticks(child)
+            moved = now if used > before + LITTLE else moved
+        time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "out of time"
 
 
+def _ticks(group: int) -> int:
+    """Of the processor, used by the processes of a group so far."""
+    total = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            total += int(fields[11]) + int(fields[12])
+    return total
+
+
 def chosen(count: int) -> list[tuple[Target, Mutant]]:
-    """`count` of all mutants, the same ones each time, from every file in proportion."""
+    """`count` of all mutants, the same ones for the same seed, from every file in proportion."""
     every = [(target, mutant) for target in TARGETS for mutant in mutants(target.file.read_text(), target.only)]
-    return every if count >= len(every) else random.Random(11).sample(every, count)
+    return every if count >= len(every) else dice(11).sample(every, count)
 
 
 def check(count: int, defect: str = "") -> Found:

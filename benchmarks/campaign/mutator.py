@@ -32,10 +32,6 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
-AXES = ("gather", "squeeze", "unsqueeze", "unbind")
-"""Whose first argument is an axis."""
-
-
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A module's source with one change."""

@@ -375,6 +375,43 @@ def advantages(seed: int) -> Case:
     return f"N14 seed {seed}", run
 
 
+def other_threads() -> Iterator[Case]:
+    """N15: as many threads give the same bits, another number of them the same within rounding.
+
+    Policy and rollout are made by one thread, so that it is learning that is compared.
+    """
+
+    def learned(path: str, seed: int, threads: int) -> np.ndarray:
+        from surefoot.envs.make import make_world
+        from surefoot.learn.config import PPOConfig
+        from surefoot.learn.learner import Learner
+        from surefoot.nets.actor_critic import ActorCritic
+        from surefoot.nets.config import NetConfig
+        from surefoot.train.collect import Collector
+
+        torch.set_num_threads(1)
+        world = make_world("CartPole-v1", 16)
+        policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(256, 256)), seed=seed)
+        config = PPOConfig(envs=16, steps=64, minibatch_size=512, epochs=1, path=path, seed=seed)
+        rollout = Collector(world, policy, steps=64, gamma=0.99, seed=seed, path=path).collect()
+        torch.set_num_threads(threads)
+        try:
+            Learner(policy, config).update(rollout)
+        finally:
+            torch.set_num_threads(1)
+        return np.concatenate([p.detach().numpy().ravel() for p in policy.parameters()])
+
+    def run(path: str, seed: int) -> str | None:
+        one, again, two = (learned(path, seed, threads) for threads in (1, 1, 2))
+        if not np.array_equal(one, again):
+            return "one thread gives other bits the second time"
+        apart = float(np.abs(one - two).max())
+        return None if apart <= 1e-6 else f"two threads learn something else than one, by {apart:.1e}"
+
+    for path, seed in itertools.product(("torch", "native"), range(4)):
+        yield f"N15 {path} {seed}", lambda path=path, seed=seed: run(path, seed)
+
+
 def cases(count: int, only: str = "") -> list[Case]:
     b = Bench()
     if only:
@@ -382,7 +419,7 @@ def cases(count: int, only: str = "") -> list[Case]:
         found = [case for case in every if case[0].split()[0] == only] or [advantages(seed) for seed in range(count)]
         return found[:: max(1, len(found) // count)]
     grid = [c for make in (lambda: bad_rollouts(b), lambda: bad_steps(b), bad_choices) for c in make()]
-    grid += [c for make in (bad_ratios, bad_statistics, bad_worlds) for c in make()]
+    grid += [c for make in (bad_ratios, bad_statistics, bad_worlds, other_threads) for c in make()]
     if count < len(grid):
         return [*random.Random(count).sample(grid, max(1, count - 5)), *(advantages(s) for s in range(5))]
     return grid + [advantages(seed) for seed in range(max(100, count - len(grid)))]
@@ -412,7 +449,7 @@ def check(count: int, defect: str = "") -> Found:
 
 BLOCK = Block(
     name="B1",
-    title="bad numbers, N1 to N14",
+    title="bad numbers, N1 to N15",
     over="engine",
     unit="bad inputs",
     smoke=90,

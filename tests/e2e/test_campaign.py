@@ -23,6 +23,7 @@ ELSEWHERE = {
     "K2": "test_checkpoint_kills.py",
     "K3": "test_supervise.py",
     "K3b": "../unit/scale/test_backend.py",
+    "K3c": "test_together.py",
     "K4": "test_resume.py",
     "B2": "test_serve.py",
     "L1": "test_lm.py",

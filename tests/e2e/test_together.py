@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 PROGRAM = Path(__file__).with_name("together_program.py")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
@@ -18,16 +20,20 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def test_two_processes_give_the_weights_of_one_on_the_same_batch(tmp_path: Path):
+@pytest.mark.parametrize("kind", ["plain", "memory", "sequence"])
+def test_two_processes_give_the_weights_of_one_on_the_same_batch(kind: str, tmp_path: Path):
     """Normaliser, value and reward scale, advantage moments, KL stop and clipping are those of all streams."""
     out = tmp_path / "out.json"
-    subprocess.run([*TORCHRUN, str(PROGRAM), str(out)], check=True, timeout=300, env=environment())
+    subprocess.run([*TORCHRUN, str(PROGRAM), str(out), kind], check=True, timeout=300, env=environment())
     said = json.loads(out.read_text())
     assert said["difference"] <= 1e-6
     assert said["samples"] == [96, 96]
+    assert said["minibatches"][0] == said["minibatches"][1]
     assert said["stopped_early"][0] == said["stopped_early"][1]
     assert any(said["stopped_early"][0])  # so that the stop was tried
-    assert abs(said["approx_kl"][0] - said["approx_kl"][1]) < 1e-6
+    assert said["first_ratio_error"] <= 1e-5
+    for name in ("approx_kl", "policy_loss"):
+        assert abs(said[name][0] - said[name][1]) < 1e-6, name
 
 
 def test_a_killed_process_is_started_again_from_the_checkpoint(tmp_path: Path):

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from surefoot.envs.make import make_world
+from surefoot.graph import template
+from surefoot.graph.tuning import GraphContest, GraphTask
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
 from surefoot.train.tune import Plan, begin, open_study
@@ -34,7 +36,25 @@ def cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-def a_task(marks: Path) -> EnvTask:
+def a_task(marks: Path, kind: str) -> EnvTask | GraphTask:
+    """CartPole by its id, or drawn."""
+    marks.mkdir()
+    return _drawn(marks) if kind == "graph" else _by_id(marks)
+
+
+def _drawn(marks: Path) -> GraphTask:
+    class Marked(GraphTask):
+        def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphContest:
+            (marks / str(os.getpid())).touch()
+            return super().contest(params, seeds)
+
+    graph = template("cartpole")
+    graph.nodes["trainer"].ranges = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}}
+    graph.run.total_steps = 4096
+    return Marked(graph, "drawn.json")
+
+
+def _by_id(marks: Path) -> EnvTask:
     class Marked(EnvTask):
         """Leaves the process id of whoever trains."""
 
@@ -45,12 +65,12 @@ def a_task(marks: Path) -> EnvTask:
     action = make_world("CartPole-v1").action
     held = {"envs": 4, "steps": 32, "hidden": (8,), "normalize_obs": False, "normalize_reward": False}
     spec = make_spec("CartPole-v1", action, settings=held, total_steps=1536, eval_episodes=3)
-    marks.mkdir()
     return Marked(spec, world_maker(spec), action, held=held)
 
 
-def test_a_search_goes_on_when_the_worker_of_a_trial_is_killed(cluster: Any, tmp_path: Path):
-    task, plan = a_task(tmp_path / "marks"), Plan(trials=5, seeds=1, rungs=4, finalists=1, scheduler="asha")
+@pytest.mark.parametrize("kind", ["env", "graph"])
+def test_a_search_goes_on_when_the_worker_of_a_trial_is_killed(kind: str, cluster: Any, tmp_path: Path):
+    task, plan = a_task(tmp_path / "marks", kind), Plan(trials=5, seeds=1, rungs=4, finalists=1, scheduler="asha")
     study = open_study(tmp_path, plan)
     begin(study, task)
     told: list[tuple[int, int]] = []
@@ -70,8 +90,9 @@ def test_a_search_goes_on_when_the_worker_of_a_trial_is_killed(cluster: Any, tmp
     assert 0 in {one.number for one in finals}
 
 
-def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(cluster: Any, tmp_path: Path):
-    task, plan = a_task(tmp_path / "marks"), Plan(trials=4, seeds=1, rungs=4, finalists=0, scheduler="pbt")
+@pytest.mark.parametrize("kind", ["env", "graph"])
+def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(kind: str, cluster: Any, tmp_path: Path):
+    task, plan = a_task(tmp_path / "marks", kind), Plan(trials=4, seeds=1, rungs=4, finalists=0, scheduler="pbt")
     study = open_study(tmp_path, plan)
     begin(study, task)
     heard: list[int] = []
@@ -90,7 +111,7 @@ def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(clu
 
     begin(study, task)
     cluster.search(task, study, plan, tmp_path)
-    found = outcome(study, task, [])
+    found = outcome(study, task.space, [])
     assert len(found.ranked) == 4
     heirs = [t for t in found.trials if t["parent"] is not None]
     assert any(t["from_rung"] for t in heirs)

@@ -20,17 +20,22 @@ from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 
 UPDATES = 6
+KINDS = {
+    "plain": ({"minibatch_size": 40}, {}),
+    "memory": ({"minibatch_size": 16}, {"memory": "gru", "memory_size": 8}),  # one stream each: the other has none
+    "sequence": ({"minibatch_size": 30, "sequence": 6, "burn_in": 3}, {"memory": "lstm", "memory_size": 8}),
+}
 
 
-def main(out: Path) -> None:
+def main(out: Path, kind: str) -> None:
     torch.set_num_threads(1)
     group = join_group()
-    ppo = {"steps": 16, "envs": 6, "minibatch_size": 40, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"}
+    ppo = {"steps": 16, "envs": 6, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"} | KINDS[kind][0]
     spec = RunSpec(
         env="Pendulum-v1",
         preset="sb3",
         ppo=PPOConfig(**ppo, normalize_value=True),
-        net=NetConfig(hidden=(8,), normalize_obs=True),
+        net=NetConfig(hidden=(8,), normalize_obs=True, **KINDS[kind][1]),
         collect=CollectConfig(normalize_reward=True),
         eval_every=0,
         checkpoint_every=10_000,
@@ -56,6 +61,9 @@ def main(out: Path) -> None:
             "difference": max(float((a - b).abs().max()) for a, b in pairs),
             "samples": [report.samples, alone.samples],
             "approx_kl": [report.approx_kl, alone.approx_kl],
+            "first_ratio_error": report.first_ratio_error,
+            "policy_loss": [report.policy_loss, alone.policy_loss],
+            "minibatches": [report.minibatches, alone.minibatches],
             "stopped_early": list(zip(*stopped, strict=True)),
         }
         out.write_text(json.dumps(said))
@@ -69,11 +77,13 @@ def everybody(group, rollout):
     """The rollouts of all processes, gathered array by array."""
     found = {name: group.gather(getattr(rollout, name)) for name in STEPWISE}
     obs = {name: group.gather(x) for name, x in rollout.obs.items()}
+    context = {name: group.gather(x).astype(x.dtype) for name, x in rollout.context.items()}
     kinds = {name: getattr(rollout, name).dtype for name in STEPWISE}
     for rank in range(group.size):
         given = {name: np.ascontiguousarray(x[rank]).astype(kinds[name]) for name, x in found.items()}
-        yield type(rollout)(obs={name: x[rank].astype(rollout.obs[name].dtype) for name, x in obs.items()}, **given)
+        seen = {name: x[rank].astype(rollout.obs[name].dtype) for name, x in obs.items()}
+        yield type(rollout)(obs=seen, context={name: x[rank] for name, x in context.items()}, **given)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -11,9 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from campaign import table
-from campaign.frame import Block, Found, is_here
+from campaign.frame import Block, Found, dice, is_here
 from campaign.mutator import mutants
-from campaign.runner import line, run_block, verdict
+from campaign.runner import FIRST, all_blocks, line, run_block, verdict
 
 
 @pytest.mark.parametrize("what", ["lost", "unreadable", "silent", "server_errors", "fault_count"])
@@ -83,6 +83,27 @@ def test_what_is_not_here_is_said_and_its_mutants_are_not_tried():
     assert (verdict(told), told["mutants"]) == ("not here yet", {})
     assert is_here("json")
     assert not is_here("surefoot.nowhere.at_all")
+
+
+def test_every_use_is_under_fire_and_every_check_has_a_defect_to_catch():
+    blocks = all_blocks()
+    assert [block.name for block in blocks.values()] == list(blocks)
+    over = {part.strip() for block in blocks.values() for part in block.over.split(",")}
+    assert over >= {"engine", "checkpoints", "telemetry", "service", "town", "graph", "language models"}
+    assert [name for name, block in blocks.items() if not block.mutants] == []
+    assert set(FIRST) <= set(blocks)
+
+
+def test_another_seed_is_another_campaign(monkeypatch: pytest.MonkeyPatch):
+    usual = dice(3).random()
+    assert dice(3).random() == usual
+    monkeypatch.setenv("CAMPAIGN_SEED", "1")
+    assert dice(3).random() != usual
+
+
+def test_a_block_says_what_it_cost_the_processor():
+    told = run_block(block(lambda count, defect: Found(tried=sum(range(3_000_000)) and count)), "smoke")
+    assert told["cpu_seconds"] > 0.0
 
 
 def changed(source: str) -> list[str]:

@@ -44,8 +44,6 @@ class SharedLearner(Learner):
         total_updates: int | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
-        if policy.sequential:
-            raise ConfigError("a policy with memory cannot be learned by several processes yet; train it in one")
         if config.temperature != 1.0:
             raise ConfigError("temperature is not known to learning together; leave it at 1.0")
         self.whole, self.group = config, group
@@ -55,10 +53,10 @@ class SharedLearner(Learner):
         self.values = _SharedValues(policy, group, normalize=config.normalize_value)
         self._normalizers = [m for m in policy.modules() if isinstance(m, Normalizer)]
         self._where = torch.zeros(0, dtype=torch.int64)
-        """[own columns]: which column of the whole batch each is."""
+        """[own columns]: which column of the whole batch each is; of a policy with memory a column is a stream."""
         self._columns = 0
         self._own = self._all = 0
-        """Columns of the minibatch that is learned from: here, and everywhere."""
+        """Steps that count in the minibatch that is learned from: here, and everywhere."""
         self._spread = torch.zeros(())
         self._widths: list[tuple[int, int]] = []
 
@@ -75,10 +73,14 @@ class SharedLearner(Learner):
         return replace(report, samples=int(samples.sum()))
 
     def _locate(self, valid: np.ndarray) -> None:
-        """Where this process's steps are in the batch of all: streams side by side, time first, padding dropped."""
+        """Where this process's columns are in the batch of all, whose streams are side by side."""
         steps, streams = valid.shape
         files = self.group.gather_bytes(np.packbits(valid).tobytes() + streams.to_bytes(4, "little"))
         counts = [int.from_bytes(each[-4:], "little") for each in files]
+        first = sum(counts[: self.group.rank])
+        if self.policy.sequential:
+            self._where, self._columns = torch.arange(first, first + streams), sum(counts)
+            return
         whole = np.concatenate(
             [
                 np.unpackbits(np.frombuffer(each[:-4], np.uint8), count=steps * n).reshape(steps, n)
@@ -86,53 +88,61 @@ class SharedLearner(Learner):
             ],
             axis=1,
         ).astype(bool)
-        number = np.cumsum(whole.ravel()).reshape(whole.shape) - 1
-        first = sum(counts[: self.group.rank])
+        number = np.cumsum(whole.ravel()).reshape(whole.shape) - 1  # time first, padding dropped
         self._where = torch.from_numpy(number[:, first : first + streams][valid])
         self._columns = int(whole.sum())
 
     def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        mode, columns = self.whole.normalize_advantage, self._columns
+        mode, pieces = self.whole.normalize_advantage, batch.columns // max(1, len(self._where))
+        # Streams may have been cut into pieces since they were located: the first of every stream, then the second.
+        where = torch.cat([self._where + k * self._columns for k in range(pieces)])
+        columns, long = self._columns * pieces, batch.advantage.shape[0]
         self._widths = []
         if mode == "batch":
-            batch.advantage, _ = self._standardized(batch.advantage, columns)
-        size, _ = self.config.minibatch_size_for(columns)
+            batch.advantage, *_ = self._standardized(batch)
+        size, _ = self.config.minibatch_size_for(columns * long)
         place = torch.full((columns,), -1, dtype=torch.int64)
-        place[self._where] = torch.arange(len(self._where))
+        place[where] = torch.arange(len(where))
         for epoch in range(self.config.epochs):
             order, begin = torch.randperm(columns, generator=self.generator), 0
-            for width in split_sizes(columns, size):
+            for width in split_sizes(columns, max(1, size // long)):
                 mine = place[order[begin : begin + width]]
                 part = batch.take(mine[mine >= 0].to(self.device))
                 begin += width
-                self._own, self._all = part.columns, width
-                standardized, self._spread = self._standardized(part.advantage, width)
+                standardized, self._spread, self._all = self._standardized(part)
+                self._own = part.advantage.numel() if part.valid is None else int(part.valid.sum())
+                if self._all == 0:
+                    continue  # nothing happened in these streams, anywhere
                 if mode == "minibatch":
                     part.advantage = standardized
-                yield epoch, part
+                # Who has nothing of it takes the step all the same, so it must not look like a batch to skip.
+                yield epoch, part if self._own else replace(part, valid=None)
 
-    def _standardized(self, advantage: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """As `core.moments.standardize`, over the entries of all processes."""
-        wide = advantage.double()
-        total = self.group.sum_(torch.stack([wide.sum(), wide.square().sum()]).cpu())
-        mean = total[0] / count
-        std = (total[1] / count - mean.square()).clamp(min=0.0).sqrt()
-        if std < 1e-6 * max(1.0, abs(float(mean))):
-            return torch.zeros_like(advantage), torch.zeros((), device=advantage.device)
+    def _standardized(self, batch: Batch) -> tuple[Tensor, Tensor, int]:
+        """As `core.moments.standardize`, over the steps of all processes; how many these are comes third."""
+        advantage = batch.advantage
+        wide = (advantage if batch.valid is None else advantage[batch.valid]).double()
+        count = torch.tensor(wide.numel(), dtype=torch.float64)
+        total = self.group.sum_(torch.stack([wide.sum().cpu(), wide.square().sum().cpu(), count]))
+        mean = total[0] / total[2]
+        std = (total[1] / total[2] - mean.square()).clamp(min=0.0).sqrt()
+        if not std >= 1e-6 * max(1.0, abs(float(mean))):
+            return torch.zeros_like(advantage), torch.zeros((), device=advantage.device), int(total[2])
         mean, std = mean.to(advantage), std.to(advantage)
-        return (advantage - mean) / (std + 1e-8), std
+        return (advantage - mean) / (std + 1e-8), std, int(total[2])
 
     def _loss(self, minibatch: Batch, knobs: Any) -> tuple[Losses, Tensor]:
         if self._own == 0:  # all of this minibatch is elsewhere
             nothing = torch.zeros((), device=self.device)
-            return Losses(nothing, nothing, nothing, nothing, None, torch.zeros(1, 0, device=self.device)), self._spread
+            return Losses(nothing, nothing, nothing, nothing, None, torch.zeros(1, 1, device=self.device)), self._spread
         return super()._loss(minibatch, knobs)[0], self._spread
 
     def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
         target = self.config.target_kl
         if target is None:
             return False
-        moved = k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)).double().sum().cpu()
+        each = k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)).double()
+        moved = (each if valid is None else each[valid]).sum().cpu()
         return float(self.group.sum_(moved)) / self._all > self.config.kl_stop_factor * target
 
     def _gradient(self, losses: Losses) -> Tensor:
@@ -148,11 +158,14 @@ class SharedLearner(Learner):
             end = begin + parameter.numel()
             parameter.grad = flat[begin:end].view_as(parameter)
             begin = end
-        self._widths.append((self._own, self._all))
-        return self.optimizer.clip(self.config.max_grad_norm) + flat[0] * 0.0
+        norm = self.optimizer.clip(self.config.max_grad_norm) + flat[0] * 0.0
+        if bool(torch.isfinite(norm)):
+            self._widths.append((self._own, self._all))
+        return norm
 
     def _learn(self, batch: Batch, knobs: Any) -> Any:
         done = super()._learn(batch, knobs)
+        done.first_ratio_error = float(self.group.gather(np.array([done.first_ratio_error])).max())
         steps = len(done.table.epoch)
         if steps:
             own, whole = np.array(self._widths[:steps], dtype=np.float64).T[:, :, None]

@@ -27,6 +27,10 @@ def test_entries_come_back_after_reopening_in_the_order_they_were_written(tmp_pa
         assert [e.id for e in journal.latest("k", 1)] == ["b"]
 
 
+def test_an_entry_that_was_not_written_has_no_place_yet():
+    assert (entry("a").seq, entry("a").t) == (0, 0.0)
+
+
 def test_the_same_id_again_replaces_the_body_and_keeps_its_place(tmp_path: Path):
     with Journal(tmp_path / "j.sqlite") as journal:
         journal.put(entry("a", 1.0), entry("b", 2.0))

@@ -24,7 +24,7 @@ from surefoot.errors import (
     TelemetryError,
 )
 from surefoot.learn import checkpoint
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint import from_bytes, load_checkpoint, save_checkpoint, to_bytes
 from surefoot.learn.files import RealFs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
@@ -450,6 +450,25 @@ def test_a_file_of_one_tebibyte_is_refused_unread(tmp_path, name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "optimizer.safetensors", "state.safetensors"])
+def test_arrays_may_have_64_gibibytes_and_not_one_byte_more(tmp_path, name):
+    path = save_checkpoint(tmp_path, 1, PARTS)
+    files = json.loads((path / "manifest.json").read_text())["files"]
+    files[name]["bytes"] = (64 << 30) + 1
+    reseal(path, files=files)
+    os.truncate(path / name, (64 << 30) + 1)
+    with pytest.raises(CheckpointCorrupt, match="68719476737 bytes"):
+        load_checkpoint(path)
+
+
+def test_parts_that_one_process_hands_to_another_are_the_same_there():
+    given = {"collector": {"n": 3, "seen": np.arange(4.0)}, "learner": {"name": "x"}}
+    found = from_bytes(to_bytes(given))
+    assert found["collector"]["n"] == 3
+    assert np.array_equal(found["collector"]["seen"], np.arange(4.0))
+    assert found["learner"] == {"name": "x"}
 
 
 ANY_FILE = {"bytes": 0, "sha256": ""}

@@ -319,3 +319,11 @@ def test_choices_kept_as_floats_come_back_as_they_were():
     kept = side_by_side(torch.tensor([[70_001]]), torch.zeros(1, 1))
     expected = -math.log(70_002) - 0.5 * math.log(2 * math.pi)
     assert wide.log_prob(kept).item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_choices_of_streams_over_time_have_the_log_probs_of_their_own_rows():
+    logits = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0))
+    action = torch.arange(12).reshape(3, 4) % 5
+    ours = Categorical(logits).log_prob(action)
+    assert ours.shape == (3, 4)
+    torch.testing.assert_close(ours, td.Categorical(logits=logits).log_prob(action))

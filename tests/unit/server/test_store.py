@@ -169,6 +169,8 @@ def test_a_store_that_closes_writes_what_waits_and_takes_no_more(tmp_path: Path,
         await asyncio.gather(*tasks)
         with pytest.raises(Refused) as refused:
             await store.write(entry("late"))
+        with pytest.raises(JournalError):
+            store.reader.count("k")
         return refused.value
 
     why = asyncio.run(asyncio.wait_for(whole(), 30))
