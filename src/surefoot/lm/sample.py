@@ -61,7 +61,7 @@ class Response:
     """[read, width]: what entered the first layer that learns, token by token; None unless it was asked for."""
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def generate(
     policy: LMPolicy,
     prompts: Sequence[np.ndarray],
