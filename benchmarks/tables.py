@@ -354,12 +354,16 @@ def scale() -> str:
     results = read("scale.json")
     if results is None:
         return "not measured yet"
-    rows = ["| workload | placement | env steps a second | model |", "|---|---|---|---|"]
+    head = "| workload | placement | env steps a second | of one process | model | measured of it |"
+    rows = [head, "|---|---|---|---|---|---|"]
     for found in results.values():
-        for placement, row in found.get("placements", {}).items():
+        placements = found.get("placements", {})
+        for placement, row in placements.items():
+            rate, said = row["steps_a_second"], row["model"]
             about = found["about"] if placement == "here" else ""
-            said = "" if row["model"] is None else f"{row['model']:,.0f}"
-            rows.append(f"| {about} | {placement} | {row['steps_a_second']:,.0f} | {said} |")
+            share = f"{rate / placements['here']['steps_a_second']:.2f} ×"
+            model = " | " if said is None else f"{said:,.0f} | {rate / said:.2f}"
+            rows.append(f"| {about} | {placement} | {rate:,.0f} | {share} | {model} |")
     return "\n".join(rows)
 
 
