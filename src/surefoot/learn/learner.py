@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,21 +62,12 @@ class Learner:
     """Holds a policy, its optimiser and the position in every schedule; `update` is all it does.
 
     `total_updates` is the length of the run that linear schedules count on; None holds them at their start.
-    `columns_at_once` bounds what torch keeps for one gradient: a wider minibatch is walked through in pieces whose
-    gradients add up to its own. It is a matter of memory, not of learning, hence no knob of PPO.
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        config: PPOConfig,
-        *,
-        total_updates: int | None = None,
-        device: str | torch.device = "cpu",
-        columns_at_once: int | None = None,
+        self, policy: Policy, config: PPOConfig, *, total_updates: int | None = None, device: str | torch.device = "cpu"
     ) -> None:
         self.policy, self.config, self.total_updates = policy, config, total_updates
-        self.columns_at_once = columns_at_once
         self.device = torch.device(device)
         policy.to(self.device)
         self.optimizer = Optimizer(policy.parameters(), config, critic=critic_of(policy, config))
@@ -195,14 +186,13 @@ class Learner:
         for epoch, minibatch in self._minibatches(batch):
             if minibatch.valid is not None and not bool(minibatch.valid.any()):
                 continue  # streams in which nothing happened
-            in_pieces = self.columns_at_once is not None and minibatch.columns > self.columns_at_once
-            losses, advantage_std = (self._loss_in_pieces if in_pieces else self._loss)(minibatch, knobs)
+            losses, advantage_std = self._loss(minibatch, knobs)
             if error is None:
                 error = _ratio_error(losses.log_ratio, minibatch.valid)
             if self._too_far(losses, minibatch.valid):
                 stopped = True
                 break
-            grad_norm = self.optimizer.clip(self.config.max_grad_norm) if in_pieces else self._gradient(losses)
+            grad_norm = self._gradient(losses)
             if bool(torch.isfinite(grad_norm + losses.total)):
                 self.optimizer.step(knobs.lr)
                 tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
@@ -272,30 +262,6 @@ class Learner:
             kl_coef=config.kl_coef,
             dual_clip=config.dual_clip,
         )
-
-    def _loss_in_pieces(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
-        """As `_loss`, but already back-propagated, `columns_at_once` at a time: each piece counts by its valid steps."""
-        advantage, std = self._judged(minibatch)
-        whole, most = replace(minibatch, advantage=advantage), self.columns_at_once or minibatch.columns
-        pieces = [whole.slice(i, min(i + most, whole.columns)) for i in range(0, whole.columns, most)]
-        counts = [p.advantage.numel() if p.valid is None else int(p.valid.sum()) for p in pieces]
-        self.optimizer.zero_grad()
-        sums = torch.zeros(5, device=self.device)
-        log_ratio: list[Tensor] = []
-        for piece, count in zip(pieces, counts, strict=True):
-            if count == 0:
-                log_ratio.append(torch.zeros_like(piece.log_prob))
-                continue
-            losses = self._objective(piece, piece.advantage, knobs)
-            share = count / sum(counts)
-            (losses.total * share).backward()
-            reference = torch.zeros_like(losses.total) if losses.kl_to_reference is None else losses.kl_to_reference
-            parts = (losses.total, losses.policy, losses.value, losses.entropy, reference)
-            sums += torch.stack([x.detach() for x in parts]) * share
-            log_ratio.append(losses.log_ratio)
-        total, policy, value, entropy, reference = sums.unbind()
-        known = None if minibatch.ref_log_prob is None else reference
-        return Losses(total, policy, value, entropy, known, torch.cat(log_ratio, dim=1)), std
 
     def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
         """True once the policy has moved beyond the target KL: ends this epoch and all that follow (P18)."""

@@ -15,6 +15,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
+from surefoot.learn.piecewise import PiecewiseLearner
 from surefoot.learn.report import UpdateReport
 from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
@@ -102,12 +103,11 @@ class LMTraining:
             packed=config.packed,
             reference=reference,
         )
-        self.learner = Learner(
-            self.policy,
-            self.ppo,
-            total_updates=config.steps,
-            device=backbone.device,
-            columns_at_once=config.learn_rows,
+        length: dict[str, Any] = {"total_updates": config.steps, "device": backbone.device}
+        self.learner = (
+            Learner(self.policy, self.ppo, **length)
+            if config.learn_rows is None
+            else PiecewiseLearner(self.policy, self.ppo, columns_at_once=config.learn_rows, **length)
         )
         self.skipped: list[str] = []
         """A sentence for each prompt that cannot be used."""
