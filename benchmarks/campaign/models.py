@@ -35,16 +35,17 @@ def with_defect(defect: str) -> Iterator[None]:
             setattr(thing, name, new)
 
         if defect == COMPANY:
-            write = store.Store.write
+            submit = store.Store.submit
 
-            async def later(self: Any, *entries: Any) -> None:
+            def later(self: Any, rows: Any, then: Any) -> None:
                 held = self.__dict__.setdefault("held", [])
-                held += entries
+                held += rows
                 if len(held) >= 3:
                     self.__dict__["held"] = []
-                    await write(self, *held)
+                    submit(self, held, lambda error: None)
+                asyncio.get_running_loop().call_soon(then, None)
 
-            patch(store.Store, "write", later)
+            patch(store.Store, "submit", later)
         elif defect == REPLACES:
             patch(service.Service, "_was_told", lambda self, waiting, new, adds: bool(waiting.rewards))
         elif defect == UNPINNED:
