@@ -91,6 +91,7 @@ class Recorder:
         minibatch_rate: float = 0.0,
         early: int = 0,
         clock: Callable[[], float] = time.time,
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.run = run
         self._mirrors = mirrors
@@ -101,7 +102,7 @@ class Recorder:
         self._episodes_per_second = episodes_per_second
         self.minibatch_rate = minibatch_rate
         self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
-        self._clock = clock
+        self._clock, self._stopwatch = clock, stopwatch
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: Header | None = None
         self._deferred: list[Callable[[], None]] = []
@@ -406,7 +407,7 @@ class Recorder:
 
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
-        begin = time.perf_counter()
+        begin = self._stopwatch()
         if self._deferred:
             self._catch_up()
         if self._waiting:
@@ -415,7 +416,7 @@ class Recorder:
             record = record or merge([_finite(told.record(self.run)) for told in waiting])
             self._written_at, self._early = record.t, self._early - 1
             self._write(record)
-            self._line_seconds = time.perf_counter() - begin
+            self._line_seconds = self._stopwatch() - begin
 
     def _catch_up(self) -> None:
         """Have everything told that was deferred, without a line in between."""

@@ -35,7 +35,7 @@ class Heard:
 
 def write(folder: Path, mirrors: Any = (), *, reason: Any = "finished", updates: int = 4) -> Path:
     now = [1_700_000_000.0]
-    recorder = Recorder(folder, "walk", mirrors=mirrors, clock=lambda: now[0])
+    recorder = Recorder(folder, "walk", mirrors=mirrors, clock=lambda: now[0], stopwatch=lambda: 0.0)
     recorder.header(env="X-v0", seed=0, config={"ppo": {"lr": 3e-4}})
     for number in range(1, updates + 1):
         now[0] += 0.4
