@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.read import Curves
 from surefoot.telemetry.view import flat
-from surefoot.train.statistics import Summary, iqm, summarize
+from surefoot.train.statistics import Summary, iqms, summarize
 
 POINTS = 60
 _RESAMPLES = 100
@@ -123,7 +123,7 @@ def _together(label: str, members: list[One]) -> Group:
 
 
 def _middle(curves: np.ndarray) -> np.ndarray:
-    return np.array([iqm(column) for column in curves.T])
+    return iqms(curves.T)
 
 
 def chance(first: Sequence[float], second: Sequence[float]) -> float:

@@ -32,16 +32,19 @@ class Summary:
 
 def iqm(scores: Sequence[float] | np.ndarray) -> float:
     """Mean of the middle half; where a quarter is no whole number of scores, they count in part."""
-    ordered = np.sort(np.asarray(scores, dtype=np.float64))
-    if len(ordered) == 0:
+    return float(iqms(np.asarray(scores, dtype=np.float64)[None])[0])
+
+
+def iqms(scores: np.ndarray) -> np.ndarray:
+    """The interquartile mean of every row of [R, N]; the result is [R]."""
+    ordered, count = np.sort(scores, axis=1), scores.shape[1]
+    if count == 0:
         raise ConfigError("an interquartile mean needs at least one score")
-    cut = len(ordered) / 4.0
+    cut, place = count / 4.0, np.arange(count)
     # How much of each score lies between the quartiles: 0, 1, or a fraction at the two edges.
-    weight = np.clip(
-        np.minimum(np.arange(1, len(ordered) + 1) - cut, len(ordered) - cut - np.arange(len(ordered))), 0, 1
-    )
+    weight = np.clip(np.minimum(place + 1 - cut, count - cut - place), 0, 1)
     # A score that does not count may be infinite.
-    return float((np.where(weight > 0, ordered, 0.0) * weight).sum() / weight.sum())
+    return (np.where(weight > 0, ordered, 0.0) * weight).sum(axis=1) / weight.sum()
 
 
 def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> Summary:
@@ -49,7 +52,7 @@ def summarize(scores: Sequence[float], *, resamples: int = 2000, seed: int = 0) 
     values = np.asarray(scores, dtype=np.float64)
     rng = np.random.default_rng(seed)
     draws = rng.choice(values, size=(resamples, len(values)), replace=True) if len(values) else values[None]
-    low, high = np.percentile([iqm(draw) for draw in draws], [2.5, 97.5])
+    low, high = np.percentile(iqms(draws), [2.5, 97.5])
     return Summary(
         iqm(values),
         float(low),

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.train.statistics import iqm, summarize
+from surefoot.train.statistics import iqm, iqms, summarize
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,12 @@ def test_one_bad_seed_of_five_hardly_moves_it():
     assert iqm([500, 500, 500, 500, 9]) == 500
     assert iqm([500, 500, 500, 500, -math.inf]) == 500
     assert iqm([-math.inf] * 4) == -math.inf
+
+
+def test_every_row_has_the_mean_that_it_has_alone():
+    rows = np.random.default_rng(0).normal(size=(50, 7))
+    rows[3, 0], rows[4, :] = np.inf, -np.inf
+    assert iqms(rows).tolist() == [iqm(row) for row in rows]
 
 
 def test_no_score_has_no_mean():
