@@ -125,11 +125,10 @@ class Learner:
         versions = rollout.policy_version if whole else rollout.policy_version[valid]
         lag = self.policy_version - int(versions.min())
         with self.acting(progress):
-            sample_size = self._effective_sample_size(self.prepare(rollout, valid)) if lag > 0 else 1.0
             if self.native is not None:
-                done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs)
+                done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs, behind=lag > 0)
             else:
-                done, described, seconds = self._by_torch(rollout, valid, knobs)
+                done, described, seconds = self._by_torch(rollout, valid, knobs, behind=lag > 0)
         if not done.rolled_back:
             self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
@@ -139,7 +138,6 @@ class Learner:
             **done.table.averages(),
             **described,
             first_ratio_error=done.first_ratio_error,
-            effective_sample_size=sample_size,
             stopped_early=done.stopped_early,
             nonfinite_steps=done.bad_steps,
             rolled_back=done.rolled_back,
@@ -151,26 +149,28 @@ class Learner:
         )
 
     def _by_torch(
-        self, rollout: Rollout, valid: np.ndarray, knobs: Knobs
+        self, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
     ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
         """The update as it is defined."""
         begin = time.perf_counter()
         raw = self.prepare(rollout, valid)
+        counted = {"effective_sample_size": self._sample_size(raw)} if behind else {}
         prepared = time.perf_counter()
         with self.values.learning(raw) as batch:
             put_back = self._copy()
             done = self._learn(pieces(batch, self.policy, self.config), knobs)
             self._settle(put_back, done)
         seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
-        return done, describe(raw, rollout, valid), seconds
+        return done, describe(raw, rollout, valid) | counted, seconds
 
     def _by_kernel(
-        self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs
+        self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
     ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
         """The same, all epochs in one call of the kernel, on the same memory."""
         begin = time.perf_counter()
         self._refuse_bad(rollout, valid)
         raw = native.prepare(rollout, valid)
+        counted = {"effective_sample_size": native.sample_size(raw)} if behind else {}
         prepared = time.perf_counter()
         with self.values.learning(raw) as batch:
             native.keep()
@@ -178,7 +178,7 @@ class Learner:
             self.bad_in_a_row = said.bad_in_a_row
             done = _Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
             self._settle(native.restore, done)
-        return done, raw.described, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
+        return done, raw.described | counted, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
 
     def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
         """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
@@ -285,7 +285,7 @@ class Learner:
         stale = rollout.valid & (self.policy_version - rollout.policy_version > limit)
         return rollout.valid & ~stale, int(stale.sum())
 
-    def _effective_sample_size(self, batch: Batch) -> float:
+    def _sample_size(self, batch: Batch) -> float:
         with torch.no_grad():
             log_ratio = self.policy.evaluate(batch).log_prob - batch.log_prob
         counted = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 
 from surefoot import native
+from surefoot.core.divergence import effective_sample_size
+from surefoot.core.losses import LOG_RATIO_LIMIT
 from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig, split_sizes
@@ -198,6 +200,14 @@ class NativeUpdate:
             rolled_back=bool(rolled_back),
             first_ratio_error=error,
         )
+
+    def sample_size(self, batch: NativeBatch) -> float:
+        """The share of the samples that still counts under the policy of now."""
+        log_prob = np.empty_like(batch.log_prob)
+        self.net.point(self._memory)
+        self.net.kernel.net_log_probs(self.net.net, len(log_prob), batch.features, batch.action, batch.mask, log_prob)
+        ratio = np.clip(log_prob - batch.log_prob, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+        return float(effective_sample_size(torch.from_numpy(ratio)))
 
     def _memory(self) -> dict[int, tuple[int, int, int]]:
         """Addresses of the optimiser's memory, by the id of the parameter it belongs to."""

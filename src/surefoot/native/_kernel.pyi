@@ -65,6 +65,9 @@ def net_learn(
     epoch_of: Array,
     /,
 ) -> tuple[int, int, int, int, int, int, float]: ...
+def net_log_probs(
+    net: Net, samples: int, features: Array, action: Array, mask: Array | None, log_prob: Array, /
+) -> None: ...
 def gae(
     steps: int,
     streams: int,

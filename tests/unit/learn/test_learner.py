@@ -354,6 +354,22 @@ def test_an_old_rollout_reports_its_lag_and_how_much_of_it_still_counts():
     assert report.effective_sample_size == pytest.approx((r1 + r2) ** 2 / (2 * (r1**2 + r2**2)), rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_how_much_of_an_old_rollout_counts_is_the_same_by_the_kernel_as_by_torch(kind, masked):
+    space, knobs = HEADS[kind]
+    if masked and kind != "discrete":
+        pytest.skip("masks are for choices")
+    shares = []
+    for path in ("torch", "auto"):
+        policy = a_policy(space, normalize_obs=True, **knobs)
+        learner, old = Learner(policy, a_config(lr=3e-2, path=path)), walk(policy, 16, 8, seed=1, masked=masked)
+        learner.update(walk(policy, 16, 8, seed=0, masked=masked))
+        shares.append(learner.update(old).effective_sample_size)
+    assert shares[0] == pytest.approx(shares[1], rel=1e-3)
+    assert 0.0 < shares[0] < 0.999
+
+
 # --- minibatches ---
 
 

@@ -11,7 +11,15 @@ REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 T, N, INPUTS, OPTIONS = 4, 3, 4, 2
 F, D, L = np.float32, np.float64, np.int64
 KNOBS = (0.2, -1.0, 0.5, 0.01, 0.0, 0.5, -1.0, 1e-3, 0.0, 1e-5, 0.0, -1.0)
-MAY_BE_NONE = {("net_act", 4), ("net_learn", 8), ("net_learn", 9), ("tape_new", 3), ("tape_new", 4), ("tape_act", 5)}
+MAY_BE_NONE = {
+    ("net_act", 4),
+    ("net_learn", 8),
+    ("net_learn", 9),
+    ("net_log_probs", 4),
+    ("tape_new", 3),
+    ("tape_new", 4),
+    ("tape_act", 5),
+}
 MAY_BE_NONE |= {("tape_note", 2), ("net_new", 9), ("net_new", 10), ("streams_begin", 1), ("streams_step", 6)}
 MAY_BE_NONE |= {
     ("scan_forward", 5),
@@ -72,6 +80,7 @@ def calls(net_of) -> dict[str, list]:
         "net_act": [net.handle, rng, N, row(F, INPUTS), None, 0, row(L, 1), row(L, 1), row(), row()],
         "net_values": [net.handle, N, row(F, INPUTS), row()],
         "net_learn": [net.handle, N, *learned, np.array([[0, 1, 2], [2, 1, 0]]), np.array([1, 2]), 2, KNOBS, 0, 0, 0, *tables],
+        "net_log_probs": [net.handle, N, *learned[:2], None, row()],
         "gae": [T, N, whole(), whole(), whole(), whole(bool), whole(bool), whole(bool), 0.9, 0.9, whole(), whole()],
         "describe": [N, row(), row(), row()],
         "tape_new": [net.handle, *shape, *arrays],
@@ -152,6 +161,7 @@ WRITTEN = {
     "net_act": (1, 6, 7, 8, 9),
     "net_values": (3,),
     "net_learn": (17, 18),
+    "net_log_probs": (5,),
     "gae": (10, 11),
     "tape_new": (3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
     "tape_act": (1,),
@@ -185,6 +195,7 @@ def test_a_network_without_weights_does_nothing(net_of):
         "net_act": 0,
         "net_values": 0,
         "net_learn": 0,
+        "net_log_probs": 0,
         "tape_act": 0,
     }.items():
         arguments = calls(net_of)[name]

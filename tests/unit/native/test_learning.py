@@ -153,3 +153,31 @@ def test_the_second_clip_stops_the_gradient_of_bad_actions_that_became_likely(ne
     assert moved[3.0] == (pytest.approx(3.0), 0.0)
     assert moved[9.0][1] > 0.01
     assert moved[9.0] == moved[-1.0]
+
+
+@pytest.mark.parametrize("n", [1, 21, 700])
+@pytest.mark.parametrize(
+    "head",
+    [{"sizes": (3,)}, {"sizes": (2, 4)}, {"head": "gaussian", "sizes": (2,)}, {"head": "squashed", "sizes": (2,)}],
+    ids=str,
+)
+def test_log_probs_of_actions_are_those_they_were_drawn_with(isa, net_of, head, n):
+    net = net_of(isa=isa, inputs=3, hidden=(5,), **head)
+    obs = np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
+    action, _, drawn, _ = net.act(obs)
+    found = np.full(n, np.nan, np.float32)
+    kernel.net_log_probs(net.handle, n, obs, action, None, found)
+    np.testing.assert_allclose(found, drawn, rtol=1e-4, atol=1e-5)
+    net.tensors[-1][..., 0] += np.float32(0.5)  # the first of the policy's last biases, or of its spreads
+    kernel.net_log_probs(net.handle, n, obs, action, None, found)
+    assert not np.allclose(found, drawn, rtol=1e-3)
+
+
+def test_log_probs_are_those_among_the_allowed(isa, net_of):
+    net = net_of(isa=isa, inputs=3, hidden=(5,), sizes=(3,))
+    obs = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    mask, action = np.tile(np.array([1, 0, 1], np.uint8), (9, 1)), np.zeros((9, 1), np.int64)
+    found = np.empty(9, np.float32)
+    kernel.net_log_probs(net.handle, 9, obs, action, mask, found)
+    raw, _ = net.forward(obs)
+    np.testing.assert_allclose(found, raw[:, 0] - np.log(np.exp(raw[:, [0, 2]]).sum(axis=1)), rtol=1e-4, atol=1e-5)

@@ -485,6 +485,33 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
                          u.first_ratio_error);
 }
 
+/* net_log_probs(net, samples, features, action, mask, log_prob): into the last, by the weights of now. */
+static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!count_is(count, 6, "net_log_probs")) return NULL;
+    sf_net *net = net_of(args[0]);
+    if (!net || !is_pointed(net)) return NULL;
+    int failed = 0;
+    sf_update u = {.samples = whole(args[1], 1, MOST, "samples", &failed)};
+    if (failed) return NULL;
+    const Py_ssize_t each = u.samples * (Py_ssize_t)sizeof(float);
+    u.features = sf_memory(args[2], each * net->inputs, 0, "features");
+    u.action = u.features ? sf_memory(args[3], u.samples * action_bytes(net), 0, "action") : NULL;
+    u.mask = u.action ? optional(args[4], u.samples * net->outputs, 0, "mask", &failed) : NULL;
+    float *log_prob = u.action && !failed ? sf_memory(args[5], each, 1, "log_prob") : NULL;
+    if (!log_prob || !choices_fit(net, &u)) return NULL;
+    u.log_prob = u.value = u.advantage = u.target = u.features; /* what only the loss reads may be anything */
+    int64_t *order = malloc(u.samples * sizeof(int64_t));
+    if (!order) return PyErr_NoMemory();
+    for (int64_t i = 0; i < u.samples; i++) order[i] = i;
+    u.order = order;
+    Py_BEGIN_ALLOW_THREADS
+    net->ops->log_probs(net, &u, log_prob);
+    Py_END_ALLOW_THREADS
+    free(order);
+    Py_RETURN_NONE;
+}
+
 /* gae(T, N, reward, value, next_value, terminated, truncated, valid, gamma, lam, advantage, target) */
 static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
@@ -872,6 +899,7 @@ PyMethodDef sf_net_methods[] = {{"instruction_sets", instruction_sets, METH_NOAR
                                 {"net_keep", net_keep, METH_O, NULL},
                                 {"net_restore", net_restore, METH_O, NULL},
                                 FAST(net_learn),
+                                FAST(net_log_probs),
                                 FAST(gae),
                                 FAST(describe),
                                 FAST(tape_new),

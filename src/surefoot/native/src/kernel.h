@@ -135,6 +135,8 @@ typedef struct sf_ops {
                 void *env_action, float *log_prob, float *value);
     void (*values)(sf_net *net, int n, const float *obs, float *value);
     void (*learn)(sf_net *net, sf_update *update);
+    /* log π of the update's actions, by the weights of now. */
+    void (*log_probs)(sf_net *net, const sf_update *update, float *log_prob);
     int (*scan_forward)(const sf_scan *scan); /* both: 0 if there is no memory for it */
     int (*scan_backward)(const sf_scan *scan);
     void (*function)(int which, int n, const float *x, float *y);
