@@ -12,6 +12,8 @@ from surefoot.scale.backend import Piece, Weights
 
 SLOWER = 10.0
 """A piece may take this many times as long as the slowest one so far."""
+SETTLED = 5.0
+"""Seconds after which a crew is worth a spare worker: a run that is over by then needs none."""
 TRIES = 5
 """Losses of one worker in a row, without a piece in between, after which it is not replaced again."""
 
@@ -30,6 +32,10 @@ class Hand(Protocol):
     @property
     def process(self) -> int:
         """Its process id, which means something on the machine that it is on."""
+        ...
+
+    def build(self, number: int, streams: int, generation: int) -> None:
+        """Have it build its world, for so many streams; returns at once, also if it is gone."""
         ...
 
     def ready(self, limit: float) -> None:
@@ -53,8 +59,8 @@ class Hand(Protocol):
         ...
 
 
-Hire = Callable[[int, int, int], Hand]
-"""Starts a worker: of a number, for so many streams, of a generation."""
+Hire = Callable[[], Hand]
+"""Starts a worker that has nothing to do yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,9 @@ class Crew:
         share: Callable[[Weights], Any] = lambda weights: weights,
         close: Callable[[], None] = lambda: None,
         advice: str = "",
+        spare: bool = False,
     ) -> None:
+        """`spare` keeps one more worker that waits for the next loss: to start one takes seconds, most of them for imports."""
         self.name, self.workers = name, len(streams)
         self._hire, self._streams, self._patience, self._advice = hire, streams, patience, advice
         self._share, self._after = share, close
@@ -91,9 +99,11 @@ class Crew:
         self._asked = [0.0] * self.workers
         self._closed = False
         self._hands: list[Hand] = []
+        self._keeps_spare, self._since = spare, time.monotonic()
+        self._spare: Hand | None = None
         try:
-            for number, count in enumerate(streams):
-                self._hands.append(hire(number, count, 0))
+            for number in range(self.workers):
+                self._hands.append(self._placed(number))
             for hand in self._hands:
                 hand.ready(patience.start)
         except BaseException as error:
@@ -112,7 +122,10 @@ class Crew:
             self._ask(number)
 
     def hear(self) -> list[Piece]:
-        return [self._piece(number) for number in range(self.workers)]
+        pieces = [self._piece(number) for number in range(self.workers)]
+        if self._keeps_spare and self._spare is None and time.monotonic() - self._since > SETTLED:
+            self._spare = self._hire()
+        return pieces
 
     def states(self) -> list[dict[str, Any]]:
         return [self._insist(number, "state") for number in range(self.workers)]
@@ -130,7 +143,7 @@ class Crew:
         if self._closed:
             return
         self._closed = True
-        for hand in self._hands:
+        for hand in (*self._hands, *([self._spare] if self._spare is not None else [])):
             hand.end(silent=True)
         self._after()
 
@@ -138,6 +151,12 @@ class Crew:
     def processes(self) -> list[int]:
         """Process ids, by worker."""
         return [hand.process for hand in self._hands]
+
+    def _placed(self, number: int) -> Hand:
+        """A worker on its way to be this one: the spare one, or a new one."""
+        hand, self._spare = self._spare or self._hire(), None
+        hand.build(number, self._streams[number], self._generation[number])
+        return hand
 
     def _ask(self, number: int) -> None:
         self._asked[number] = time.monotonic()
@@ -178,7 +197,7 @@ class Crew:
                 raise WorkersLost(f"{what}; that is the {TRIES}th time in a row, so it is not replaced again") from lost
             self._losses.append(f"{what}; what it was at is asked for again, in new episodes")
             self._generation[number] += 1
-            self._hands[number] = self._hire(number, self._streams[number], self._generation[number])
+            self._hands[number] = self._placed(number)
             try:
                 self._hands[number].ready(self._patience.start)
             except Lost as again:

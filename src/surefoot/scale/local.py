@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,24 +38,28 @@ def local_backend(spec: RunSpec, workers: int, *, timeout: float | None = None, 
     """W processes, each with a share of the streams. `timeout` is how long a piece may take; None follows the slowest."""
     told = spec.to_json()
 
-    def hire(number: int, streams: int, generation: int) -> _Hand:
-        return _Hand(number, told, streams, generation, worlds)
+    def hire() -> _Hand:
+        return _Hand(told, worlds)
 
-    return Crew("local", hire, shares(spec.ppo.envs, workers), Patience(piece=PIECE, start=START, fixed=timeout))
+    patience = Patience(piece=PIECE, start=START, fixed=timeout)
+    return Crew("local", hire, shares(spec.ppo.envs, workers), patience, spare=True)
 
 
 class _Hand:
     """One process, its memory, and what lies where in it."""
 
-    def __init__(self, number: int, spec: dict[str, Any], streams: int, generation: int, worlds: str) -> None:
+    def __init__(self, spec: dict[str, Any], worlds: str) -> None:
+        self._spec, self._worlds = spec, worlds
         self._file = new_memory()
         self._memory = Shared(self._file)
-        self._worker = Worker(number, slice(0, streams), self._file, _PROGRAM)
-        self._ask("build", (spec, number, streams, generation, worlds))
+        self._worker = Worker(0, slice(0), self._file, _PROGRAM)
 
     @property
     def process(self) -> int:
         return self._worker.process.pid
+
+    def build(self, number: int, streams: int, generation: int) -> None:
+        self._ask("build", (self._spec, number, streams, generation, self._worlds))
 
     def ready(self, limit: float) -> None:
         self._answer(limit)
@@ -130,6 +135,7 @@ class _Share:
 
 def main(pipe: int, memory: int) -> None:
     """What a worker process runs."""
+    importlib.import_module("surefoot.scale.worker")  # now, as a spare has the time
     serve(pipe, memory, _Share(memory))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,11 @@ def ray_backend(
     # No restarts by Ray: a restarted actor would be a stranger with an old one's name. We make new ones, and ask again.
     kind = ray.remote(max_restarts=0, max_task_retries=0, num_cpus=1)(Actor)
 
-    def hire(number: int, streams: int, generation: int) -> _Hand:
-        return _Hand(ray, kind.remote(told, number, streams, generation, worlds))
+    def make(number: int, streams: int, generation: int) -> Any:
+        return kind.remote(told, number, streams, generation, worlds)
+
+    def hire() -> _Hand:  # none to spare: it would hold a CPU of the cluster, or ask for one more machine
+        return _Hand(ray, make)
 
     def share(weights: Weights) -> Any:
         return ray.put({name: x.copy() for name, x in weights.items()})
@@ -60,12 +63,17 @@ def ray_backend(
 class _Hand:
     """One actor, and what it was last asked for."""
 
-    def __init__(self, ray: Any, actor: Any) -> None:
-        self._ray, self._actor, self._pending = ray, actor, None
+    def __init__(self, ray: Any, make: Callable[[int, int, int], Any]) -> None:
+        self._ray, self._make = ray, make
+        self._actor: Any = None
+        self._pending: Any = None
 
     @property
     def process(self) -> int:
         return self._get(self._actor.process.remote(), START)
+
+    def build(self, number: int, streams: int, generation: int) -> None:
+        self._actor = self._make(number, streams, generation)
 
     def ready(self, limit: float) -> None:
         self._get(self._actor.ready.remote(), limit)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -110,6 +112,38 @@ def test_ray_workers_keep_the_same_contract():
         assert check_backend(lambda: ray_backend(spec, 2, timeout=10.0), spec, weights_of(spec)) == []
     finally:
         ray.shutdown()
+
+
+def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("surefoot.scale.crew.SETTLED", 0.0)
+    spec = a_spec()
+    backend: Any = local_backend(spec, 1, timeout=20.0)
+    everyone: set[int] = set()
+
+    def turn() -> Piece:
+        backend.ask()
+        (piece,) = backend.hear()
+        everyone.update((*backend.processes, backend._spare.process))
+        return piece
+
+    try:
+        backend.publish(weights_of(spec), 0)
+        assert turn().serial == "0.0.0"
+        spare = backend._spare.process
+        os.kill(backend.processes[0], signal.SIGKILL)
+        piece = turn()
+        assert (piece.serial, piece.began_anew) == ("0.1.0", True)
+        assert backend.processes == [spare]
+        assert len(backend.take_losses()) == 1
+        os.kill(backend._spare.process, signal.SIGKILL)
+        os.kill(spare, signal.SIGKILL)
+        assert turn().serial == "0.3.0"
+        assert len(backend.take_losses()) == 2
+    finally:
+        backend.close()
+    for process in everyone:  # nobody stays
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
 
 
 def test_processes_give_the_digits_of_the_same_workers_in_this_process():
