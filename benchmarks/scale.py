@@ -3,10 +3,10 @@
     python benchmarks/scale.py                     everything that can be had here; Ray where it is installed
     python benchmarks/scale.py --only light        one workload
 
-Rounds of all placements are interleaved, and the middle one of several counts. The model takes four numbers, measured on
-one core by CPU time: seconds to walk a step, to learn from one, to hand one over, and bytes a step. It is checked against
-the wall time of 1 and 2 workers, and of 1 to 8 where an env waits and uses no core meanwhile (its walking is by the clock);
-then it says where more machines stop to help.
+Rounds of all placements are interleaved, and the best one of several counts: others on the machine only ever slow it down.
+The model (`scale_model.py`) takes what one process and one worker cost, measured in rounds between those. It is checked
+against the wall time of 1 and 2 workers, and of 1 to 8 where an env waits and uses no core meanwhile; then it says where more
+machines stop to help.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ import statistics
 import sys
 import threading
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from scale_model import Cost, Handing, line, piece, update
 from surefoot.envs.make import make_world
-from surefoot.scale.backend import STEPWISE, Piece, join
-from surefoot.scale.choose import WORLDS, Placement
+from surefoot.scale.backend import STEPWISE
+from surefoot.scale.choose import WORLDS, Placement, open_backend
 from surefoot.scale.far import FarTraining
 from surefoot.scale.worker import RolloutWorker
 from surefoot.train.device import pin_threads
@@ -36,6 +39,12 @@ from surefoot.train.training import Training
 
 HERE = Path(__file__).resolve().parent
 PLACEMENTS = ("here", "local:1", "local:2", "local:1 overlap", "local:2 overlap", "ray:2", "ray:2 overlap")
+RECOVERED = 8.0
+"""Seconds between two losses: time for another worker to be ready."""
+STANDING = 1e-12
+"""A learning rate at which every placement walks with the same policy: what a step of MuJoCo costs depends on where one is."""
+LONG = 32
+"""Rollouts that a walker makes beside the learner in one go, so that the learner is never alone."""
 FANNED = ("here", "local:1", "local:2", "local:4", "local:8", "local:8 overlap", "ray:2", "ray:8")
 
 
@@ -92,7 +101,8 @@ WORKLOADS = {
 
 def spec_of(work: Workload) -> RunSpec:
     world = make_world(work.env)
-    spec = make_spec(work.env, world.action, preset_name="sb3", settings=work.settings, total_steps=10**9)
+    settings = {**work.settings, "lr": STANDING}
+    spec = make_spec(work.env, world.action, preset_name="sb3", settings=settings, total_steps=10**9)
     world.close()
     return replace(spec, eval_every=0)
 
@@ -107,80 +117,183 @@ def training_of(work: Workload, spec: RunSpec, placement: str) -> Training:
     return FarTraining(spec, make=work.make(spec), placement=where)
 
 
+class Probe:
+    """Measures what the model takes, a round at a time; rounds lie between those of the placements."""
+
+    def __init__(self, work: Workload, spec: RunSpec, kinds: Sequence[str]) -> None:
+        self.work, self.spec = work, spec
+        self._here = training_of(work, spec, "here")
+        counts = sorted({1, max(1, spec.ppo.envs // 4), spec.ppo.envs // 2, spec.ppo.envs})
+        told = spec.to_json()
+        self._walkers = {n: RolloutWorker(told, 0, n, 0, work.worlds) for n in counts}
+        small = replace(spec, ppo=spec.ppo.replace(envs=1, minibatch_size=spec.ppo.steps))
+        self._far = {
+            (kind, streams): training_of(work, which, f"{kind}:1")
+            for kind in kinds
+            for streams, which in ((1, small), (spec.ppo.envs, spec))
+        }
+        long = replace(spec, ppo=spec.ppo.replace(steps=LONG * spec.ppo.steps))
+        self._beside = None if work.waits else open_backend(long, Placement("local", 1, worlds=work.worlds))
+        self._half = ("walk", str(spec.ppo.envs // 2))
+        self._seen: dict[tuple[str, ...], list[float]] = {}
+        first = self._walkers[spec.ppo.envs].collect(0).rollout
+        arrays = [*(getattr(first, name) for name in STEPWISE), *first.obs.values()]
+        self.weights = sum(x.nbytes for x in self._here.policy.state_dict().values())
+        self._bytes = sum(x.nbytes for x in arrays) / first.reward.size
+        self.round()
+        self._seen.clear()
+
+    def round(self) -> None:
+        """Everything once."""
+        alone = self._once()
+        for what, seconds in alone.items():
+            self._note(what, seconds)
+        for (kind, streams), training in self._far.items():
+            working, between = zip(*(self._handed(training) for _ in range(self.work.updates)), strict=True)
+            self._note(("hand", kind, str(streams)), statistics.median(working))
+            self._note(("travel", kind, str(streams)), statistics.median(between))
+        if self._beside is None:
+            return
+        for what in (("learn",), self._half):
+            self._beside.publish({n: x.detach().numpy() for n, x in self._here.policy.state_dict().items()}, 0)
+            self._beside.ask()
+            self._note(("beside", *what), self._once(what)[what])
+            self._beside.hear()
+
+    def _once(self, only: tuple[str, ...] | None = None) -> dict[tuple[str, ...], float]:
+        """Seconds of learning from a rollout, new or one policy old, and of walking as many streams."""
+        here = self._here
+
+        def learning(lag: int) -> float:
+            """Of a whole update, without its walking."""
+            collect = here.collector.collect
+            here.collector.collect = lambda policy_version=0: collect(max(0, policy_version - lag))
+            begin = time.perf_counter()
+            report = here.update()
+            here.collector.collect = collect
+            return time.perf_counter() - begin - report.seconds["collect"]
+
+        def walking(walker: RolloutWorker) -> float:
+            begin = time.perf_counter()
+            walker.collect(0)
+            return time.perf_counter() - begin
+
+        tried: dict[tuple[str, ...], Callable[[], float]] = {
+            ("learn",): lambda: learning(0),
+            ("behind",): lambda: learning(1),
+            **{("walk", str(n)): partial(walking, walker) for n, walker in self._walkers.items()},
+        }
+        took = {what: [run() for _ in range(self.work.updates)] for what, run in tried.items() if only in (None, what)}
+        if only is None:
+            half = took[self._half]
+            self._note(("jitter",), statistics.stdev(half) / statistics.mean(half))
+        return {what: statistics.mean(each) for what, each in took.items()}
+
+    def _note(self, what: tuple[str, ...], value: float) -> None:
+        self._seen.setdefault(what, []).append(value)
+
+    def _handed(self, training: Training) -> tuple[float, float]:
+        """Seconds of an update that being given its piece took: of work in this process, and of neither's."""
+        collector: Any = training.collector
+        collect, hear, said, took = collector.collect, collector.backend.hear, [], []
+
+        def timed(version: int = 0) -> Any:
+            wall, worked = time.perf_counter(), time.process_time()
+            rollout = collect(version)
+            took.extend((time.perf_counter() - wall, time.process_time() - worked))
+            return rollout
+
+        collector.backend.hear = lambda: said.extend(pieces := hear()) or pieces
+        collector.collect = timed
+        try:
+            training.update()
+        finally:
+            collector.backend.hear, collector.collect = hear, collect
+        wall, worked = took
+        return worked, max(0.0, wall - worked - max(piece.seconds["collect"] for piece in said))
+
+    def costs(self) -> tuple[Cost, dict[str, Handing]]:
+        """The best of all rounds, as the model takes it."""
+        best = {what: min(values) for what, values in self._seen.items()}
+
+        def crowd(*what: str) -> float:
+            return max(1.0, best.get(("beside", *what), 0.0) / best[what])
+
+        steps, envs = self.spec.ppo.steps, self.spec.ppo.envs
+        ask, walk = line((n, best["walk", str(n)] / steps) for n in self._walkers)
+        batch = steps * envs
+        cost = Cost(
+            ask=ask,
+            walk=walk,
+            learn=best["learn",] / batch,
+            behind=best["behind",] / batch,
+            jitter=statistics.median(self._seen["jitter",]),
+            crowd_walk=crowd(*self._half),
+            crowd_learn=crowd("learn"),
+            bytes=self._bytes,
+        )
+        handings = {}
+        for kind in {kind for kind, _ in self._far}:
+            each, whole = best["hand", kind, "1"], best["hand", kind, str(envs)]
+            step = max(0.0, whole - each) / (steps * (envs - 1))
+            handings[kind] = Handing(
+                piece=max(0.0, each - step * steps), step=step, travel=best["travel", kind, str(envs)]
+            )
+        return cost, handings
+
+    def close(self) -> None:
+        """End whoever was asked."""
+        for training in (self._here, *self._far.values()):
+            training.close()
+        for walker in self._walkers.values():
+            walker.close()
+        if self._beside is not None:
+            self._beside.close()
+
+
 def throughput(training: Training, updates: int) -> float:
-    """Env steps a second of wall time."""
+    """Env steps a second of wall time; the first update is not counted, as what overlaps had time to walk before it."""
+    training.update()
     before, begin = training.env_steps, time.perf_counter()
     for _ in range(updates):
         training.update()
     return (training.env_steps - before) / (time.perf_counter() - begin)
 
 
-def costs(work: Workload, spec: RunSpec, rounds: int = 8) -> dict[str, float]:
-    """CPU-seconds a step: to walk it (by the clock where it waits), to learn from it, to hand it over; and its bytes."""
-    worker = RolloutWorker(spec.to_json(), 0, spec.ppo.envs, 0, work.worlds)
-    training = Training(spec, make=work.make(spec))
-    pieces: list[Piece] = [worker.collect(0)]
-    training.learner.update(pieces[0].rollout)
-    clock = time.perf_counter if work.waits else time.process_time
-    begin = clock()
-    pieces = [worker.collect(0) for _ in range(rounds)]
-    walking, walked = clock() - begin, time.process_time()
-    for piece in pieces:
-        training.learner.update(join([piece]))
-    learning = time.process_time() - walked
-    steps = sum(piece.steps for piece in pieces)
-    first = pieces[0].rollout
-    size = sum(getattr(first, name).nbytes for name in STEPWISE) + sum(x.nbytes for x in first.obs.values())
-    from surefoot.scale.local import _arrays  # the same way as the backend does
-    from surefoot.scale.memory import Shared
+def lost(work: Workload, placement: str, how: signal.Signals, times: int = 5) -> dict[str, float]:
+    """Seconds for which a killed or stopped worker held training up, the middle of several, beside an ordinary update.
 
-    memory, before = Shared(os.memfd_create("bench")), time.process_time()
-    for piece in pieces:
-        layout, _ = memory.put(_arrays(piece.rollout))
-        join([replace(piece, rollout=piece.rollout)])
-        memory.get(layout)
-    handed = time.process_time() - before
-    training.close()
-    return {
-        "walk": walking / steps,
-        "learn": learning / steps,
-        "hand": handed / steps,
-        "bytes": size / first.reward.size,
-    }
-
-
-def model(cost: dict[str, float], workers: int, *, overlap: bool, cores: int, batch: int, rate: float = 8e9) -> float:
-    """Steps a second of `workers` walkers and one learner: the slower of the two where they overlap, else both in turn.
-
-    `rate` is bytes a second between them. Walkers and learner share `cores`; with enough of them each has its own.
+    `replaced` is the part of it from when the loss was noticed until another worker stood in its place, its world built; the
+    rest is the update itself, and the lost piece walked again.
     """
-    walk = batch * cost["walk"] / workers
-    learn = batch * (cost["learn"] + cost["hand"] + cost["bytes"] / rate)
-    if not overlap:
-        return batch / (walk * max(1.0, workers / cores) + learn)
-    return batch / max(walk, learn, (walk * workers + learn) / cores)
-
-
-def lost(work: Workload, placement: str, how: signal.Signals) -> dict[str, float]:
-    """Seconds for which a killed or stopped worker held training up, beside an ordinary update."""
     training = training_of(work, spec_of(work), placement)
     assert isinstance(training, FarTraining)
     backend: Any = training.backend
     try:
-        for _ in range(3):
-            training.update()
-        begin = time.perf_counter()
-        training.update()
-        plain = time.perf_counter() - begin
-        backend.timeout = 5.0
-        victim = backend.processes[0]
-        threading.Timer(plain / 2, os.kill, (victim, how)).start()
-        begin = time.perf_counter()
-        while not (told := training.take_losses()):
-            training.update()
-        held = time.perf_counter() - begin
-        training.update()
-        return {"update": plain, "held": held, "told": len(told)}
+        backend._patience = replace(backend._patience, fixed=5.0)
+        plain, held, replaced = [], [], []
+        take_its_place = backend._replace
+
+        def timed(*arguments: Any) -> None:
+            begin = time.perf_counter()
+            take_its_place(*arguments)
+            replaced.append(time.perf_counter() - begin)
+
+        backend._replace = timed
+        for _ in range(times):
+            until = time.perf_counter() + RECOVERED
+            while time.perf_counter() < until:
+                begin = time.perf_counter()
+                training.update()
+                plain.append(time.perf_counter() - begin)
+            victim = backend.processes[0]
+            threading.Timer(plain[-1] / 2, os.kill, (victim, how)).start()
+            begin = time.perf_counter()
+            while not training.take_losses():
+                training.update()
+            held.append(time.perf_counter() - begin)
+        middles = {"update": plain, "held": held, "replaced": replaced}
+        return {name: statistics.median(seconds) for name, seconds in middles.items()} | {"times": times}
     finally:
         training.close()
 
@@ -188,41 +301,61 @@ def lost(work: Workload, placement: str, how: signal.Signals) -> dict[str, float
 def measure(name: str, repeats: int, *, ray: bool) -> dict[str, Any]:
     work = WORKLOADS[name]
     spec = spec_of(work)
-    cost = costs(work, spec)
     placements = [p for p in work.placements if ray or not p.startswith("ray")]
-    print(
-        f"{name}: {work.about}; a step costs "
-        + ", ".join(f"{k} {v * 1e6:.2f} µs" for k, v in cost.items() if k != "bytes")
-    )
     trainings = {placement: training_of(work, spec, placement) for placement in placements}
     seen: dict[str, list[float]] = {placement: [] for placement in placements}
+    probe = Probe(work, spec, ("local", "ray") if ray else ("local",))
     try:
         for training in trainings.values():
             throughput(training, 2)
         for _ in range(repeats):
+            probe.round()
             for placement, training in trainings.items():
-                # The others' workers wait on a pipe meanwhile, which costs nothing; what overlaps is heard first.
+                # The others' workers wait on a pipe meanwhile, which costs nothing.
                 seen[placement].append(throughput(training, work.updates))
+        cost, handings = probe.costs()
     finally:
+        probe.close()
         for training in trainings.values():
             training.close()
-    cores, batch = 1000 if work.waits else len(os.sched_getaffinity(0)), spec.ppo.batch_size
+    print(f"{name}: {work.about}; µs a step: " + ", ".join(f"{k} {v * 1e6:.2f}" for k, v in asdict(cost).items()))
+    for kind, handing in handings.items():
+        print(f"  {kind}: " + ", ".join(f"{k} {v * 1e6:.2f}" for k, v in asdict(handing).items()))
+    found = {
+        "about": work.about,
+        "cost": asdict(cost),
+        "handing": {kind: asdict(handing) for kind, handing in handings.items()},
+        "weights": probe.weights,
+        "steps": spec.ppo.steps,
+        "streams": spec.ppo.envs,
+        "cores": None if work.waits else len(os.sched_getaffinity(0)),
+    }
     rows: dict[str, Any] = {}
     for placement, rates in seen.items():
-        kind, _, overlap = placement.partition(" ")
-        workers = int(kind.partition(":")[2] or 0)
-        said = model(cost, workers, overlap=bool(overlap), cores=cores, batch=batch) if workers else None
-        rows[placement] = {"steps_a_second": statistics.median(rates), "all": rates, "model": said}
-        print(
-            f"  {placement:18} {statistics.median(rates):10,.0f} steps/s" + (f"   model {said:10,.0f}" if said else "")
-        )
-    return {"about": work.about, "cost": cost, "batch": batch, "cores": cores, "placements": rows}
+        said = modelled(found, placement)
+        rows[placement] = {"steps_a_second": max(rates), "all": rates, "model": said}
+        print(f"  {placement:18} {max(rates):10,.0f} steps/s   model {said:10,.0f}   {max(rates) / said:.2f}")
+    return {**found, "placements": rows}
+
+
+def modelled(found: dict[str, Any], placement: str) -> float:
+    """Steps a second that the model gives a placement, from what was measured of its workload."""
+    kind, _, overlap = placement.partition(" ")
+    where, _, workers = kind.partition(":")
+    cost, steps, streams = Cost(**found["cost"]), found["steps"], found["streams"]
+    if not workers:
+        return steps * streams / (piece(cost, steps, streams) + steps * streams * cost.learn)
+    handing, cores = Handing(**found["handing"][where]), found["cores"] or float("inf")
+    seconds = update(
+        cost, handing, steps=steps, streams=streams, walkers=int(workers), cores=cores, overlap=bool(overlap)
+    )
+    return steps * streams / seconds
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=[*WORKLOADS, "losses"])
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "scale.json")
     args = parser.parse_args()
     pin_threads(1)
@@ -242,7 +375,10 @@ def main() -> int:
             for how in (signal.SIGKILL, signal.SIGSTOP)
         }
         for name, row in results["losses"].items():
-            print(f"  {name}: held up {row['held']:.2f} s, an update takes {row['update']:.3f} s")
+            print(
+                f"  {name}: held up {row['held']:.2f} s, of it {row['replaced']:.2f} until there was another; "
+                f"an update takes {row['update']:.3f} s"
+            )
         args.out.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 

@@ -18,6 +18,7 @@ import clone  # noqa: E402
 import explore  # noqa: E402
 import heatmap  # noqa: E402
 import paths  # noqa: E402
+import scale_model  # noqa: E402
 import speed  # noqa: E402
 import supervise  # noqa: E402
 import tables  # noqa: E402
@@ -302,3 +303,55 @@ def test_the_gap_of_a_search_is_that_of_the_two_iqms_and_an_outlier_widens_its_i
     gap, low, high = tune.gap_interval([0.0, 0.0, 0.0, 100.0], [0.0] * 4)
     assert gap == 0.0
     assert low <= 0.0 < high
+
+
+def costs(**changed: float) -> scale_model.Cost:
+    plain = {"ask": 0.0, "walk": 1.0, "learn": 2.0, "behind": 2.0, "jitter": 0.0, "crowd_walk": 1.0, "crowd_learn": 1.0}
+    return scale_model.Cost(**{**plain, "bytes": 1.0, **changed})
+
+
+FREE = scale_model.Handing(piece=0.0, step=0.0, travel=0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "walkers", "overlap", "seconds"),
+    [
+        ({}, 1, False, 8 + 16),
+        ({}, 2, False, 4 + 16),
+        ({}, 4, False, 2 * 2 + 16),  # four on two cores
+        ({"ask": 3.0}, 2, False, 4 + 3 + 16),  # the policy's call is not shared out
+        ({"crowd_walk": 1.5}, 2, False, 4 * 1.5 + 16),
+        ({"crowd_walk": 1.5}, 1, False, 8 + 16),  # alone there is no crowd
+        ({"behind": 3.0}, 1, True, 24),
+        ({"behind": 0.25}, 1, True, 8),
+        ({}, 2, True, 4 * 1.5 + (16 - 4)),  # three on two cores until the walkers are done
+        ({"behind": 0.25}, 2, True, 2 * 1.5 + (4 - 2)),  # and until the learner is
+    ],
+)
+def test_the_model_of_throughput_adds_up_by_hand(changed, walkers, overlap, seconds):
+    found = scale_model.update(costs(**changed), FREE, steps=1, streams=8, walkers=walkers, cores=2, overlap=overlap)
+    assert found == pytest.approx(seconds)
+
+
+def test_handing_over_costs_by_piece_and_by_step_and_the_slowest_of_many_is_waited_for():
+    handing = scale_model.Handing(piece=1.0, step=0.5, travel=0.25)
+    alone = scale_model.update(costs(), handing, steps=1, streams=8, walkers=2, cores=9, overlap=False)
+    assert alone == pytest.approx(4 + 16 + 2 * 1.0 + 8 * 0.5 + 0.25)
+    assert scale_model.late(costs(jitter=0.1), 1) == 1.0
+    assert scale_model.late(costs(jitter=0.1), 2) == pytest.approx(1 + 0.1 / np.sqrt(np.pi), rel=0.01)
+
+
+def test_more_machines_help_until_the_learner_is_full_and_then_not_at_all():
+    slow, shape = costs(walk=100.0, behind=0.5), {"steps": 4, "streams": 2}
+    assert scale_model.full(slow, FREE, **shape) == pytest.approx(200.0)
+    each = [
+        8 * count * 8 / scale_model.machines(slow, FREE, **shape, weights=0, count=count) for count in (1, 8, 64, 512)
+    ]
+    assert each == pytest.approx([8 / 100, 64 / 100, 1 / 0.5, 1 / 0.5])
+    heavy = scale_model.machines(slow, FREE, **shape, weights=10**12, count=512)
+    assert heavy == pytest.approx(512 * 10**12 / scale_model.GIGABIT)
+
+
+def test_a_line_through_costs_has_no_negative_part():
+    assert scale_model.line([(1, 3.0), (2, 5.0), (4, 9.0)]) == pytest.approx((1.0, 2.0))
+    assert scale_model.line([(1, 2.0), (2, 2.0), (4, 1.9)])[1] == 0.0
