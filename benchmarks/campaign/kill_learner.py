@@ -54,6 +54,8 @@ def check(count: int, defect: str = "") -> Found:
         spec = json.dumps(resume.spec_for(kind).to_json())
         with tempfile.TemporaryDirectory() as place:
             straight = train(Path(place) / "straight", spec, 18, defect)
+            if 18 not in straight:
+                raise RuntimeError(f"the run that nobody kills told {len(straight)} of 18 updates")
             left = mine
             run = 0
             while left:

@@ -50,7 +50,7 @@ HOMES = {
     "A2": "audits",
 }
 """Where each block is written. Only those that are run are imported: some bring torch, which takes seconds."""
-OUT = ROOT / "benchmarks/results/campaign.json"
+RESULTS = ROOT / "benchmarks/results"
 FIRST = ("B2", "K1", "M1", "L1", "K3", "K4", "K3b", "S1", "K3c", "K2", "B4")
 """The longest begin first, so that two cores are done at about the same time."""
 LIMIT = {"smoke": 120.0, "campaign": 900.0, "long": 24 * 3600.0}
@@ -164,7 +164,9 @@ def parse(words: list[str] | None) -> argparse.Namespace:
         "--seed", type=int, default=int(os.environ.get("CAMPAIGN_SEED", "0")), help="other moments, other mutants"
     )
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="blocks at a time")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument(
+        "--out", type=Path, help="where to keep what was found; the longer counts have a file of their own"
+    )
     parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args(words)
 
@@ -172,6 +174,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     args = parse(words)
     how = "long" if args.long else args.size
+    args.out = args.out or RESULTS / ("campaign_long.json" if how == "long" else "campaign.json")
     if args.list:
         for block in all_blocks().values():
             print(f"{block.name:4} {block.size(how):>7,} {block.unit:22} {block.title} ({block.over})")
@@ -206,16 +209,17 @@ def campaign(names: list[str], how: str, args: argparse.Namespace) -> int:
                 print(f"      {sentence}", flush=True)
             kept["blocks"][name] = told
             if how != "smoke":
-                keep(kept, args.out)
+                keep(kept, how, args.out)
     if how != "smoke" and set(names) == set(HOMES):
         kept[f"{how}_seconds"] = round(time.monotonic() - began)
-        keep(kept, args.out)
+        keep(kept, how, args.out)
     return 0 if fine else 1
 
 
-def keep(kept: dict[str, Any], file: Path) -> None:
+def keep(kept: dict[str, Any], how: str, file: Path) -> None:
     order = list(HOMES)
     ranked = sorted(kept["blocks"], key=lambda n: order.index(n) if n in order else len(order))
-    kept = {"command": "make campaign", **kept, "blocks": {name: kept["blocks"][name] for name in ranked}}
+    command = "make campaign-long" if how == "long" else "make campaign"
+    kept = {"command": command, **kept, "blocks": {name: kept["blocks"][name] for name in ranked}}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")

@@ -41,15 +41,25 @@ def blocks(results: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, told in results["blocks"].items():
-        found, mutants = told["found"], told["mutants"].values()
-        seen = f"{sum(map(caught, mutants))} of {len(mutants)}"
+        found = told["found"]
         if found["not_here"]:
             rows.append(f"| {name} | {told['title']} | {told['over']} | | | {found['not_here']} | |")
             continue
-        zeros = ", ".join(_number(found[name]) for name in ZEROS)
-        colour = "green" if found["green"] else "**red**"
         tried = f"{_number(found['tried'])} {told['unit']}{_notes(found['notes'])}"
-        rows.append(f"| {name} | {told['title']} | {told['over']} | {tried} | {zeros} | {colour} | {seen} |")
+        rows.append(f"| {name} | {told['title']} | {told['over']} | {tried} | {_outcome(told)} |")
+    return "\n".join(rows)
+
+
+def long(results: dict[str, Any]) -> str:
+    """A short row for each block that was run with the counts of a release, and how long it took."""
+    rows = [
+        "| block | tried | lost, unreadable, silent, 5xx | | mutants caught | minutes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, told in results["blocks"].items():
+        if not told["found"]["not_here"]:
+            tried = f"{_number(told['found']['tried'])} {told['unit']}"
+            rows.append(f"| {name} | {tried} | {_outcome(told)} | {told['seconds'] / 60:.1f} |")
     return "\n".join(rows)
 
 
@@ -65,6 +75,14 @@ def mutants(results: dict[str, Any]) -> str:
             colour = "red" if caught(found) else "**not caught**"
             rows.append(f"| {name} | {defect} | {found['tried']:,} | {counts} | {found['fault_count']:,} | {colour} |")
     return "\n".join(rows)
+
+
+def _outcome(told: dict[str, Any]) -> str:
+    """What must be 0, the colour, and how many of the defects were caught: three cells."""
+    found, mutants = told["found"], told["mutants"].values()
+    zeros = ", ".join(_number(found[zero]) for zero in ZEROS)
+    colour = "green" if found["green"] else "**red**"
+    return f"{zeros} | {colour} | {sum(map(caught, mutants))} of {len(mutants)}"
 
 
 def _number(value: Any) -> str:

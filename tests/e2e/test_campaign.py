@@ -15,6 +15,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+from campaign import kill_learner  # noqa: E402
 from campaign.frame import caught  # noqa: E402
 from campaign.runner import all_blocks, main, run_block, verdict  # noqa: E402
 
@@ -59,3 +60,8 @@ def test_one_block_from_the_command_line_keeps_what_it_found(tmp_path: Path):
 def test_a_block_that_nobody_knows_is_a_usage_error(capsys: pytest.CaptureFixture[str]):
     assert main(["--only", "K99"]) == 64
     assert "no block is called K99; there are K1, " in capsys.readouterr().err
+
+
+def test_the_program_that_k4_kills_tells_every_update(tmp_path: Path):
+    spec = kill_learner.from_tests("e2e/test_resume.py").spec_for("discrete")
+    assert sorted(kill_learner.train(tmp_path / "run", json.dumps(spec.to_json()), 3, "")) == [1, 2, 3]

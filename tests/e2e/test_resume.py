@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import multiprocessing
 import signal
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 from surefoot.train.verify import fingerprint
 
-CHILD = Path(__file__).with_name("resume_child.py")
 SMALL = {"envs": 3, "steps": 16, "epochs": 2, "minibatch_size": 16}
 KINDS = {
     "discrete": ("CartPole-v1", {"lr": "lin_1e-3"}),
@@ -43,25 +42,39 @@ def spec_for(kind: str) -> RunSpec:
     )
 
 
-def run_child(directory: Path, spec: RunSpec, *, last: int, kill_after: int = 0) -> dict[int, str]:
-    command = [sys.executable, str(CHILD), str(directory), json.dumps(spec.to_json()), str(last), str(kill_after)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    expected = -signal.SIGKILL if kill_after else 0
-    assert done.returncode == expected, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert all(float(error) <= 1e-5 for _, _, error in lines), "the ratio of a fresh rollout must begin at 1"
-    return {int(update): print_ for update, print_, _ in lines}
+@pytest.fixture(scope="module")
+def child() -> Iterator[Callable[..., dict[int, str]]]:
+    """Trains in processes of their own; all are forks of one that has imported everything and done nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        import resume_child
+
+        forks = multiprocessing.get_context("forkserver")
+        forks.set_forkserver_preload(["surefoot.train.run", "surefoot.train.verify"])
+
+        def run(directory: Path, spec: RunSpec, *, last: int, kill_after: int = 0) -> dict[int, str]:
+            out = directory.with_suffix(".txt")
+            told = (str(out), str(directory), json.dumps(spec.to_json()), last, kill_after)
+            process = forks.Process(target=resume_child.into_file, args=told)
+            process.start()
+            process.join(120)
+            assert process.exitcode == (-signal.SIGKILL if kill_after else 0)
+            lines = [line.split() for line in out.read_text().splitlines()]
+            assert all(float(error) <= 1e-5 for _, _, error in lines), "the ratio of a fresh rollout must begin at 1"
+            return {int(update): print_ for update, print_, _ in lines}
+
+        yield run
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_eighteen_of_eighteen_updates_are_identical_after_kill_and_restart(kind, tmp_path):
+def test_eighteen_of_eighteen_updates_are_identical_after_kill_and_restart(kind, tmp_path, child):
     spec = spec_for(kind)
-    straight = run_child(tmp_path / "straight", spec, last=18)
+    straight = child(tmp_path / "straight", spec, last=18)
     assert sorted(straight) == list(range(1, 19))
     restarted: dict[int, str] = {}
     for kill_after in (2, 7, 13):
-        restarted |= run_child(tmp_path / "killed", spec, last=18, kill_after=kill_after)
-    restarted |= run_child(tmp_path / "killed", spec, last=18)
+        restarted |= child(tmp_path / "killed", spec, last=18, kill_after=kill_after)
+    restarted |= child(tmp_path / "killed", spec, last=18)
     assert restarted == straight
 
 

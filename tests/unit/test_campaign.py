@@ -139,6 +139,7 @@ RESULTS = {
             "unit": "kills",
             "found": Found(tried=1200, kills=1200, acknowledged=5, notes={"clients": 8, "N1": 3}).to_json(),
             "mutants": {"one defect": Found(tried=7, lost=3).to_json()},
+            "seconds": 90.0,
         },
         "X2": {
             "title": "away",
@@ -157,4 +158,5 @@ def test_the_tables_have_the_counts_and_never_call_green_what_was_not_tried():
     rows = table.blocks(RESULTS).splitlines()
     assert rows[2] == "| X1 | a try | nothing | 1,200 kills (clients 8) | 0, 0, 0, 0 | green | 1 of 1 |"
     assert rows[3] == "| X2 | away | net | | | not reachable | |"
+    assert table.long(RESULTS).splitlines()[2:] == ["| X1 | 1,200 kills | 0, 0, 0, 0 | green | 1 of 1 | 1.5 |"]
     assert table.mutants(RESULTS).splitlines()[2] == "| X1 | one defect | 7 | 3 | 0 | 0 | 0 | 0 | red |"
