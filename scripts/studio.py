@@ -1,4 +1,4 @@
-"""Builds the studio's page into the package: npm ci, types, bundle, and the digest of the sources it was made from."""
+"""Builds the studio's page into the package: npm install, types, bundle, and the digest of the sources it was made from."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def main() -> int:
         print("building the studio needs Node 20 or newer with npm; installing surefoot does not", file=sys.stderr)
         return 1
     if not (STUDIO / "node_modules").exists():
-        subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=STUDIO, check=True)
+        # By the lock, but not `npm ci`: that refuses a lock which has the bundler's binary for one system only.
+        subprocess.run([npm, "install", "--no-save", "--no-audit", "--no-fund"], cwd=STUDIO, check=True)
     subprocess.run([npm, "run", "build"], cwd=STUDIO, check=True)
     NOTICES.write_text(notices(), encoding="utf-8")
     DIGEST.write_text(digest() + "\n")

@@ -41,7 +41,7 @@ export function Program({ text, chosen, onPick }: { text: string; chosen?: strin
   }, [chosen]);
   let met = false;
   return (
-    <pre className="program" tabIndex={0} aria-label="exported program">
+    <pre className="program" role="region" tabIndex={0} aria-label="exported program">
       {lines.map((line, i) => {
         const node = MARK.exec(line)?.[1];
         const here = !!chosen && node === chosen;

@@ -124,7 +124,7 @@ function Winner({ found }: { found: Search }) {
         {found.graph && <button type="button" className="go" onClick={() => void ask<Doc>("open_search", { search: found.search }).then((doc) => doc && enter(doc))}>Open as graph</button>}
         <button type="button" onClick={() => void navigator.clipboard.writeText(found.settings).then(() => toast("copied"))}>Copy YAML</button>
       </div>
-      <pre className="yaml" tabIndex={0} aria-label="settings of the winner">{found.settings}</pre>
+      <pre className="yaml" role="region" tabIndex={0} aria-label="settings of the winner">{found.settings}</pre>
     </>
   );
 }
