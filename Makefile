@@ -10,13 +10,14 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
-.PHONY: setup client browser demo test check coverage golden distance docs native sanitize wheels peers bench bench-learning bench-speed \
+.PHONY: setup client browser demo test check coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
 
 $(VENV)/.ready: pyproject.toml constraints.txt $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip
 	$(PIP) $(PIP_TORCH) torch
 	$(PIP) -e ".[dev]"
 	touch $@
@@ -37,8 +38,11 @@ client: $(PACKAGES:%=%/node_modules/.package-lock.json)  ## what the TypeScript 
 browser:  ## a Chromium for the tests in a browser
 	$(PYTHON) scripts/browser.py
 
+sanitized:  ## the kernel with sanitizers in it, for `make sanitize`; only what changed
+	$(PYTHON) scripts/sanitize.py --build
+
 test:  ## everything that must hold: lint, types, contracts, all tests
-	$(MAKE) --no-print-directory -j 2 setup client browser
+	$(MAKE) --no-print-directory -j 2 setup client browser sanitized
 	$(BIN)/python scripts/test_all.py
 
 check: setup  ## seconds, before every commit
@@ -47,6 +51,11 @@ check: setup  ## seconds, before every commit
 	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
+
+test-ray:  ## the same tests of backends and searches, on Ray: it has an environment of its own, .venv-ray
+	$(MAKE) --no-print-directory setup VENV=.venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,ray,ray-tune]"
+	.venv-ray/bin/python -m pytest tests/unit/scale tests/e2e/test_tune_ray.py $(ARGS)
 
 coverage: setup  ## branch coverage; at least 95 % in core, data, learn
 	$(BIN)/python scripts/coverage.py
@@ -140,7 +149,7 @@ bench-prompts: setup  ## which mutation a prompt needs: held-out prompts, 5 seed
 bench-serve: setup peers  ## decisions per CPU-second beside FastAPI with torch, and answer times while it learns
 	$(BIN)/python benchmarks/serve.py --peer .venv-peers/bin/python $(ARGS)
 
-bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; Ray where it is installed
+bench-scale: setup  ## what more workers give, here and by a model; what a lost one costs; with VENV=.venv-ray Ray's too (make test-ray makes it)
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 bench-tools: setup  ## tools chosen for queries, against the bars and the peers; DATA=DIR holds banking77 and bfcl_multiple

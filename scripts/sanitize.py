@@ -1,7 +1,8 @@
 """Builds the kernel with AddressSanitizer and UndefinedBehaviorSanitizer and runs its own tests on that build.
 
-The build and a package around it live in a temporary directory; the installed kernel stays as it is. What is run is what
-needs no torch: `tests/unit/native`, or whatever pytest arguments are given.
+The build is kept in `build/sanitize`, so that only what changed is compiled again; the installed kernel stays as it is. What is
+run is what needs no torch: `tests/unit/native`, or whatever pytest arguments are given. With `--build` nothing is run: that
+needs no more than Python and a compiler, and can be done while everything else is being installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "sanitize"
 PACKAGE = ROOT / "src" / "surefoot"
 MODULE = "_kernel.abi3.so"
 
@@ -53,21 +55,28 @@ def can_sanitize(compiler: str, directory: Path) -> bool:
     return subprocess.run([compiler, *flags, str(source)], capture_output=True, check=False).returncode == 0
 
 
-def build(compiler: str, directory: Path) -> Path:
-    """The sanitized module, inside a package of links to the sources."""
+def build(compiler: str) -> Path:
+    """The sanitized module, made or brought up to date."""
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    options = [f"-DCMAKE_C_COMPILER={compiler}", f"-DPython_EXECUTABLE={sys.executable}", "-DSUREFOOT_SANITIZE=ON"]
-    made = directory / "build"
-    subprocess.run(
-        ["cmake", "-S", str(ROOT), "-B", str(made), *generator, *options], check=True, stdout=subprocess.PIPE
-    )
-    subprocess.run(["cmake", "--build", str(made), "--parallel", "2"], check=True, stdout=subprocess.PIPE)
+    # The interpreter that a virtual environment was made of: the same headers, before and after it is there.
+    python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    options = [f"-DCMAKE_C_COMPILER={compiler}", f"-DPython_EXECUTABLE={python}", "-DSUREFOOT_SANITIZE=ON"]
+    command = ["cmake", "-S", str(ROOT), "-B", str(BUILD), *generator, *options]
+    if subprocess.run(command, check=False, capture_output=True).returncode:  # made of another place or generator
+        shutil.rmtree(BUILD, ignore_errors=True)
+        subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    subprocess.run(["cmake", "--build", str(BUILD), "--parallel", "2"], check=True, stdout=subprocess.PIPE)
+    return BUILD / MODULE
+
+
+def package(module: Path, directory: Path) -> Path:
+    """The module's place inside a package of links to the sources."""
     native = directory / "package" / "surefoot" / "native"
     native.mkdir(parents=True)
     for path in [*PACKAGE.iterdir(), *(PACKAGE / "native").iterdir()]:
         if path.name not in ("native", "__pycache__") and path.suffix != ".so":
             (directory / "package" / path.relative_to(PACKAGE.parent)).symlink_to(path)
-    shutil.copy(made / MODULE, native / MODULE)
+    shutil.copy(module, native / MODULE)
     return native / MODULE
 
 
@@ -82,7 +91,10 @@ def main(arguments: list[str]) -> int:
         if library is None or not can_sanitize(compiler, directory):
             print(f"sanitize: {compiler} has no AddressSanitizer; the kernel is not looked at")
             return 0
-        module = build(compiler, directory)
+        built = build(compiler)
+        if arguments == ["--build"]:
+            return 0
+        module = package(built, directory)
         environment = os.environ | {
             "LD_PRELOAD": library,
             # Python itself leaks what it keeps to the end; its small objects need real allocations to have edges.

@@ -47,7 +47,8 @@ def test_there_is_a_test_for_every_example():
 
 @pytest.mark.parametrize("name", SAID)
 def test_an_example_runs_and_says_what_it_found(name: str, tmp_path: Path):
-    assert SAID[name] in run(name, tmp_path, steps=1000)
+    # Of the tools a step is a user with a question: a real tool answers each, and every fifth is followed by an update.
+    assert SAID[name] in run(name, tmp_path, steps=300 if name == "ppo_learning_demo.py" else 1000)
 
 
 def test_the_demo_leaves_a_page_and_a_film_and_says_where(tmp_path: Path):

@@ -362,7 +362,7 @@ def test_schemathesis_finds_nothing(tmp_path: Path):
                 *("run", f"http://127.0.0.1:{process.port}/openapi.json", "-H", f"Authorization: Bearer {token}"),
                 *("--checks", "not_a_server_error,status_code_conformance,content_type_conformance"),
                 *("--checks", "response_schema_conformance,negative_data_rejection", "--seed", "1"),
-                *("--max-examples", os.environ.get("SUREFOOT_EXAMPLES", "25"), "--no-color"),
+                *("--max-examples", os.environ.get("SUREFOOT_EXAMPLES", "15"), "--no-color"),
             ],
             capture_output=True,
             text=True,

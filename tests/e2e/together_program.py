@@ -27,9 +27,17 @@ KINDS = {
 }
 
 
-def main(out: Path, kind: str) -> None:
+def main(out: Path) -> None:
     torch.set_num_threads(1)
     group = join_group()
+    said = {kind: compare(group, kind) for kind in KINDS}
+    if group.rank == 0:
+        out.write_text(json.dumps(said))
+    group.close()
+
+
+def compare(group, kind: str) -> dict:
+    """What the processes of the group came to by the last update, and what one came to that learned from all of it."""
     ppo = {"steps": 16, "envs": 6, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"} | KINDS[kind][0]
     spec = RunSpec(
         env="Pendulum-v1",
@@ -57,20 +65,18 @@ def main(out: Path, kind: str) -> None:
         stopped.append((report.stopped_early, alone.stopped_early))
     pairs = zip(training.policy.state_dict().values(), policy.state_dict().values(), strict=True)
     if group.rank == 0:
-        said = {
-            "difference": max(float((a - b).abs().max()) for a, b in pairs),
-            "samples": [report.samples, alone.samples],
-            "approx_kl": [report.approx_kl, alone.approx_kl],
-            "first_ratio_error": report.first_ratio_error,
-            "policy_loss": [report.policy_loss, alone.policy_loss],
-            "minibatches": [report.minibatches, alone.minibatches],
-            "stopped_early": list(zip(*stopped, strict=True)),
-        }
-        out.write_text(json.dumps(said))
         training.close()
     else:
         training.follow()
-    group.close()
+    return {
+        "difference": max(float((a - b).abs().max()) for a, b in pairs),
+        "samples": [report.samples, alone.samples],
+        "approx_kl": [report.approx_kl, alone.approx_kl],
+        "first_ratio_error": report.first_ratio_error,
+        "policy_loss": [report.policy_loss, alone.policy_loss],
+        "minibatches": [report.minibatches, alone.minibatches],
+        "stopped_early": list(zip(*stopped, strict=True)),
+    }
 
 
 def everybody(group, rollout):
@@ -86,4 +92,4 @@ def everybody(group, rollout):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))
