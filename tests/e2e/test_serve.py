@@ -225,7 +225,9 @@ def test_replicas_look_and_never_write_and_follow_the_writer(tmp_path: Path):
     look, row = "/v1/policies/p/distribution", {"embedding": [0.5] * 8}
     try:
         assert process.ask("POST", "/v1/policies", POLICY)[0] == 201
-        told = until(lambda: (found := asked(port, look, row))[0] == 200 and found[1])
+        answered = until(lambda: (found := asked(port, look, row))[0] and found)  # the first of them is up
+        assert answered[0] == 200  # whichever it is: what was acknowledged is known to all
+        told = answered[1]
         assert told["distribution"] == pytest.approx(process.ask("POST", look, row)[1]["distribution"])
         assert asked(port, "/v1/policies/p/decisions", row)[0] == 404  # a decision needs the log
         many = {"decisions": [row] * 70}

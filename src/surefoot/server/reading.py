@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +37,40 @@ class Copies:
         self.directory, self.digits = directory, digits
         self.policies: dict[str, Serving] = {}
         self._journal: Journal | None = None
+        self._turn = threading.Lock()  # who looked last says what there is
 
     def refresh(self) -> None:
-        """Take up policies and versions that are new."""
-        self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
-        found: dict[str, Serving] = {}
-        for entry in self._journal.scan("policy"):
-            config = msgspec.convert(entry.body, schema.NewPolicy)
-            versions = Versions(self.directory / "policies" / config.name)
-            known, live = self.policies.get(config.name), versions.live
-            if live is None:
-                continue
-            found[config.name] = known if known is not None and known.version == live else _copy(config, versions, live)
-        self.policies = found
+        """Take up policies and versions that are new. One that cannot be read stays as it was known."""
+        with self._turn:
+            self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
+            found: dict[str, Serving] = {}
+            for entry in self._journal.scan("policy"):
+                config = msgspec.convert(entry.body, schema.NewPolicy)
+                serving = self._current(config)
+                if serving is not None:
+                    found[config.name] = serving
+            self.policies = found
 
-    def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
+    def _current(self, config: schema.NewPolicy) -> Serving | None:
+        versions = Versions(self.directory / "policies" / config.name)
+        known, live = self.policies.get(config.name), versions.live
+        if live is None or (known is not None and known.version == live):
+            return known
+        try:
+            return _copy(config, versions, live)
+        except (SurefootError, OSError) as why:
+            log.warning("version %d of %s could not be read: %s", live, config.name, why)
+            return known
+
+    def find(self, name: str) -> None:
+        """Look again if there is a policy of that name by now."""
+        if self._journal is not None and self._journal.has("policy", name):
+            self.refresh()
+
+    async def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
         """Every choice's probability, by the version that this copy knows."""
+        if name not in self.policies:  # who was told that it is there may ask any copy
+            await asyncio.get_running_loop().run_in_executor(None, self.find, name)
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return chances_of(self.policies[name], new, self.digits)

@@ -216,12 +216,8 @@ def run_routes(runs: Runs) -> list[Route]:
     ]
 
 
-def distribution_route(chances: Callable[[str, schema.NewDecision], schema.Chances]) -> Route:
+def distribution_route(distribution: Callable[[str, schema.NewDecision], Awaitable[schema.Chances]]) -> Route:
     """Every choice's probability: it writes nothing, so that replicas answer it, too."""
-
-    async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
-        return chances(name, new)
-
     return Route(
         method="POST",
         path="/v1/policies/{policy}/distribution",
@@ -246,6 +242,9 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
 
     async def policy(name: str) -> schema.Policy:
         return service.describe(service.policy(name))
+
+    async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
+        return service.distribution(name, new)
 
     async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
         return (await service.decide(name, [new]))[0]
@@ -272,7 +271,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     get, post = "GET", "POST"
     return [
         *base_routes(service, counted, metrics),
-        distribution_route(service.distribution),
+        distribution_route(distribution),
         *run_routes(Runs()),
         Route(
             method=get,
