@@ -13,10 +13,12 @@ from surefoot.envs import draw
 def _square(x: np.ndarray) -> np.ndarray:
     """x² by the C library's pow, which is what `scalar ** 2` is.
 
-    It differs from x·x in the last digit about once in a thousand times. Numpy turns an exponent that is a
-    scalar 2 into x·x, hence the array of twos.
+    It differs from x·x in the last digit about once in a thousand times. `x ** 2` would be x·x, and `np.power` another pow
+    where there is AVX-512. `np.float_power` is the C library's on every machine, and knows float64 only.
     """
-    return np.power(x, np.full(x.shape, 2.0, x.dtype))
+    if x.dtype == np.float64:
+        return np.float_power(x, 2.0)
+    return np.array([one**2 for one in x], x.dtype)
 
 
 _DT = np.array(0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,12 @@ from surefoot.server.steward import Steward
 HEAD = {"host": "127.0.0.1:8765", "content-type": "application/json"}
 POLICY = {"name": "greet", "actions": ["hello", "bye", "wave"], "embedding_size": 4}
 ROW = [1.0, 0.0, 0.5, -1.0]
+
+
+def times_begun(log: Path) -> int:
+    """How often a write-ahead log began anew, by its own header."""
+    with log.open("rb") as file:
+        return int.from_bytes(file.read(16)[12:], "big")
 
 
 class Inline:

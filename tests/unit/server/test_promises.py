@@ -14,7 +14,7 @@ import pytest
 
 from surefoot.server import schema
 
-from .conftest import ROW
+from .conftest import ROW, times_begun
 
 ROOT = Path(__file__).parents[3]
 DECIDE = "/v1/policies/greet/decisions"
@@ -186,7 +186,6 @@ def test_probabilities_are_rounded_where_they_are_told_and_exact_where_they_are_
 
 
 def test_the_log_is_folded_into_the_file_while_it_is_written(serving, monkeypatch):
-    import asyncio
 
     from surefoot.server import store
 
@@ -195,15 +194,15 @@ def test_the_log_is_folded_into_the_file_while_it_is_written(serving, monkeypatc
     monkeypatch.setattr(store, "HOLD_BYTES", 1 << 17)
 
     async def story(ask):
-        for _ in range(60):
+        path, made = ask.service.directory / "decisions.sqlite", 0
+        while times_begun(Path(f"{path}-wal")) < 2 and made < 80_000:  # how many it takes is up to the disk
             await ask("POST", f"{DECIDE}/batch", {"decisions": [{"embedding": ROW, "subject": "s" * 120}] * 40})
-            await asyncio.sleep(0.005)
-        path = ask.service.directory / "decisions.sqlite"
+            made += 40
         with sqlite3.connect(path) as db:
             (count,) = db.execute("SELECT count(*) FROM entries WHERE kind = 'decision'").fetchone()
-        return count, path.stat().st_size, Path(f"{path}-wal").stat().st_size
+        return made, count, path.stat().st_size, times_begun(Path(f"{path}-wal"))
 
-    count, file, log = serving(story)
-    assert count == 2400
-    assert file > 500_000
-    assert log < 1_500_000
+    made, count, file, begun = serving(story)
+    assert begun == 2
+    assert count == made
+    assert file > 200 * made / 3  # two of three logs are in it

@@ -17,6 +17,8 @@ from surefoot.server import store as stores
 from surefoot.server.problems import Refused
 from surefoot.server.store import Store
 
+from .conftest import times_begun
+
 
 def entry(id: str, kind: str = "k", tag: str = "") -> Entry:
     return Entry(kind=kind, id=id, body={"id": id}, tag=tag)
@@ -208,12 +210,6 @@ def test_how_durable_it_is_can_be_chosen(
         return bool(asked)
 
     assert told(tmp_path / "s.sqlite", story, durability=durability) is synced
-
-
-def times_begun(log: Path) -> int:
-    """How often a write-ahead log began anew, by its own header."""
-    with log.open("rb") as file:
-        return int.from_bytes(file.read(16)[12:], "big")
 
 
 def test_a_log_that_grows_under_writers_is_folded_while_they_wait_and_all_are_answered(
