@@ -121,12 +121,12 @@ class Actor(RolloutWorker):
         return super().collect(version)
 
 
-def load_ray() -> Any:
-    """The ray module, or one sentence."""
+def load_ray(extra: str = "ray") -> Any:
+    """The ray module, or one sentence that names the extra to install."""
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError("a Ray cluster is reached with `ray`: pip install 'surefoot[ray]'") from error
+        raise ConfigError(f"a Ray cluster is reached with `ray`: pip install 'surefoot[{extra}]'") from error
 
 
 def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:

@@ -46,7 +46,7 @@ class Cluster:
     """A Ray cluster to search on, connected to by the rules of `surefoot.scale.ray.connect`."""
 
     def __init__(self, address: str, *, allow_insecure_cluster: bool = False, jobs: int | None = None) -> None:
-        self.ray, self.tune, self.jobs = load_ray(), load_tune(), jobs
+        self.ray, self.tune, self.jobs = load_ray("ray-tune"), load_tune(), jobs
         """At most so many trials at once; None leaves it to the cluster's CPUs."""
         self._started = connect(self.ray, address, allow_insecure_cluster=allow_insecure_cluster)
 
