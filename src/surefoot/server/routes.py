@@ -231,11 +231,32 @@ def distribution_route(distribution: Callable[[str, schema.NewDecision], Awaitab
     )
 
 
+_POLICY, _DECISION = "/v1/policies/{policy}", "/v1/decisions/{decision}"
+
+
 def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
     """Everything that can be asked of a service that decides and learns."""
 
     def metrics() -> bytes:
         return exposition(service, steward, counted.counts, counted.seconds)
+
+    async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
+        return service.distribution(name, new)
+
+    return [
+        *base_routes(service, counted, metrics),
+        distribution_route(distribution),
+        *run_routes(Runs()),
+        *policy_routes(service),
+        *decision_routes(service),
+        *outcome_routes(service, steward),
+        *learning_routes(steward),
+        *version_routes(steward),
+    ]
+
+
+def policy_routes(service: Service) -> list[Route]:
+    """Which policies there are."""
 
     async def policies() -> list[schema.Policy]:
         return [service.describe(serving) for serving in service.policies.values()]
@@ -243,8 +264,43 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     async def policy(name: str) -> schema.Policy:
         return service.describe(service.policy(name))
 
-    async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
-        return service.distribution(name, new)
+    return [
+        Route(
+            method="GET",
+            path="/v1/policies",
+            handle=policies,
+            answer=list[schema.Policy],
+            scope="read",
+            name="listPolicies",
+            about="All policies.",
+        ),
+        Route(
+            method="POST",
+            path="/v1/policies",
+            handle=service.create,
+            body=schema.NewPolicy,
+            answer=schema.Policy,
+            scope="admin",
+            status=201,
+            name="createPolicy",
+            problems=("conflict",),
+            about="Make a policy; the same again is the same policy.",
+        ),
+        Route(
+            method="GET",
+            path=_POLICY,
+            handle=policy,
+            answer=schema.Policy,
+            scope="read",
+            name="getPolicy",
+            problems=("unknown",),
+            about="How a policy is doing.",
+        ),
+    ]
+
+
+def decision_routes(service: Service) -> list[Route]:
+    """Choosing."""
 
     async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
         return (await service.decide(name, [new]))[0]
@@ -255,6 +311,78 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     def begin(name: str, new: schema.NewDecision, then: Callable[[Any], None]) -> None:
         service.begin(name, [new], lambda found: then(found if isinstance(found, Exception) else found[0]))
 
+    after = ("decision", "decision_id")
+    next_: dict[str, tuple[str, str]] = {"reward": after, "explain": after, "activate": after}
+    return [
+        Route(
+            method="POST",
+            path=f"{_POLICY}/decisions",
+            handle=decide,
+            begin=begin,
+            also=_asks_for_all,
+            key="decision_id",
+            body=schema.NewDecision,
+            answer=schema.Decision,
+            name="decide",
+            links=next_,
+            problems=("unknown", "conflict", "full"),
+            about="Choose an action. Acknowledged means on the disk.",
+        ),
+        Route(
+            method="POST",
+            path=f"{_POLICY}/decisions/batch",
+            handle=decide_many,
+            also=_one_asks_for_all,
+            body=schema.Decisions,
+            answer=schema.DecisionList,
+            limit=BATCH_BODY,
+            name="decideMany",
+            problems=("unknown", "conflict", "full"),
+            about="Choose many actions, all or none.",
+        ),
+    ]
+
+
+def outcome_routes(service: Service, steward: Steward) -> list[Route]:
+    """What comes after a decision."""
+    return [
+        Route(
+            method="GET",
+            path=_DECISION,
+            handle=steward.explain,
+            answer=schema.Explained,
+            scope="read",
+            name="explain",
+            problems=("unknown",),
+            about="Why an action was chosen, and what came of decisions like it.",
+        ),
+        Route(
+            method="POST",
+            path=f"{_DECISION}/reward",
+            handle=service.reward,
+            wants_client=True,
+            key="reward_id",
+            body=schema.NewReward,
+            answer=schema.Reward,
+            name="reward",
+            problems=("unknown", "conflict", "expired", "full"),
+            about="What came of a decision.",
+        ),
+        Route(
+            method="POST",
+            path=f"{_DECISION}/activate",
+            handle=service.activate,
+            answer=schema.Decision,
+            name="activate",
+            problems=("unknown", "full"),
+            about="A deferred decision was carried out.",
+        ),
+    ]
+
+
+def learning_routes(steward: Steward) -> list[Route]:
+    """Learning, as jobs, and what came of it."""
+
     async def update(name: str, wish: schema.NewJob) -> schema.Job:
         return await steward.update(name, None if wish.least is msgspec.UNSET else wish.least)
 
@@ -264,109 +392,13 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
     async def versions(name: str) -> schema.VersionList:
         return steward.version_list(name)
 
-    after = ("decision", "decision_id")
-    next_: dict[str, tuple[str, str]] = {"reward": after, "explain": after, "activate": after}
-    p, d = "/v1/policies/{policy}", "/v1/decisions/{decision}"
-    s = schema
-    get, post = "GET", "POST"
     return [
-        *base_routes(service, counted, metrics),
-        distribution_route(distribution),
-        *run_routes(Runs()),
         Route(
-            method=get,
-            path="/v1/policies",
-            handle=policies,
-            answer=list[s.Policy],
-            scope="read",
-            name="listPolicies",
-            about="All policies.",
-        ),
-        Route(
-            method=post,
-            path="/v1/policies",
-            handle=service.create,
-            body=s.NewPolicy,
-            answer=s.Policy,
-            scope="admin",
-            status=201,
-            name="createPolicy",
-            problems=("conflict",),
-            about="Make a policy; the same again is the same policy.",
-        ),
-        Route(
-            method=get,
-            path=p,
-            handle=policy,
-            answer=s.Policy,
-            scope="read",
-            name="getPolicy",
-            problems=("unknown",),
-            about="How a policy is doing.",
-        ),
-        Route(
-            method=post,
-            path=f"{p}/decisions",
-            handle=decide,
-            begin=begin,
-            also=_asks_for_all,
-            key="decision_id",
-            body=s.NewDecision,
-            answer=s.Decision,
-            name="decide",
-            links=next_,
-            problems=("unknown", "conflict", "full"),
-            about="Choose an action. Acknowledged means on the disk.",
-        ),
-        Route(
-            method=post,
-            path=f"{p}/decisions/batch",
-            handle=decide_many,
-            also=_one_asks_for_all,
-            body=s.Decisions,
-            answer=s.DecisionList,
-            limit=BATCH_BODY,
-            name="decideMany",
-            problems=("unknown", "conflict", "full"),
-            about="Choose many actions, all or none.",
-        ),
-        Route(
-            method=get,
-            path=d,
-            handle=steward.explain,
-            answer=s.Explained,
-            scope="read",
-            name="explain",
-            problems=("unknown",),
-            about="Why an action was chosen, and what came of decisions like it.",
-        ),
-        Route(
-            method=post,
-            path=f"{d}/reward",
-            handle=service.reward,
-            wants_client=True,
-            key="reward_id",
-            body=s.NewReward,
-            answer=s.Reward,
-            name="reward",
-            problems=("unknown", "conflict", "expired", "full"),
-            about="What came of a decision.",
-        ),
-        Route(
-            method=post,
-            path=f"{d}/activate",
-            handle=service.activate,
-            answer=s.Decision,
-            name="activate",
-            problems=("unknown", "full"),
-            about="A deferred decision was carried out.",
-        ),
-        Route(
-            method=post,
-            path=f"{p}/updates",
+            method="POST",
+            path=f"{_POLICY}/updates",
             handle=update,
-            body=s.NewJob,
-            answer=s.Job,
+            body=schema.NewJob,
+            answer=schema.Job,
             scope="admin",
             status=202,
             name="update",
@@ -375,63 +407,69 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             about="Learn now, as a job.",
         ),
         Route(
-            method=get,
+            method="GET",
             path="/v1/jobs/{job}",
             handle=job,
-            answer=s.Job,
+            answer=schema.Job,
             scope="read",
             name="getJob",
             problems=("unknown",),
             about="How far a job is.",
         ),
         Route(
-            method=get,
-            path=f"{p}/versions",
+            method="GET",
+            path=f"{_POLICY}/versions",
             handle=versions,
-            answer=s.VersionList,
+            answer=schema.VersionList,
             scope="read",
             name="listVersions",
             problems=("unknown",),
             about="What was learned, newest first.",
         ),
+    ]
+
+
+def version_routes(steward: Steward) -> list[Route]:
+    """Which version answers."""
+    return [
         Route(
-            method=post,
-            path=f"{p}/promote",
+            method="POST",
+            path=f"{_POLICY}/promote",
             handle=steward.promote,
-            body=s.Promotion,
-            answer=s.Policy,
+            body=schema.Promotion,
+            answer=schema.Policy,
             scope="admin",
             name="promote",
             problems=("unknown", "conflict"),
             about="Let a version answer all decisions, or a share of them.",
         ),
         Route(
-            method=post,
-            path=f"{p}/rollback",
+            method="POST",
+            path=f"{_POLICY}/rollback",
             handle=steward.rollback,
-            answer=s.Policy,
+            answer=schema.Policy,
             scope="admin",
             name="rollback",
             problems=("unknown", "conflict"),
             about="Back to the version that answered before.",
         ),
         Route(
-            method=post,
-            path=f"{p}/evaluations",
+            method="POST",
+            path=f"{_POLICY}/evaluations",
             handle=steward.evaluate,
-            body=s.NewEvaluation,
-            answer=s.OffPolicy,
+            body=schema.NewEvaluation,
+            answer=schema.OffPolicy,
             scope="read",
             name="evaluate",
             problems=("unknown", "conflict"),
             about="What another version would have earned, from the log.",
         ),
         Route(
-            method=post,
-            path=f"{p}/checkpoints",
+            method="POST",
+            path=f"{_POLICY}/checkpoints",
             handle=steward.checkpoint,
-            body=s.NewCheckpoint,
-            answer=s.Checkpoint,
+            body=schema.NewCheckpoint,
+            answer=schema.Checkpoint,
             scope="admin",
             status=201,
             name="createCheckpoint",
@@ -440,10 +478,10 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
             about="Give a version a name that stays.",
         ),
         Route(
-            method=post,
+            method="POST",
             path="/v1/checkpoints/{checkpoint}/activate",
             handle=steward.activate_checkpoint,
-            answer=s.Policy,
+            answer=schema.Policy,
             scope="admin",
             name="activateCheckpoint",
             problems=("unknown", "conflict", "invalid"),
