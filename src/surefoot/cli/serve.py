@@ -120,7 +120,7 @@ class ServeArgs:
 
 def _print_openapi() -> int:
     from surefoot.server.openapi import document
-    from surefoot.server.routes import described_routes
+    from surefoot.server.service_routes import described_routes
 
     sys.stdout.write(document(described_routes()).decode())
     return 0

@@ -19,8 +19,9 @@ from surefoot.server import schema
 from surefoot.server.compat import Directive023, error_body
 from surefoot.server.guard import ALL, Guard, Scope, require
 from surefoot.server.problems import PROBLEMS, Refused
-from surefoot.server.routes import Route, Serves, all_routes
+from surefoot.server.route import Route, Serves
 from surefoot.server.service import Service
+from surefoot.server.service_routes import all_routes
 from surefoot.server.steward import Steward
 
 log = logging.getLogger("surefoot.server")

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
 from surefoot.server.problems import Refused
-from surefoot.server.routes import Route
+from surefoot.server.route import Route
 from surefoot.server.service import Service
 from surefoot.server.serving import Told, made_of
 from surefoot.server.steward import Steward

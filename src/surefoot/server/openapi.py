@@ -12,7 +12,7 @@ from surefoot.server import schema
 from surefoot.server.problems import PROBLEMS
 
 if TYPE_CHECKING:
-    from surefoot.server.routes import Route
+    from surefoot.server.route import Route
 
 VERSION = "1.0.0"
 ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")

@@ -21,7 +21,8 @@ from surefoot.server.guard import Guard
 from surefoot.server.metrics import requests_only
 from surefoot.server.network import net_of
 from surefoot.server.problems import Refused
-from surefoot.server.routes import Route, base_routes, distribution_route, run_routes
+from surefoot.server.route import Route
+from surefoot.server.routes import base_routes, distribution_route, run_routes
 from surefoot.server.runs import Runs
 from surefoot.server.serving import Serving, chances_of, encoder_of
 

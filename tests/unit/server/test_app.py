@@ -11,7 +11,7 @@ import pytest
 from surefoot.errors import ConfigError
 from surefoot.server.guard import Guard, read_tokens
 from surefoot.server.openapi import described
-from surefoot.server.routes import described_routes
+from surefoot.server.service_routes import described_routes
 
 from .conftest import ROW
 
