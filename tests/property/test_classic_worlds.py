@@ -16,9 +16,7 @@ from surefoot.envs.api import World
 from surefoot.envs.classic import CLASSIC
 
 _X = np.random.default_rng(0).uniform(-8.0, 8.0, 4096)
-LIBM = np.array_equal(np.cos(_X), [math.cos(x) for x in _X]) and np.array_equal(
-    np.power(_X, np.full(len(_X), 2.0)), [x**2 for x in _X]
-)
+LIBM = np.array_equal(np.cos(_X), [math.cos(x) for x in _X])
 """True where numpy's arrays go through the same C library as its scalars; else vector instructions may cost an ulp."""
 
 REACH = {
