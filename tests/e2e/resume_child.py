@@ -18,6 +18,8 @@ from surefoot.train.verify import fingerprint
 
 
 def go_on(run: Run, last: int, kill_after: int, told: TextIO) -> None:
+    if run.training.learner.updates == last:  # killed when it was saved and not yet told
+        print(last, fingerprint(run.training.state()), 0.0, file=told, flush=True)
     for moment in run.moments():
         print(
             moment.report.update,

@@ -72,9 +72,10 @@ def test_eighteen_of_eighteen_updates_are_identical_after_kill_and_restart(kind,
     straight = child(tmp_path / "straight", spec, last=18)
     assert sorted(straight) == list(range(1, 19))
     restarted: dict[int, str] = {}
-    for kill_after in (2, 7, 13):
+    for kill_after in (2, 7, 13, 18):
         restarted |= child(tmp_path / "killed", spec, last=18, kill_after=kill_after)
-    restarted |= child(tmp_path / "killed", spec, last=18)
+    after = child(tmp_path / "killed", spec, last=18)
+    assert after == {18: straight[18]}, "what was killed at its end is there, and as it was"
     assert restarted == straight
 
 
