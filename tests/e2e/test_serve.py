@@ -34,7 +34,7 @@ class Process:
     def __init__(self, folder: Path, *options: str, before: str = "", port: int = 0) -> None:
         code = f"{before}\nif __name__ == '__main__':\n    {MAIN}"
         self.child = subprocess.Popen(
-            [sys.executable, "-c", code, "serve", "--dir", str(folder), "--port", str(port), *options],
+            [sys.executable, "-c", code, "serve", "--data-dir", str(folder), "--port", str(port), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -392,7 +392,7 @@ def test_the_loop_of_the_page_works_with_curl(served: Process):
     [
         (["--host", "0.0.0.0", "--port", "0"], "--token-file"),
         (["--port", "99999"], "ports go from 1 to 65535"),
-        (["--port", "0", "--dir", __file__], "give another --dir"),
+        (["--port", "0", "--dir", __file__], "give another --data-dir"),
     ],
 )
 def test_a_service_that_cannot_be_says_why(tmp_path: Path, options: list[str], why: str):

@@ -241,7 +241,7 @@ export class RLInterface {
       python: config.pythonPath,
       timeout: config.startTimeout,
       args: [
-        ...["--compat", "directive-023", "--host", this.host, "--port", `${config.serverPort}`, "--dir", config.dataDir],
+        ...["--compat", "directive-023", "--host", this.host, "--port", `${config.serverPort}`, "--data-dir", config.dataDir],
         ...["--input-dim", `${config.embeddingDim}`, "--min-buffer-size", `${config.minBufferSize}`],
         ...["--durability", config.durability, "--log-level", "warning"],
       ],

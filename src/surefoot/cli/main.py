@@ -199,15 +199,19 @@ def _version() -> int:
 def _run(name: str, argv: list[str]) -> int:
     import tyro
 
+    from surefoot.cli.helptext import ABOUT, told_by
+
     verb = VERBS[name]
-    module = importlib.import_module(verb.module)
+    owner = getattr(importlib.import_module(verb.module), verb.args)
     try:
-        args = tyro.cli(
-            getattr(module, verb.args),
-            prog=f"surefoot {name}",
-            args=argv,
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        with told_by(owner):
+            args = tyro.cli(
+                owner,
+                prog=f"surefoot {name}",
+                description=ABOUT,
+                args=argv,
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
     except SystemExit as stop:
         return OK if stop.code in (0, None) else USAGE
     return args.run()

@@ -16,20 +16,20 @@ from surefoot.cli.usage import Usage
 class ServeArgs:
     """Answer over HTTP: policies that decide, are told what came of it, and learn.
 
-    surefoot serve                                  on 127.0.0.1:8765, everything kept in ./decisions
-    surefoot serve --compat directive-023           the eight endpoints of the earlier prompt server, too
-    surefoot serve --host 0.0.0.0 --token-file F    for others: then a token is asked for
-    surefoot serve --ui                             and a page to look at, in a browser
-    surefoot serve RUN                              a policy of `surefoot train`: observation in, action out
-    surefoot serve --openapi > openapi.json         what can be asked, without starting anything
+        surefoot serve                                  on 127.0.0.1:8765, everything kept in ./decisions
+        surefoot serve --compat directive-023           the eight endpoints of the earlier prompt server, too
+        surefoot serve --host 0.0.0.0 --token-file F    for others: then a token is asked for
+        surefoot serve --ui                             and a page to look at, in a browser
+        surefoot serve RUN                              a policy of `surefoot train`: observation in, action out
+        surefoot serve --openapi > openapi.json         what can be asked, without starting anything
 
     Then, in a second terminal:
 
-    curl -s localhost:8765/v1/policies -H 'Content-Type: application/json' \\
-         -d '{"name": "greet", "actions": ["hello", "bye"], "encoder": "hashing", "embedding_size": 64}'
-    curl -s localhost:8765/v1/policies/greet/decisions -H 'Content-Type: application/json' \\
-         -d '{"decision_id": "a1", "text": "good morning"}'
-    curl -s localhost:8765/v1/decisions/a1/reward -H 'Content-Type: application/json' -d '{"value": 1}'
+        curl -s localhost:8765/v1/policies -H 'Content-Type: application/json' \\
+             -d '{"name": "greet", "actions": ["hello", "bye"], "encoder": "hashing", "embedding_size": 64}'
+        curl -s localhost:8765/v1/policies/greet/decisions -H 'Content-Type: application/json' \\
+             -d '{"decision_id": "a1", "text": "good morning"}'
+        curl -s localhost:8765/v1/decisions/a1/reward -H 'Content-Type: application/json' -d '{"value": 1}'
 
     Ctrl-C or SIGTERM ends it: requests under way are answered, what was acknowledged is on the disk.
     """
@@ -38,7 +38,7 @@ class ServeArgs:
     """Trained policies to serve as they are, by directory or name: an observation in, an action out, nothing kept."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
-    dir: Path = Path("decisions")
+    data_dir: Annotated[Path, tyro.conf.arg(aliases=["--dir"])] = Path("decisions")
     """Where policies, decisions and rewards are kept."""
     host: str = "127.0.0.1"
     """Who can reach it: only this machine, unless you give --token-file too."""
@@ -86,7 +86,7 @@ class ServeArgs:
             raise Usage(f"serving needs {why.name}: pip install 'surefoot[serve]'") from why
         return serve(
             Settings(
-                directory=self.dir,
+                directory=self.data_dir,
                 runs=self._found(),
                 host=self.host,
                 port=self.port,

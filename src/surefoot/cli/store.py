@@ -19,7 +19,7 @@ class StoreBackupArgs:
     """
 
     dir: tyro.conf.Positional[Path]
-    """The folder of `surefoot serve --dir`."""
+    """The folder of `surefoot serve --data-dir`."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """A folder that is not there yet."""
 
@@ -41,13 +41,13 @@ class StoreRestoreArgs:
     dir: tyro.conf.Positional[Path]
     """The backup."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """A folder that is not there yet; serve it with `surefoot serve --dir`."""
+    """A folder that is not there yet; serve it with `surefoot serve --data-dir`."""
 
     def run(self) -> int:
         """Copy it back."""
         from surefoot.server.keeping import restore
 
-        print(f"{restore(self.dir, self.out):,} decisions restored to {self.out}; surefoot serve --dir {self.out}")
+        print(f"{restore(self.dir, self.out):,} decisions restored to {self.out}; surefoot serve --data-dir {self.out}")
         return 0
 
 
@@ -55,14 +55,14 @@ class StoreRestoreArgs:
 class StorePurgeArgs:
     """Delete decisions and their rewards for good. The service must not run meanwhile.
 
-    surefoot store purge decisions --older-than 90d     what is older
-    surefoot store purge decisions --subject user-17    all that is about one person
+        surefoot store purge decisions --older-than 90d     what is older
+        surefoot store purge decisions --subject user-17    all that is about one person
 
     Policies keep what they have learned; what they learned it from is gone.
     """
 
     dir: tyro.conf.Positional[Path]
-    """The folder of `surefoot serve --dir`."""
+    """The folder of `surefoot serve --data-dir`."""
     older_than: str | None = None
     """Such as 90d, 12h or 4w."""
     subject: str | None = None

@@ -80,7 +80,7 @@ def _matches(entry: Entry, before: float | None, subject: str | None) -> bool:
 
 def _require(directory: Path) -> None:
     if not (directory / FILE).is_file():
-        raise RunError(f"{directory} has no {FILE}; give the folder of `surefoot serve --dir`")
+        raise RunError(f"{directory} has no {FILE}; give the folder of `surefoot serve --data-dir`")
 
 
 def _require_new(directory: Path) -> None:

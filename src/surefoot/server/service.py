@@ -47,7 +47,7 @@ class Service:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as why:
             raise ConfigError(
-                f"{directory} cannot be a folder of decisions: {why.strerror}; give another --dir"
+                f"{directory} cannot be a folder of decisions: {why.strerror}; give another --data-dir"
             ) from why
         self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)

@@ -1,0 +1,60 @@
+"""What `--help` says before the options: paragraphs as wide as the terminal, examples line by line as they were written."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Generator
+from itertools import groupby
+from typing import TextIO
+
+WIDEST = 100
+ABOUT = "surefoot.about"
+"""Stands in the help that tyro makes where the description belongs: tyro would join its lines."""
+
+
+class _Page(io.StringIO):
+    """Takes what is meant for a terminal, and looks like it: frames and colours go by that."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    @property
+    def encoding(self) -> str:
+        return self._terminal.encoding
+
+    def isatty(self) -> bool:
+        return self._terminal.isatty()
+
+
+def described(owner: type) -> str:
+    """The docstring of a verb's arguments for this terminal. Lines that are set in are examples and stay as they are, and
+    so do paragraphs that begin with the command's name."""
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    blocks: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(owner.__doc__ or "")):
+        if paragraph.startswith("surefoot "):
+            blocks.append(textwrap.indent(paragraph, "    "))
+            continue
+        for example, lines in groupby(paragraph.splitlines(), lambda line: line.startswith(" ")):
+            text = "\n".join(lines)
+            blocks.append(text if example else textwrap.fill(text, width, break_on_hyphens=False))
+    return "\n\n".join(blocks)
+
+
+@contextlib.contextmanager
+def told_by(owner: type) -> Generator[None]:
+    """What is printed meanwhile has the description of `owner` where ABOUT stands."""
+    terminal = sys.stdout
+    page = _Page(terminal)
+    try:
+        with contextlib.redirect_stdout(page):
+            yield
+    finally:
+        terminal.write(page.getvalue().replace(ABOUT, described(owner)))

@@ -1,0 +1,54 @@
+"""`surefoot VERB --help` before its options: read in a terminal of any width, examples to be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from surefoot.cli.helptext import described
+from surefoot.cli.main import VERBS, main
+
+
+class Verb:
+    """Says what it does in a sentence that is longer than a narrow terminal is wide.
+
+        surefoot verb --with a-rather-long-option --and another
+        surefoot verb
+
+    Then it goes on, as well:
+        surefoot verb --last
+
+    surefoot verb --not "set in, and rather long for that"
+    """
+
+
+def test_paragraphs_are_filled_and_examples_stay_as_they_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert described(Verb).split("\n") == [
+        "Says what it does in a sentence that is",
+        "longer than a narrow terminal is wide.",
+        "",
+        "    surefoot verb --with a-rather-long-option --and another",
+        "    surefoot verb",
+        "",
+        "Then it goes on, as well:",
+        "",
+        "    surefoot verb --last",
+        "",
+        '    surefoot verb --not "set in, and rather long for that"',
+    ]
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_described_within_the_terminal(
+    verb: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*verb.split(), "--help"]) == 0
+    usage, _, rest = capsys.readouterr().out.partition("\n\n")
+    about = rest.partition("─ ")[0].rpartition("\n")[0]
+    assert usage.startswith(f"usage: surefoot {verb}")
+    assert about.strip()
+    told = [line for line in about.splitlines() if not line.startswith(" ")]
+    assert max(map(len, told)) <= min(columns, 100)
+    assert not any(line.startswith("surefoot ") for line in told), "an example is set in"
