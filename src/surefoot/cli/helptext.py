@@ -18,19 +18,20 @@ ABOUT = "surefoot.about"
 """Stands in the help that tyro makes where the description belongs: tyro would join its lines."""
 
 
-class _Page(io.StringIO):
+class _Page(io.TextIOWrapper):
     """Takes what is meant for a terminal, and looks like it: frames and colours go by that."""
 
     def __init__(self, terminal: TextIO) -> None:
-        super().__init__()
-        self._terminal = terminal
-
-    @property
-    def encoding(self) -> str:
-        return self._terminal.encoding
+        self._bytes, self._terminal = io.BytesIO(), terminal
+        super().__init__(
+            self._bytes, encoding=terminal.encoding, errors=terminal.errors, newline="", write_through=True
+        )
 
     def isatty(self) -> bool:
         return self._terminal.isatty()
+
+    def text(self) -> str:
+        return self._bytes.getvalue().decode(self.encoding)
 
 
 def described(owner: type) -> str:
@@ -57,4 +58,4 @@ def told_by(owner: type) -> Generator[None]:
         with contextlib.redirect_stdout(page):
             yield
     finally:
-        terminal.write(page.getvalue().replace(ABOUT, described(owner)))
+        terminal.write(page.text().replace(ABOUT, described(owner)))
