@@ -58,4 +58,5 @@ def told_by(owner: type) -> Generator[None]:
         with contextlib.redirect_stdout(page):
             yield
     finally:
-        terminal.write(page.text().replace(ABOUT, described(owner)))
+        text = page.text().replace(ABOUT, described(owner))
+        terminal.write(text.encode(page.encoding, "replace").decode(page.encoding))  # "…" is not everywhere

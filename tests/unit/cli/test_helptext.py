@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from surefoot.cli.helptext import described
@@ -52,3 +55,10 @@ def test_every_verb_is_described_within_the_terminal(
     told = [line for line in about.splitlines() if not line.startswith(" ")]
     assert max(map(len, told)) <= min(columns, 100)
     assert not any(line.startswith("surefoot ") for line in told), "an example is set in"
+
+
+def test_a_terminal_that_knows_only_ascii_is_told_as_well(monkeypatch: pytest.MonkeyPatch):
+    kept = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii", write_through=True))
+    assert main(["tune", "--help"]) == 0
+    assert b"runs/Pendulum-v1-tune-?/best.yaml" in kept.getvalue()
