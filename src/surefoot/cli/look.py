@@ -23,6 +23,9 @@ RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
 class EvalArgs:
     """Play whole episodes with a run's policy and print the score.
 
+        surefoot eval first --episodes 100
+        surefoot eval first --checkpoint best --stochastic
+
     Episodes come from seeds that training never used. The policy is deterministic unless --stochastic.
     """
 
@@ -81,7 +84,11 @@ class EvalArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayArgs:
-    """Watch a run's policy: in the terminal if it is one, and as a GIF."""
+    """Watch a run's policy: in the terminal if it is one, and as a GIF.
+
+    surefoot play first
+    surefoot play first --episodes 3 --out first.gif
+    """
 
     run_name: RunName
     """A run's directory or name."""
@@ -171,7 +178,11 @@ class ReportArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class RunsArgs:
-    """List runs, the oldest first."""
+    """List runs, the oldest first.
+
+    surefoot runs
+    surefoot runs --json
+    """
 
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from surefoot.cli.usage import Usage
 from surefoot.errors import SurefootError
@@ -197,24 +198,29 @@ def _version() -> int:
 
 
 def _run(name: str, argv: list[str]) -> int:
+    try:
+        args = read_arguments(name, argv)
+    except SystemExit as stop:
+        return OK if stop.code in (0, None) else USAGE
+    return args.run()
+
+
+def read_arguments(name: str, argv: list[str]) -> Any:
+    """The arguments of a verb, whose `run` does it; SystemExit with what is wrong on stderr, or after --help."""
     import tyro
 
     from surefoot.cli.helptext import ABOUT, told_by
 
     verb = VERBS[name]
     owner = getattr(importlib.import_module(verb.module), verb.args)
-    try:
-        with told_by(owner):
-            args = tyro.cli(
-                owner,
-                prog=f"surefoot {name}",
-                description=ABOUT,
-                args=argv,
-                config=(tyro.conf.FlagCreatePairsOff,),
-            )
-    except SystemExit as stop:
-        return OK if stop.code in (0, None) else USAGE
-    return args.run()
+    with told_by(owner):
+        return tyro.cli(
+            owner,
+            prog=f"surefoot {name}",
+            description=ABOUT,
+            args=argv,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
 
 
 def _family_help(word: str) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 class RecordArgs:
     """Play whole episodes with a run's policy and keep every step, for `surefoot clone` or for Minari.
 
+        surefoot record first --episodes 50 --out episodes.safetensors
+        surefoot record first --episodes 50 --minari cartpole/first-v0
+
     Episodes come from seeds that training never used. Nothing is pickled: a recording is one safetensors file.
     """
 
@@ -80,6 +83,9 @@ class RecordArgs:
 @dataclass(frozen=True, kw_only=True)
 class CloneArgs:
     """Train a policy to choose as in recorded episodes, and leave it as a run that PPO can go on from.
+
+        surefoot clone episodes.safetensors --env CartPole-v1 --out copy
+        surefoot resume copy --steps 50_000
 
     DATASET is a file of `surefoot record` or the name of a Minari dataset on this machine. The weights kept are those
     that find the held-out episodes likeliest; the critic learns the episodes' returns, so that PPO does not begin with

@@ -159,7 +159,10 @@ class PromptsImproveArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptsEvalArgs:
-    """Tell what a trained policy makes of prompts it has not seen, beside a random choice and one after the other."""
+    """Tell what a trained policy makes of prompts it has not seen, beside a random choice and one after the other.
+
+    surefoot prompts eval mine --prompts unseen.txt
+    """
 
     run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """A run of `surefoot prompts train`."""

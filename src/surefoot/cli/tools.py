@@ -135,7 +135,10 @@ class TrainToolsArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalToolsArgs:
-    """How often the policy of a run picks the right tool, without exploring and without learning."""
+    """How often the policy of a run picks the right tool, without exploring and without learning.
+
+    surefoot tools eval runs/tools-demo --data queries.jsonl
+    """
 
     directory: RunDirectory
     """A directory of `surefoot tools train`."""
@@ -178,6 +181,8 @@ class EvalToolsArgs:
 class ReplayArgs:
     """What the policy learned by now would have earned on a run's log, next to the nearest description.
 
+        surefoot tools replay runs/tools-demo --last 2000
+
     IPS, SNIPS, DM and DR with 95 % intervals; no verdict below an effective sample size of 500.
     Exit code 0: it may be promoted, 1: wait, 2: it is worse.
     """
@@ -212,6 +217,8 @@ class ReplayArgs:
 class ReportToolsArgs:
     """Success per tool, learning curve, regret, confusion and calibration, of a trial or of an agent's episodes.
 
+        surefoot tools report runs/tools-demo
+
     Prints the short form and writes the whole to report-tools.html beside the log: one page, nothing fetched.
     """
 
@@ -238,7 +245,10 @@ class ReportToolsArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderArgs:
-    """Make the table of word vectors out of the sentence encoder, about a minute, once. Needs surefoot[embed]."""
+    """Make the table of word vectors out of the sentence encoder, about a minute, once. Needs surefoot[embed].
+
+    surefoot tools encoder
+    """
 
     again: bool = False
     """Make it anew even if it is there."""

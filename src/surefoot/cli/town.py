@@ -44,6 +44,10 @@ _KNOBS = {
 class TownTrainArgs:
     """Train one policy for all agents of a town.
 
+        surefoot town train queue_conflict --name queues
+        surefoot town train queue_conflict --mode replay --replay-manifest samples/manifest.json
+        surefoot town train queue_conflict --mode mixed --replay-manifest samples/manifest.json --replay-share 0.5
+
     rollout learns from live towns; replay from the samples of a manifest, with the log-probs that were written down then;
     mixed takes turns between both (without samples, between new and recent rollouts); bc clones the script or samples and
     leaves a run that PPO can go on from; anneal is a schedule of cloning and PPO that answers PASS, HOLD or FAIL.

@@ -23,6 +23,9 @@ Names = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 class TownCaptureArgs:
     """Let agents live for some ticks and write down what they saw, did and got, one sample an agent.
 
+        surefoot town capture queue_conflict -o samples
+        surefoot town capture queue_conflict --policy queues --ticks 500 -o lived
+
     Several scenarios make a suite, each in a directory of its own. Samples of the script are for cloning; samples of a
     run's policy carry its log-probs and can be replayed.
     """
@@ -116,7 +119,10 @@ class TownCaptureArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TownReplayArgs:
-    """Look at a replay sample, or at all samples of a manifest: numbers, or with --validate only whether it is sound."""
+    """Look at a replay sample, or at all samples of a manifest: numbers, or with --validate only whether it is sound.
+
+    surefoot town replay samples/manifest.json --validate
+    """
 
     sample: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SAMPLE")]
     """A .npz file, or a manifest in JSON or YAML."""
@@ -160,7 +166,12 @@ class TownReplayArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TownScenariosArgs:
-    """List the shipped scenarios, check a file of your own, or print the JSON Schema of scenario files."""
+    """List the shipped scenarios, check a file of your own, or print the JSON Schema of scenario files.
+
+    surefoot town scenarios
+    surefoot town scenarios my_town.yaml
+    surefoot town scenarios --schema
+    """
 
     file: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="FILE")] = None
     """A YAML file to check, or a scenario to print."""
@@ -193,7 +204,10 @@ def _brief(scenario: Scenario) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TownSamplesArgs:
-    """Copy the samples that come along, their manifest and poc_hybrid.yaml into a directory, to try things on."""
+    """Copy the samples that come along, their manifest and poc_hybrid.yaml into a directory, to try things on.
+
+    surefoot town samples -o samples
+    """
 
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("samples")
     """Where they go."""

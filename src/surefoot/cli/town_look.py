@@ -25,6 +25,9 @@ SIGNS = {"shower": "w", "fridge": "f", "stove": "s", "bed": "b", "bench": "n", "
 class TownWatchArgs:
     """Watch one town run: the map, queues, needs, rivalries, and what happens in words. Ctrl-C ends it.
 
+        surefoot town watch queue_conflict
+        surefoot town watch queues --fps 4
+
     Letters in capitals are people (the first of their name), small ones are things; a quarrel is red.
     """
 
@@ -137,7 +140,10 @@ def _does(loop: SimulationLoop, frame: Frame, agent: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TownFilmArgs:
-    """Make a film of one town: a GIF, an MP4, or a page that a browser plays (nothing else is needed for it)."""
+    """Make a film of one town: a GIF, an MP4, or a page that a browser plays (nothing else is needed for it).
+
+    surefoot town film queues -o queues.html
+    """
 
     subject: Subject
     """A run of `surefoot town train`, or a scenario."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class TownAcceptArgs:
     """Capture and train in turn, validate every file on the way, and answer PASS or FAIL (exit code 0 or 2).
 
+        surefoot town accept queue_conflict -o accepted --cycles 3
+
     One policy lives through all cycles. Each captures samples, checks them, learns from live towns and from the samples,
     and compares what the samples say with what comes of reading them back. DIR gets ppo.jsonl, watch.jsonl, the samples,
     baselines.json and summary.md.
@@ -226,6 +228,9 @@ def behaviour_measures(scenario: Scenario, name: str, episodes: int, seed: int) 
 @dataclass(frozen=True, kw_only=True)
 class TownPromoteArgs:
     """Look at a run's policy as a candidate: exit code 0 promotes it, 1 holds it back, 2 fails it.
+
+        surefoot town promote queues --dry-run
+        surefoot town promote queues --rollback
 
     A candidate must not be worse than the release (at first: than the script) in any measure of the scenario, beyond what
     chance explains, in several looks at unseen episodes; and the end of its training must be calm. An anneal that failed

@@ -39,6 +39,11 @@ Track = Annotated[
 class TrainArgs:
     """Train a policy with PPO.
 
+        surefoot train CartPole-v1 --name first
+        surefoot train Pendulum-v1 --steps 100_000 --set lr=5e-4 --set clip_range=0.1
+        surefoot train CartPole-v1 --seeds 5 --jobs 2
+        surefoot train my_env:Guess --config best.yaml
+
     Settings come from the preset of the env's family, then --config, then --set; what was chosen is printed and kept
     in the run's run.json. `surefoot knobs` lists every setting, `surefoot presets` the shipped ones.
     Ctrl-C finishes the update, saves and stops; `surefoot resume RUN` goes on to the last bit.
@@ -199,6 +204,10 @@ class TrainArgs:
 @dataclass(frozen=True, kw_only=True)
 class ResumeArgs:
     """Go on with a run from its newest whole checkpoint.
+
+        surefoot resume first
+        surefoot resume first --steps 200_000
+        surefoot resume first --verify
 
     For worlds whose state can be saved (all of ours, Gymnasium's classics, MuJoCo, any env with get_state and
     set_state) the resumed run gives the same digits as one that was never stopped; --verify proves it.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import re
+import shlex
 import sys
 
 import pytest
 
 from surefoot.cli.helptext import described
-from surefoot.cli.main import VERBS, main
+from surefoot.cli.main import VERBS, main, read_arguments
 
 
 class Verb:
@@ -62,3 +65,23 @@ def test_a_terminal_that_knows_only_ascii_is_told_as_well(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii", write_through=True))
     assert main(["tune", "--help"]) == 0
     assert b"runs/Pendulum-v1-tune-?/best.yaml" in kept.getvalue()
+
+
+ALONE = {"include", "tools encoder"}
+"""Verbs that take nothing, and whose name says it all."""
+
+
+def examples(verb: str) -> list[str]:
+    """The commands of a verb's help, without what is said beside them and where their output goes."""
+    text = described(getattr(importlib.import_module(VERBS[verb].module), VERBS[verb].args))
+    lines = [line.strip() for line in text.splitlines() if line.startswith(" ")]
+    return [re.split(r"\s{2,}| [>|] ", line)[0] for line in lines if line.startswith("surefoot ")]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ALONE])
+def test_every_verb_has_examples_that_can_be_typed(verb: str):
+    found = examples(verb)
+    assert found
+    for words in map(shlex.split, found):
+        name = " ".join(words[1:3]) if " ".join(words[1:3]) in VERBS else words[1]
+        assert read_arguments(name, words[1 + len(name.split()) :])
