@@ -21,6 +21,8 @@ GLUED = "a torn last line is left where it is"
 HALF = "a full disk leaves half a line"
 SHORT = "a write that is cut short twice is taken for whole"
 TEAR = b'{"kind":"update","v":"2.0'
+A_RECORD = 100
+"""Kills of one record, which is read whole after each; then another one is begun."""
 
 
 @contextlib.contextmanager
@@ -74,20 +76,21 @@ def with_defect(defect: str) -> Iterator[None]:
 
 
 def check(count: int, defect: str = "") -> Found:
-    found = Found()
+    found, rng = Found(), dice(6)
     with with_defect(defect), tempfile.TemporaryDirectory() as place:
         if defect not in (HALF, SHORT):
-            _kills(found, Path(place) / "killed", count)
+            for begin in range(0, count, A_RECORD):
+                _kills(found, Path(place) / f"killed{begin}", min(A_RECORD, count - begin), rng)
         if defect in ("", HALF, SHORT):
             _full_disks(found, Path(place), max(4, count // 2))
     return found
 
 
-def _kills(found: Found, folder: Path, kills: int) -> None:
+def _kills(found: Found, folder: Path, kills: int, rng: random.Random) -> None:
     from surefoot.telemetry.read import read_all
     from surefoot.telemetry.writer import Recorder
 
-    write_for_ever, rng = from_tests("e2e/test_record_kills.py").write_for_ever, dice(6)
+    write_for_ever = from_tests("e2e/test_record_kills.py").write_for_ever
     folder.mkdir()
     tears = 0
     for _ in range(kills):
@@ -107,11 +110,8 @@ def _kills(found: Found, folder: Path, kills: int) -> None:
             found.fault(f"{len(reading.problems)} lines cannot be read")
     Recorder(folder, "doomed").close("finished")
     reading = read_all(folder)
-    found.notes |= {
-        "torn lines": tears,
-        "parts": len(list(folder.glob("telemetry.*.gz"))),
-        "lines": len(reading.records),
-    }
+    told = {"torn lines": tears, "parts": len(list(folder.glob("telemetry.*.gz"))), "lines": len(reading.records)}
+    found.notes |= {name: found.notes.get(name, 0) + number for name, number in told.items()}
     for problem in reading.problems:
         found.fault(f"at the end: {problem}")
     if [record.seq for record in reading.records] != list(range(1, len(reading.records) + 1)):
