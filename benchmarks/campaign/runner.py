@@ -198,7 +198,6 @@ def main(words: list[str] | None = None) -> int:
 
 def campaign(names: list[str], how: str, args: argparse.Namespace) -> int:
     began, fine = time.monotonic(), True
-    kept: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {"blocks": {}}
     with ThreadPoolExecutor(args.jobs) as pool:
         waiting = {pool.submit(in_a_process, name, how): name for name in names}
         for number, done in enumerate(as_completed(waiting), 1):
@@ -207,19 +206,20 @@ def campaign(names: list[str], how: str, args: argparse.Namespace) -> int:
             print(f"[{number:2} of {len(names)}, {time.monotonic() - began:4.0f} s] {line(name, told)}", flush=True)
             for sentence in told["found"]["faults"]:
                 print(f"      {sentence}", flush=True)
-            kept["blocks"][name] = told
             if how != "smoke":
-                keep(kept, how, args.out)
+                keep(args.out, how, {name: told})
     if how != "smoke" and set(names) == set(HOMES):
-        kept[f"{how}_seconds"] = round(time.monotonic() - began)
-        keep(kept, how, args.out)
+        keep(args.out, how, {}, seconds=round(time.monotonic() - began))
     return 0 if fine else 1
 
 
-def keep(kept: dict[str, Any], how: str, file: Path) -> None:
-    order = list(HOMES)
-    ranked = sorted(kept["blocks"], key=lambda n: order.index(n) if n in order else len(order))
+def keep(file: Path, how: str, blocks: dict[str, Any], seconds: float | None = None) -> None:
+    """Put blocks beside those that are in the file by now: another campaign may be under way."""
+    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"blocks": {}}
+    found, order = kept["blocks"] | blocks, list(HOMES)
+    ranked = sorted(found, key=lambda n: order.index(n) if n in order else len(order))
     command = "make campaign-long" if how == "long" else "make campaign"
-    kept = {"command": command, **kept, "blocks": {name: kept["blocks"][name] for name in ranked}}
+    took = {} if seconds is None else {f"{how}_seconds": seconds}
+    kept = {"command": command, **kept, **took, "blocks": {name: found[name] for name in ranked}}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")

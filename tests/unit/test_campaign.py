@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from campaign import table
 from campaign.frame import Block, Found, dice, is_here
 from campaign.mutator import mutants
-from campaign.runner import FIRST, all_blocks, line, run_block, verdict
+from campaign.runner import FIRST, all_blocks, keep, line, run_block, verdict
 
 
 @pytest.mark.parametrize("what", ["lost", "unreadable", "silent", "server_errors", "fault_count"])
@@ -160,3 +161,17 @@ def test_the_tables_have_the_counts_and_never_call_green_what_was_not_tried():
     assert rows[3] == "| X2 | away | net | | | not reachable | |"
     assert table.long(RESULTS).splitlines()[2:] == ["| X1 | 1,200 kills | 0, 0, 0, 0 | green | 1 of 1 | 1.5 |"]
     assert table.mutants(RESULTS).splitlines()[2] == "| X1 | one defect | 7 | 3 | 0 | 0 | 0 | 0 | red |"
+
+
+def test_what_another_campaign_found_meanwhile_is_kept(tmp_path):
+    file = tmp_path / "found.json"
+    keep(file, "long", {"K4": {"of": "one"}})
+    keep(file, "long", {"K2": {"of": "another"}, "K4": {"of": "a second try"}})
+    keep(file, "long", {}, seconds=7)
+    told = json.loads(file.read_text())
+    assert told == {
+        "command": "make campaign-long",
+        "long_seconds": 7,
+        "blocks": {"K2": {"of": "another"}, "K4": {"of": "a second try"}},
+    }
+    assert list(told["blocks"]) == ["K2", "K4"]
