@@ -18,17 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CODE = ROOT / "src"
-NEEDED = (
-    "surefoot/py.typed",
-    "surefoot/native/_kernel.pyi",
-    "surefoot/native/include/surefoot_env.h",
-    *(
-        file.relative_to(CODE).as_posix()
-        for place in ("surefoot/server/studio/static", "surefoot/graph/templates")
-        for file in sorted((CODE / place).rglob("*"))
-        if file.is_file() and file.suffix != ".pyc"
-    ),
-)
+NEEDED = {
+    file.relative_to(CODE).as_posix()
+    for file in sorted((CODE / "surefoot").rglob("*"))
+    if file.is_file() and file.suffix not in (".pyc", ".so") and file.parent != CODE / "surefoot/native/src"
+}
+"""All there is, but for the kernel's sources: pages, templates, data and licences too."""
 SOURCES = ("CMakeLists.txt", "src/surefoot/native/src/kernel.inc", "src/surefoot/native/include/surefoot_env.h")
 LEFTOVERS = (".c", ".h", ".inc", ".o", ".a", ".ninja", ".cmake", ".txt", ".pyc")
 TRY = """
@@ -37,9 +32,11 @@ from surefoot import native
 from surefoot.native import include_dir
 assert include_dir().is_relative_to(sys.prefix), include_dir()
 assert (include_dir() / "surefoot_env.h").is_file()
-from surefoot.server.studio.app import STATIC
-assert STATIC.is_relative_to(sys.prefix), STATIC
-assert (STATIC / "index.html").is_file()
+from surefoot.server import page
+from surefoot.server.studio import app
+for static in (app.STATIC, page.STATIC):
+    assert static.is_relative_to(sys.prefix), static
+    assert (static / "index.html").is_file()
 print(native.kernel.__file__ if native.kernel else native.why_not)
 """
 
@@ -77,7 +74,7 @@ def look_into_sdist(path: Path) -> None:
 def look_into_wheel(path: Path, *, compiled: bool) -> None:
     names = zipfile.ZipFile(path).namelist()
     inside = [name for name in names if name.startswith("surefoot/")]
-    refuse(f"{path.name} lacks", [name for name in NEEDED if name not in names])
+    refuse(f"{path.name} lacks", sorted(NEEDED - set(names)))
     left = [name for name in inside if name.endswith(LEFTOVERS) and name not in NEEDED]
     refuse(f"{path.name} should not have", left)
     refuse(f"{path.name} should not have", [n for n in names if not n.startswith("surefoot") or "/native/src/" in n])
