@@ -26,10 +26,10 @@ from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording
 from surefoot.envs.make import make_world
 from surefoot.learn.schedule import Linear, value_at
-from surefoot.train.clone import CloneConfig, clone, reward_scale_of
+from surefoot.train.algorithms.clone import CloneConfig, clone, reward_scale_of
 from surefoot.train.device import pin_threads
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-from surefoot.train.recording import record
+from surefoot.train.interop.recording import record
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 

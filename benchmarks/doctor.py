@@ -37,7 +37,7 @@ from surefoot.telemetry.findings import Finding, gravity
 from surefoot.telemetry.read import scan
 from surefoot.telemetry.schema import Update
 from surefoot.train.run import create_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 

@@ -59,7 +59,7 @@ from surefoot.town.scenario import load_scenario
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.run import create_run
-from surefoot.train.rundir import new_run_dir
+from surefoot.train.rundir.rundir import new_run_dir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 

@@ -24,7 +24,7 @@ from surefoot.envs.goals import GoalSpec, landmarks
 from surefoot.envs.make import make_world
 from surefoot.envs.maze import LongMaze
 from surefoot.learn.config import PPOConfig
-from surefoot.train.hierarchy import Hierarchy, HierarchySpec
+from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec
 
 ENV, TOTAL = "surefoot/LongMaze-v0", 500_000
 MANAGER = "manager and worker"

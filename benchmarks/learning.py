@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.train.statistics import summarize
+from surefoot.train.diagnose.statistics import summarize
 
 HERE = Path(__file__).resolve().parent
 EPISODES = 100

@@ -30,8 +30,8 @@ from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.decide.prompts.runs import SETTINGS
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.world import PromptConfig, PromptWorld
+from surefoot.train.diagnose.statistics import summarize
 from surefoot.train.spec import make_spec
-from surefoot.train.statistics import summarize
 from surefoot.train.training import Training
 
 HERE = Path(__file__).resolve().parent

@@ -75,7 +75,7 @@ def _timed_run(steps: int, clock: Callable[[], float], env: str = "CartPole-v1")
     from surefoot.envs.make import make_world
     from surefoot.telemetry import lines
     from surefoot.train.run import create_run
-    from surefoot.train.rundir import new_run_dir
+    from surefoot.train.rundir.rundir import new_run_dir
     from surefoot.train.spec import make_spec
 
     push, calls, waits, beside = lines._sync, Stopwatch(clock), Stopwatch(clock), Stopwatch(clock)

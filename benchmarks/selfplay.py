@@ -34,8 +34,8 @@ SETTINGS = {
 def train(steps: int, seed: int) -> tuple[Any, list[tuple[int, Any]], float]:
     """A self-play, the weights it had after each tenth (the first ones included, the last not), and CPU seconds."""
     from surefoot.envs.connect import Connect
-    from surefoot.train.opponents import SelfPlayConfig, weights_of
-    from surefoot.train.selfplay import SelfPlay
+    from surefoot.train.algorithms.opponents import SelfPlayConfig, weights_of
+    from surefoot.train.algorithms.selfplay import SelfPlay
 
     play = SelfPlay(
         Connect(),
@@ -54,8 +54,8 @@ def train(steps: int, seed: int) -> tuple[Any, list[tuple[int, Any]], float]:
 
 def compare(play: Any, ancestors: list[tuple[int, Any]], games: int) -> list[dict[str, Any]]:
     """The last policy against each of `ancestors`, and against chance."""
-    from surefoot.train.opponents import player_of
-    from surefoot.train.selfplay import play_match
+    from surefoot.train.algorithms.opponents import player_of
+    from surefoot.train.algorithms.selfplay import play_match
 
     rows: list[dict[str, Any]] = []
     for number, (steps, weights) in enumerate(ancestors):

@@ -28,7 +28,7 @@ from surefoot.cli.plot import BITS
 from surefoot.cli.render import Picture, closing
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry import schema
-from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.progress_event import EvalPoint, Moment
 
 # The stock format loads its font over the network; a picture in a README must not.
 SVG_FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)

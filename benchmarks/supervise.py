@@ -31,7 +31,7 @@ from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.train.evaluate import play
 from surefoot.train.run import create_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 from workloads.numbered import UNIT, Numbered

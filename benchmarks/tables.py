@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from surefoot.train.statistics import summarize
+from surefoot.train.diagnose.statistics import summarize
 
 HERE = Path(__file__).resolve().parent
 PAGES = [HERE.parent / "README.md", *sorted((HERE.parent / "docs").rglob("*.md"))]

@@ -131,9 +131,9 @@ def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
     """Live steps until the policy reaches the target twice in a row, and once more in episodes looked at only then."""
     from surefoot.cli.town_policy import measure_policy, town_spec, town_training
     from surefoot.town.scenario import load_scenario
-    from surefoot.train.cycle import Cycles
+    from surefoot.train.collect.offpolicy import ReplayRules
+    from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
-    from surefoot.train.offpolicy import ReplayRules
 
     scenario = load_scenario(name)
     spec = town_spec(scenario, settings={"seed": seed}, towns=32, rollout_ticks=80, steps=600_000, eval_every=0)
@@ -290,7 +290,7 @@ def cpu_seconds() -> float:
 def table(results: dict[str, Any]) -> list[str]:
     """Every result as lines; an interval is a 95 % bootstrap of the IQM over seeds."""
     from surefoot.town.scenario import load_scenario
-    from surefoot.train.statistics import summarize
+    from surefoot.train.diagnose.statistics import summarize
 
     lines = ["| scenario | measure | random | script | trained | apart |", "|---|---|---|---|---|---|"]
     for name, seeds in results.get("learn", {}).items():

@@ -34,7 +34,7 @@ RESAMPLES = 10_000
 
 def gap_interval(tuned: Sequence[float], plain: Sequence[float]) -> tuple[float, float, float]:
     """Difference of the IQMs with its 95 % bootstrap interval over seeds, each side drawn by itself."""
-    from surefoot.train.statistics import iqm
+    from surefoot.train.diagnose.statistics import iqm
 
     rng = np.random.default_rng(0)
     mine, theirs = (np.asarray(x, np.float64) for x in (tuned, plain))
@@ -93,7 +93,7 @@ def train(env: str, settings: dict[str, Any], steps: int, seed: int) -> dict[str
 
 def compare(tuned: dict[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
     """Both sides over their seeds, and what lies between them."""
-    from surefoot.train.statistics import summarize
+    from surefoot.train.diagnose.statistics import summarize
 
     mine, theirs = ([row["score"] for row in side.values()] for side in (tuned, plain))
     gap, low, high = gap_interval(mine, theirs)

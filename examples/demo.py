@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from surefoot.cli.main import main as surefoot
-from surefoot.train.rundir import runs_root
+from surefoot.train.rundir.rundir import runs_root
 
 STEPS = os.environ.get("SUREFOOT_DEMO_STEPS", "100_000")
 

@@ -11,7 +11,7 @@ import torch
 from surefoot import PPOConfig, make_world
 from surefoot.envs.goals import landmarks
 from surefoot.envs.maze import LongMaze
-from surefoot.train.hierarchy import Hierarchy, HierarchySpec
+from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "200_000"))
 

@@ -8,8 +8,8 @@ import os
 import torch
 
 from surefoot.envs.connect import Connect
-from surefoot.train.opponents import SelfPlayConfig, player_of
-from surefoot.train.selfplay import SelfPlay, play_match
+from surefoot.train.algorithms.opponents import SelfPlayConfig, player_of
+from surefoot.train.algorithms.selfplay import SelfPlay, play_match
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "300_000"))
 

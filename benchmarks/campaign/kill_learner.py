@@ -15,7 +15,7 @@ from campaign.frame import ROOT, Block, Found, dice, from_tests
 
 CHILD = ROOT / "tests/e2e/resume_child.py"
 MUTANT = """
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 whole = Collector.set_state
 def forgetful(self, state):
     generator, rng = self.generator.get_state(), None if self.actor is None else self.actor.rng.copy()

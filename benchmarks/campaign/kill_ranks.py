@@ -15,7 +15,7 @@ from campaign.frame import Block, Found, dice, from_tests
 
 FORGETS = "processes that are started anew begin other episodes"
 MUTANT = """
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 Collector.set_state = lambda self, state: None
 """
 PROGRAM = (

@@ -19,7 +19,7 @@ CALM = 1.8
 @contextlib.contextmanager
 def a_batch_used_twice() -> Iterator[None]:
     """After a worker was lost, the rollout before is handed out again instead of a new one."""
-    from surefoot.train.collect import Collector
+    from surefoot.train.collect.collector import Collector
 
     collect = Collector.collect
     kept: dict[int, tuple[Any, int]] = {}

@@ -335,7 +335,7 @@ def sour(what: str, value: float, at: int, nonfinite: str, path: str) -> str | N
     from surefoot.envs.make import make_world
     from surefoot.errors import NonFiniteValue
     from surefoot.nets.actor_critic import ActorCritic
-    from surefoot.train.collect import Collector
+    from surefoot.train.collect.collector import Collector
     from surefoot.train.config import CollectConfig
 
     world = make_world(lambda: Sour(what, value, at), 2)
@@ -387,7 +387,7 @@ def other_threads() -> Iterator[Case]:
         from surefoot.learn.learner import Learner
         from surefoot.nets.actor_critic import ActorCritic
         from surefoot.nets.config import NetConfig
-        from surefoot.train.collect import Collector
+        from surefoot.train.collect.collector import Collector
 
         torch.set_num_threads(1)
         world = make_world("CartPole-v1", 16)

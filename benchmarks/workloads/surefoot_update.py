@@ -69,7 +69,7 @@ def main(path: str) -> None:
 
     torch.set_num_threads(1)
     from surefoot.errors import SurefootError
-    from surefoot.train.measure import sgemm_gflops
+    from surefoot.train.diagnose.speed import sgemm_gflops
 
     for line in sys.stdin:
         cell = json.loads(line)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from surefoot.learn.report import UpdateReport as UpdateReport
     from surefoot.nets.actor_critic import ActorCritic as ActorCritic
     from surefoot.nets.config import NetConfig as NetConfig
-    from surefoot.train.collect import Collector as Collector
-    from surefoot.train.compat import Monitor as Monitor
-    from surefoot.train.compat import VecNormalize as VecNormalize
+    from surefoot.train.collect.collector import Collector as Collector
     from surefoot.train.config import CollectConfig as CollectConfig
     from surefoot.train.facade import PPO as PPO
     from surefoot.train.facade import evaluate_policy as evaluate_policy
     from surefoot.train.facade import make_vec_env as make_vec_env
+    from surefoot.train.interop.sb3_names import Monitor as Monitor
+    from surefoot.train.interop.sb3_names import VecNormalize as VecNormalize
     from surefoot.train.loop import live as live
     from surefoot.train.loop import train as train
     from surefoot.train.spec import RunSpec as RunSpec

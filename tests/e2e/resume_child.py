@@ -12,9 +12,9 @@ from typing import TextIO
 import torch
 
 from surefoot.train.run import Run, create_run, resume_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.resume_check import fingerprint
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
-from surefoot.train.verify import fingerprint
 
 
 def go_on(run: Run, last: int, kill_after: int, told: TextIO) -> None:

@@ -8,8 +8,8 @@ from surefoot import PPO, evaluate_policy
 from surefoot.envs.choir import Relay
 from surefoot.envs.connect import Connect
 from surefoot.envs.pettingzoo import agents_world
-from surefoot.train.opponents import SelfPlayConfig, player_of
-from surefoot.train.selfplay import SelfPlay, play_match
+from surefoot.train.algorithms.opponents import SelfPlayConfig, player_of
+from surefoot.train.algorithms.selfplay import SelfPlay, play_match
 
 
 def test_a_relay_is_learned_and_valued_though_runners_come_and_go():

@@ -11,8 +11,8 @@ from surefoot.envs.maze import LongMaze, Maze
 from surefoot.envs.streams import Streams
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
+from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec
 from surefoot.train.config import CollectConfig
-from surefoot.train.hierarchy import Hierarchy, HierarchySpec
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from surefoot import PPO, evaluate_policy, make_vec_env
-from surefoot.train.compat import SubprocVecEnv
+from surefoot.train.interop.sb3_names import SubprocVecEnv
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 

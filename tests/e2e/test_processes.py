@@ -24,9 +24,9 @@ from surefoot.envs.processes import ProcessWorld, WorkerTraceback
 from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SurefootError
 from surefoot.train.facade import PPO, make_vec_env
+from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
-from surefoot.train.verify import fingerprint
 
 HERE = Path(__file__).parent
 

@@ -15,9 +15,9 @@ import torch
 
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
+from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
-from surefoot.train.verify import fingerprint
 
 SMALL = {"envs": 3, "steps": 16, "epochs": 2, "minibatch_size": 16}
 KINDS = {
@@ -50,7 +50,7 @@ def child() -> Iterator[Callable[..., dict[int, str]]]:
         import resume_child
 
         forks = multiprocessing.get_context("forkserver")
-        forks.set_forkserver_preload(["surefoot.train.run", "surefoot.train.verify"])
+        forks.set_forkserver_preload(["surefoot.train.run", "surefoot.train.rundir.resume_check"])
 
         def run(directory: Path, spec: RunSpec, *, last: int, kill_after: int = 0) -> dict[int, str]:
             out = directory.with_suffix(".txt")

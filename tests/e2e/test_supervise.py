@@ -26,13 +26,13 @@ from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import Event, Update
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.facade import PPO
 from surefoot.train.run import create_run, resume_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.resume_check import fingerprint
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
-from surefoot.train.verify import fingerprint
 
 HERE = Path(__file__).parent
 

@@ -15,10 +15,10 @@ from surefoot.graph import template
 from surefoot.graph.tuning import GraphContest, GraphTask
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
-from surefoot.train.tune import Plan, begin, open_study
-from surefoot.train.tune_env import EnvContest, EnvTask
-from surefoot.train.tune_final import play_off
-from surefoot.train.tune_report import outcome
+from surefoot.train.tune.env_trials import EnvContest, EnvTask
+from surefoot.train.tune.final_round import play_off
+from surefoot.train.tune.report import outcome
+from surefoot.train.tune.search import Plan, begin, open_study
 
 ray: Any = pytest.importorskip("ray")
 pytest.importorskip("ray.tune")

@@ -10,7 +10,7 @@ from surefoot.envs.choir import Relay
 from surefoot.envs.connect import Connect
 from surefoot.envs.pettingzoo import agents_world
 from surefoot.envs.seats import SeatWorld
-from surefoot.train.ratings import after_game, expected, wilson
+from surefoot.train.algorithms.ratings import after_game, expected, wilson
 
 
 def lines(board: np.ndarray, length: int) -> bool:

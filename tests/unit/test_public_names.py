@@ -97,10 +97,10 @@ LIGHT = [
     "surefoot.graph.templates",
     "surefoot.graph.own",
     "surefoot.train.config",
-    "surefoot.train.ratings",
+    "surefoot.train.algorithms.ratings",
     "surefoot.train.spec",
-    "surefoot.train.rundir",
-    "surefoot.train.moment",
+    "surefoot.train.rundir.rundir",
+    "surefoot.train.progress_event",
 ]
 
 
@@ -134,11 +134,11 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def test_train_is_the_loop_and_still_the_room() -> None:
-    import surefoot.train.rundir
+    import surefoot.train.rundir.rundir
     from surefoot import train
 
     assert train is surefoot.train
-    assert surefoot.train.rundir.RunDir
+    assert surefoot.train.rundir.rundir.RunDir
     assert list(train([], None)) == []
 
 

@@ -18,7 +18,7 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from surefoot.train.measure import Measured
+    from surefoot.train.diagnose.speed import Measured
     from surefoot.train.spec import RunSpec
 
 BAR = 40
@@ -60,7 +60,7 @@ class BenchArgs:
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
-        from surefoot.train.measure import advice, measure
+        from surefoot.train.diagnose.speed import advice, measure
         from surefoot.train.training import Training
 
         if not self.seconds > 0:

@@ -13,7 +13,7 @@ from surefoot.cli.plot import sparkline
 from surefoot.cli.telemetry import Json, record_of
 from surefoot.cli.usage import Usage
 from surefoot.telemetry.read import load_curves
-from surefoot.train.compare import Group, chance, differences, group, one_run
+from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
 
 
 @dataclass(frozen=True, kw_only=True)

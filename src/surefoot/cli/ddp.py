@@ -10,14 +10,14 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.cli.train import ResumeArgs, TrainArgs
-    from surefoot.train.rundir import RunDir
+    from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import WorldMaker
 
 
 def train_together(args: TrainArgs, spec: RunSpec, make: WorldMaker) -> int:
     """Train with all of them; where torchrun started them anew after a loss, go on from the newest checkpoint."""
-    from surefoot.train.rundir import RunDir, new_run_dir, runs_root
+    from surefoot.train.rundir.rundir import RunDir, new_run_dir, runs_root
 
     if args.name is None:
         raise Usage("--ddp needs --name: processes that are started anew must find the run again")

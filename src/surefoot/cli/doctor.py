@@ -83,7 +83,7 @@ class DoctorArgs:
         return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)
 
     def _record(self, name: str) -> Path:
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         path = Path(name)
         if path.is_file() or (path.is_dir() and not (path / "run.json").exists()):
@@ -92,7 +92,7 @@ class DoctorArgs:
 
     def _lint(self) -> int:
         from surefoot.cli.train import TrainArgs
-        from surefoot.train.lint import lint
+        from surefoot.train.diagnose.lint import lint
 
         if len(self.runs_or_word) != 2:
             raise Usage("lint needs one env: surefoot doctor lint CartPole-v1 --set lr=1e-3")
@@ -102,7 +102,7 @@ class DoctorArgs:
     def _probe(self) -> int:
         from surefoot.cli.worlds import maker, policy_maker
         from surefoot.train.device import pin_threads
-        from surefoot.train.probe import probe
+        from surefoot.train.diagnose.probe import probe
 
         pin_threads(1)
         build = None if self.policy is None else policy_maker(self.policy)

@@ -20,11 +20,11 @@ from surefoot.nets.policy import Policy
 from surefoot.telemetry.flat import FlatMirror
 from surefoot.town.loop import record_behaviour
 from surefoot.town.scenario import Scenario, load_scenario
-from surefoot.train.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult, anneal
-from surefoot.train.clone import CloneConfig, CloneReport, clone
-from surefoot.train.cycle import Cycles
+from surefoot.train.algorithms.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult, anneal
+from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone
+from surefoot.train.collect.offpolicy import ReplayRules
+from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import EVAL_SEED_OFFSET
-from surefoot.train.offpolicy import ReplayRules
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import load_weights
 

@@ -14,7 +14,7 @@ from surefoot.cli.numbers import number
 from surefoot.cli.plot import Picture
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.findings import Finding
-from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.progress_event import EvalPoint, Moment
 
 X, MEAN, LOW, HIGH, METRICS = 0, 1, 2, 3, 4
 """Columns of a trace: env steps, mean return, lowest and highest episode, then one for each of `KEYS`."""

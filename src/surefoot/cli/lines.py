@@ -8,7 +8,7 @@ from surefoot.cli.bands import out_of_range
 from surefoot.cli.ending import facts
 from surefoot.cli.history import Header, History, evaluation_sentence
 from surefoot.cli.numbers import duration, number
-from surefoot.train.moment import Moment
+from surefoot.train.progress_event import Moment
 
 EVERY_SECONDS, EVERY_SHARE = 1.0, 0.01
 

@@ -101,7 +101,7 @@ class PPOArgs:
         from surefoot.lm.saved import load_reward
         from surefoot.lm.training import LMTraining
         from surefoot.train.interrupt import GentleStop
-        from surefoot.train.rundir import find_run, new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
         root = runs_root(self.runs)
         directory = find_run(self.resume, root) if self.resume else None

@@ -44,7 +44,7 @@ class ChatArgs:
 
     def run(self) -> int:
         from surefoot.lm.saved import load_policy
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         policy, speech, step = load_policy(find_run(self.run_name, runs_root(self.runs)), checkpoint=self.checkpoint)
         if not self.prompt and not self.json:
@@ -99,7 +99,7 @@ class LMReportArgs:
         from surefoot.telemetry.findings import sentence
         from surefoot.telemetry.rules import read_rules
         from surefoot.telemetry.view import write_report
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         rows = updates(directory.telemetry)
@@ -165,7 +165,7 @@ class LMExportArgs:
     def run(self) -> int:
         from surefoot.lm.export import export
         from surefoot.lm.saved import load_policy
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         policy, speech, step = load_policy(directory, checkpoint=self.checkpoint)

@@ -14,7 +14,7 @@ from surefoot.errors import CheckpointMissing, EnvError
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
-    from surefoot.train.rundir import RunDir
+    from surefoot.train.rundir.rundir import RunDir
 
 RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
 
@@ -48,7 +48,7 @@ class EvalArgs:
 
     def run(self) -> int:
         from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         training, step = load_policy(directory, self.checkpoint, self.env)
@@ -115,7 +115,7 @@ class PlayArgs:
         import sys
 
         from surefoot.cli.picture import film, show_in_terminal, write_gif
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         training, step = load_policy(directory, self.checkpoint, self.env)
@@ -190,8 +190,8 @@ class RunsArgs:
     """Print JSON."""
 
     def run(self) -> int:
-        from surefoot.train.rundir import list_runs, runs_root
-        from surefoot.train.shelf import row_of
+        from surefoot.train.rundir.run_summary import row_of
+        from surefoot.train.rundir.rundir import list_runs, runs_root
 
         root = runs_root(self.runs)
         rows = [row_of(run) for run in list_runs(root)]

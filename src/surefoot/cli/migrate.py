@@ -12,7 +12,7 @@ import tyro
 if TYPE_CHECKING:
     from surefoot.learn.vecnormalize import Statistics
     from surefoot.nets.actor_critic import ActorCritic
-    from surefoot.train.sb3 import Sb3Model
+    from surefoot.train.interop.sb3_import import Sb3Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class ImportSb3Args:
 
     def run(self) -> int:
         from surefoot.learn.vecnormalize import read_vecnormalize
-        from surefoot.train.sb3 import policy_from_sb3, read_sb3
+        from surefoot.train.interop.sb3_import import policy_from_sb3, read_sb3
 
         model = read_sb3(self.model)
         statistics = None if self.vecnormalize is None else read_vecnormalize(self.vecnormalize)
@@ -82,7 +82,7 @@ class ImportZooArgs:
     def run(self) -> int:
         import yaml
 
-        from surefoot.train.zoo import read_zoo
+        from surefoot.train.interop.zoo import read_zoo
 
         settings, left = read_zoo(self.file, self.env)
         text = f"# {self.env}, from {self.file.name}\n" + yaml.safe_dump(settings, sort_keys=False)
@@ -108,9 +108,9 @@ def _write_run(
     model: Sb3Model, statistics: Statistics | None, env: str, name: str, runs: Path | None
 ) -> tuple[ActorCritic, Path]:
     from surefoot.cli.worlds import maker
+    from surefoot.train.interop.sb3_import import policy_from_sb3
     from surefoot.train.run import create_run
-    from surefoot.train.rundir import new_run_dir, runs_root
-    from surefoot.train.sb3 import policy_from_sb3
+    from surefoot.train.rundir.rundir import new_run_dir, runs_root
     from surefoot.train.spec import make_spec
     from surefoot.train.training import Training
 

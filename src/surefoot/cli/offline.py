@@ -51,8 +51,8 @@ class RecordArgs:
     def run(self) -> int:
         from surefoot.cli.look import load_policy
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
-        from surefoot.train.recording import record, save_recording
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.interop.recording import record, save_recording
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         if self.minari is not None and self.out is not None:
             raise Usage("--out and --minari were both given; a recording goes to one place")
@@ -72,7 +72,7 @@ class RecordArgs:
         if self.minari is None:
             there = str(save_recording(made, self.out or directory.path / "episodes.safetensors"))
         else:
-            from surefoot.train.minari import write_minari
+            from surefoot.train.interop.minari import write_minari
 
             write_minari(made, self.minari)
             there = f"the Minari dataset {self.minari}"
@@ -133,7 +133,7 @@ class CloneArgs:
         from surefoot.train.device import pin_threads
         from surefoot.train.predict import refuse_other_spaces
         from surefoot.train.run import create_run
-        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
         from surefoot.train.training import Training
 
         pin_threads()
@@ -159,7 +159,7 @@ class CloneArgs:
         import torch
 
         from surefoot.data.seeds import seed_for
-        from surefoot.train.clone import CloneConfig, clone, reward_scale_of
+        from surefoot.train.algorithms.clone import CloneConfig, clone, reward_scale_of
 
         config = CloneConfig(
             epochs=self.epochs,
@@ -204,7 +204,7 @@ class CloneArgs:
 
 def open_dataset(name: str) -> Recording:
     """A recording's file if there is one of that name, else a Minari dataset."""
-    from surefoot.train.recording import load_recording
+    from surefoot.train.interop.recording import load_recording
 
     if Path(name).is_file():
         return load_recording(name)
@@ -212,7 +212,7 @@ def open_dataset(name: str) -> Recording:
 
     if name.endswith(".safetensors"):
         raise RecordingError(f"no file {name}; `surefoot record RUN` makes one")
-    from surefoot.train.minari import read_minari
+    from surefoot.train.interop.minari import read_minari
 
     return read_minari(name)
 

@@ -49,7 +49,7 @@ class ExportPolicyArgs:
     def run(self) -> int:
         from surefoot.train.assemble import read_model
         from surefoot.train.device import pin_threads
-        from surefoot.train.export import export_onnx, policy_of
+        from surefoot.train.interop.onnx_export import export_onnx, policy_of
 
         pin_threads()
         source = model_path(self.run_name, self.runs)
@@ -72,7 +72,7 @@ class ExportPolicyArgs:
 def model_path(name: str, runs: Path | None) -> Path:
     """A run's directory, or one that model.save(…) wrote."""
     from surefoot.errors import RunNotFound
-    from surefoot.train.rundir import find_run, runs_root
+    from surefoot.train.rundir.rundir import find_run, runs_root
 
     try:
         return find_run(name, runs_root(runs)).path
@@ -118,7 +118,7 @@ def _world(spec: RunSpec, env: str | None) -> World | None:
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.errors import SurefootError
-    from surefoot.train.proof import STREAMS
+    from surefoot.train.interop.onnx_check import STREAMS
 
     if env is None and is_code(spec.env):
         return None

@@ -68,7 +68,7 @@ class PromptsTrainArgs:
         from surefoot.decide.prompts.world import PromptConfig
         from surefoot.train.device import pin_threads
         from surefoot.train.run import create_run
-        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
         from surefoot.train.spec import make_spec
         from surefoot.train.training import Training
 
@@ -228,7 +228,7 @@ class PromptsReportArgs:
         from surefoot.decide.prompts.improve import at_random, improve, round_robin
         from surefoot.decide.prompts.page import prompts_page, said
         from surefoot.decide.prompts.runs import read_prompts
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         task, choose = trained(self.run_name, self.runs)
@@ -263,7 +263,7 @@ def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
     from surefoot.decide.prompts.improve import by_policy
     from surefoot.decide.prompts.runs import PromptTask
     from surefoot.learn.checkpoint import load_checkpoint
-    from surefoot.train.rundir import find_run, runs_root
+    from surefoot.train.rundir.rundir import find_run, runs_root
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, load_weights
 

@@ -88,7 +88,7 @@ class PromptsRlaifArgs:
         from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
         from surefoot.decide.prompts.world import PromptConfig
         from surefoot.train.run import create_run
-        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
         from surefoot.train.spec import make_spec
         from surefoot.train.training import Training
 

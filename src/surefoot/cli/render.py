@@ -30,7 +30,7 @@ from surefoot.cli.frame import curve_panel, frame
 from surefoot.cli.history import Header, History
 from surefoot.cli.lines import LinesScreen, QuietScreen
 from surefoot.errors import ConfigError
-from surefoot.train.moment import Moment
+from surefoot.train.progress_event import Moment
 
 __all__ = ["Header", "LiveScreen", "Mode", "Screen", "make_screen", "shown"]
 

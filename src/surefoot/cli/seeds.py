@@ -14,8 +14,8 @@ from rich.table import Table
 
 from surefoot.cli.train import TrainArgs
 from surefoot.envs.ids import is_code, short_name
-from surefoot.train.rundir import runs_root
-from surefoot.train.statistics import summarize
+from surefoot.train.diagnose.statistics import summarize
+from surefoot.train.rundir.rundir import runs_root
 
 if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec

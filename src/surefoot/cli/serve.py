@@ -109,7 +109,7 @@ class ServeArgs:
     def _found(self) -> tuple[Path, ...]:
         if not self.run_names:
             return ()
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         def found(name: str) -> Path:
             saved = any(Path(name).glob("*/weights.safetensors"))  # by `PPO.save`

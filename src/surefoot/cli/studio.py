@@ -67,7 +67,7 @@ class StudioArgs:
     def _runs(self) -> Path:
         import os
 
-        from surefoot.train.rundir import RUNS_VARIABLE
+        from surefoot.train.rundir.rundir import RUNS_VARIABLE
 
         return self.runs or Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
 

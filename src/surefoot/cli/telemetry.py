@@ -24,7 +24,7 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]
 def record_of(name: str, runs: Path | None) -> Path:
     """Where the record of RUN is: a file, a directory with a record in it, or a run's name."""
     from surefoot.telemetry.parts import live_file
-    from surefoot.train.rundir import find_run, runs_root
+    from surefoot.train.rundir.rundir import find_run, runs_root
 
     given = Path(name)
     if given.is_file() or (given.is_dir() and live_file(given).exists()):

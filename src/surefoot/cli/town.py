@@ -15,7 +15,7 @@ from surefoot.cli.usage import Usage
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
     from surefoot.town.scenario import Scenario
-    from surefoot.train.cycle import Cycles
+    from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training
@@ -270,8 +270,8 @@ class TownTrainArgs:
         return code
 
     def _cycles(self, training: Training, mode: Mode, dataset: ReplayDataset | None) -> Cycles:
-        from surefoot.train.cycle import Cycles
-        from surefoot.train.offpolicy import ReplayRules
+        from surefoot.train.collect.offpolicy import ReplayRules
+        from surefoot.train.collect.replay_cycles import Cycles
 
         share = {"rollout": 0.0, "replay": 1.0}.get(mode, self.replay_share)
         updates = self.epochs
@@ -290,7 +290,7 @@ class TownTrainArgs:
     def _drive(self, scenario: Scenario, cycles: Cycles, mode: str) -> int:
         from surefoot.cli.train import _mirrors, attending  # pyright: ignore[reportPrivateUsage]  # the same room
         from surefoot.train.run import create_run, resume_run
-        from surefoot.train.rundir import find_run, new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
         root, command = runs_root(self.runs), ["surefoot", *sys.argv[1:]]
         if self.resume is not None:
@@ -340,8 +340,8 @@ class TownTrainArgs:
 
     def _adopted(self, training: Training) -> Training:
         if self.from_run is not None:
-            from surefoot.train.adopt import adopt
-            from surefoot.train.rundir import find_run, runs_root
+            from surefoot.train.rundir.initialize_from import adopt
+            from surefoot.train.rundir.rundir import find_run, runs_root
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         return training
@@ -360,7 +360,7 @@ def load(name: str, auto_seed_agents: bool = False) -> Scenario:
 
     path = Path(name)
     if (path / "run.json").is_file():
-        from surefoot.train.rundir import RunDir
+        from surefoot.train.rundir.rundir import RunDir
 
         return Scenario.from_json(RunDir(path).read_header()["spec"]["env_kwargs"]["scenario"])
     return load_scenario(name, auto_seed_agents=auto_seed_agents)

@@ -13,7 +13,7 @@ from surefoot.errors import ConfigError, ReplayError
 from surefoot.nets.policy import Policy
 from surefoot.town.scenario import Scenario
 from surefoot.town.world import TownWorld
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 
 
 def capture_samples(

@@ -85,7 +85,7 @@ class TownCaptureArgs:
                 scenario, self.policy, ticks, seed=seed, towns=self.towns, variant=self.observations
             )
         from surefoot.cli.look import load_policy
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         training, step = load_policy(find_run(self.policy, runs_root(self.runs)), "latest", None)
         variant = self.observations or training.spec.env_kwargs.get("variant")
@@ -106,7 +106,7 @@ class TownCaptureArgs:
 
     def _to_minari(self, scenario: Scenario) -> None:
         from surefoot.town.loop import record_behaviour
-        from surefoot.train.minari import write_minari
+        from surefoot.train.interop.minari import write_minari
 
         if self.policy not in ("script", "random", "idle"):
             raise Usage("--minari is for behaviours here; `surefoot record RUN --minari NAME` writes a run's episodes")

@@ -212,7 +212,7 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
     """A running town: a run's policy, or a behaviour in a scenario."""
     from surefoot.town.loop import SimulationLoop
     from surefoot.town.scenario import shipped
-    from surefoot.train.rundir import find_run, runs_root
+    from surefoot.train.rundir.rundir import find_run, runs_root
 
     if subject in shipped() or subject.endswith((".yaml", ".yml")):
         return SimulationLoop(load(subject), policy, seed=seed)

@@ -269,7 +269,7 @@ class TownPromoteArgs:
         from surefoot.cli.town_capture import policy_hash
         from surefoot.town.promotion import Promotion
         from surefoot.town.scenario import Scenario
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
         training, step = load_policy(directory, self.checkpoint, None)
@@ -312,7 +312,7 @@ class TownPromoteArgs:
         from surefoot.cli.town_policy import measure_policy
         from surefoot.town.promotion import gates
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
-        from surefoot.train.rundir import RunDir
+        from surefoot.train.rundir.rundir import RunDir
 
         kwargs = training.spec.env_kwargs
         seed = EVAL_SEED_OFFSET + 7919 * number

@@ -15,7 +15,7 @@ from surefoot.nets.policy import Policy, Seen
 from surefoot.town.loop import play_towns
 from surefoot.town.scenario import Scenario
 from surefoot.town.world import TownWorld
-from surefoot.train.cycle import Cycles
+from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import chooser
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training

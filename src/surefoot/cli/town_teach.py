@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
     from surefoot.data.trajectory import Recording
     from surefoot.town.scenario import Scenario
-    from surefoot.train.anneal import Stage, StageResult
+    from surefoot.train.algorithms.anneal import Stage, StageResult
     from surefoot.train.run import Run
     from surefoot.train.training import Training
 
@@ -23,7 +23,7 @@ def teach(
 ) -> tuple[Run, int]:
     """The run that bc or anneal leaves, closed, and the exit code."""
     from surefoot.train.run import create_run
-    from surefoot.train.rundir import new_run_dir, runs_root
+    from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
     recording = _recording(args, scenario, dataset, training.spec.seed)
     directory = new_run_dir(training.spec.env, training.spec.seed, root=runs_root(args.runs), name=args.name)
@@ -51,7 +51,7 @@ def _recording(args: TownTrainArgs, scenario: Scenario, dataset: ReplayDataset |
 def _clone(args: TownTrainArgs, run: Run, training: Training, recording: Recording) -> int:
     import torch
 
-    from surefoot.train.clone import CloneConfig, clone
+    from surefoot.train.algorithms.clone import CloneConfig, clone
 
     config = CloneConfig(epochs=args.epochs or 30, gamma=training.spec.ppo.gamma)
     generator = torch.Generator().manual_seed(training.spec.seed)
@@ -67,7 +67,7 @@ def _clone(args: TownTrainArgs, run: Run, training: Training, recording: Recordi
 
 def _anneal(args: TownTrainArgs, run: Run, training: Training, recording: Recording, scenario: Scenario) -> int:
     from surefoot.cli.town_policy import measure_policy
-    from surefoot.train.anneal import AnnealRules, anneal, verdict
+    from surefoot.train.algorithms.anneal import AnnealRules, anneal, verdict
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
     seed = training.spec.seed + EVAL_SEED_OFFSET
@@ -100,7 +100,7 @@ def _anneal(args: TownTrainArgs, run: Run, training: Training, recording: Record
 def stages_of(text: str, epochs: int | None = None) -> list[Stage]:
     """bc:30,ppo:20 as stages; `epochs` replaces the number of every stage of PPO."""
     from surefoot.errors import ConfigError
-    from surefoot.train.anneal import Stage
+    from surefoot.train.algorithms.anneal import Stage
 
     stages: list[Stage] = []
     for part in text.split(","):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from surefoot.cli.history import Header
     from surefoot.telemetry.attend import Attending
     from surefoot.telemetry.writer import Mirror
-    from surefoot.train.cycle import Cycles
-    from surefoot.train.recorder import Keep
+    from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
+    from surefoot.train.rundir.recorder import Keep
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
 
@@ -117,14 +117,14 @@ class TrainArgs:
     """Print the settings that would be used, and stop."""
 
     def run(self) -> int:
-        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         if self.seeds < 1 or self.jobs < 1:
             raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
         keep = _keep(self.record, self.minibatches)
         make, spec = self.resolve()
         if self.act:
-            from surefoot.train.treat import KEPT
+            from surefoot.train.diagnose.auto_recover import KEPT
 
             spec = replace(spec, keep_checkpoints=max(KEPT, spec.keep_checkpoints))
         if self.dry_run:
@@ -144,8 +144,8 @@ class TrainArgs:
             return train_together(self, spec, make)
         training = training_of(spec, make, insecure=self.insecure_cluster)
         if self.from_run is not None:
-            from surefoot.train.adopt import adopt
-            from surefoot.train.rundir import find_run
+            from surefoot.train.rundir.initialize_from import adopt
+            from surefoot.train.rundir.rundir import find_run
 
             adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
@@ -249,12 +249,12 @@ class ResumeArgs:
     def run(self) -> int:
         from surefoot.train.device import pin_threads
         from surefoot.train.run import resume_run
-        from surefoot.train.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import find_run, runs_root
 
         pin_threads(self.threads)
         directory = find_run(self.run_name, runs_root(self.runs))
         if self.verify:
-            from surefoot.train.verify import verify_resume
+            from surefoot.train.rundir.resume_check import verify_resume
 
             outcome = verify_resume(directory, updates=self.verify_updates)
             print("\n".join(outcome.lines))
@@ -306,7 +306,7 @@ def opened(
     """What a run directory describes, and what makes its worlds."""
     from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
-    from surefoot.train.rundir import RunDir
+    from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
 
     spec = RunSpec.from_json(RunDir(path).read_spec())
@@ -337,8 +337,8 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
     """Train a run to its end behind a screen, and leave its report. With `act`, the doctor may take it back and on."""
     from surefoot.cli.render import make_screen
+    from surefoot.train.diagnose.auto_recover import Patient
     from surefoot.train.interrupt import GentleStop
-    from surefoot.train.treat import Patient
 
     screen = make_screen(display)
     patient = Patient(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
@@ -478,7 +478,7 @@ def _literal(text: str) -> Any:
 
 
 def _keep(record: str, minibatches: float) -> Keep:
-    from surefoot.train.recorder import Keep
+    from surefoot.train.rundir.recorder import Keep
 
     if not 0.0 <= minibatches <= 1.0:
         raise Usage(f"--minibatches is {minibatches:g}; it is a share of the gradient steps, 0 (none) to 1 (all)")

@@ -20,8 +20,8 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.cli.tuning import Place
-    from surefoot.train.tune import Plan, Task
-    from surefoot.train.tune_report import Outcome
+    from surefoot.train.tune.report import Outcome
+    from surefoot.train.tune.search import Plan, Task
 
 SEARCH_SHARE = 0.75
 """Of --minutes, where a play-off follows the search."""
@@ -97,7 +97,7 @@ class TuneArgs:
     def run(self) -> int:
         from surefoot.learn.files import RunLock
         from surefoot.train.device import pin_threads
-        from surefoot.train.tune import Plan, optuna, read_plan, write_plan
+        from surefoot.train.tune.search import Plan, optuna, read_plan, write_plan
 
         self._refuse()
         pin_threads()
@@ -145,7 +145,7 @@ class TuneArgs:
     def task(self) -> Task:
         """What is searched."""
         from surefoot.learn.search import read_space
-        from surefoot.train.tune_env import EnvTask
+        from surefoot.train.tune.env_trials import EnvTask
 
         if self.env.endswith(".json"):
             from surefoot.graph.tuning import task
@@ -174,14 +174,14 @@ class TuneArgs:
         return re.sub(r"[^A-Za-z0-9._-]+", "-", short_name(self.env).removesuffix(".json")).strip("-.")
 
     def _new(self) -> Path:
-        from surefoot.train.rundir import new_run_dir, runs_root
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         name = self.name or f"{self._stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
         return new_run_dir(self.env, 0, root=runs_root(self.runs), name=name).path
 
     def _found(self) -> Path:
-        from surefoot.train.rundir import runs_root
-        from surefoot.train.tune import PLAN
+        from surefoot.train.rundir.rundir import runs_root
+        from surefoot.train.tune.search import PLAN
 
         root = runs_root(self.runs)
         if self.name is not None:
@@ -196,9 +196,9 @@ class TuneArgs:
     def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> Outcome:
         from surefoot.cli.tuning import Screen
         from surefoot.train.interrupt import GentleStop
-        from surefoot.train.tune import begin, open_study
-        from surefoot.train.tune_final import play_off
-        from surefoot.train.tune_report import outcome, write_outcome
+        from surefoot.train.tune.final_round import play_off
+        from surefoot.train.tune.report import outcome, write_outcome
+        from surefoot.train.tune.search import begin, open_study
 
         study = open_study(directory, plan)
         begin(study, task)
@@ -271,7 +271,7 @@ def main_in_child(args: TuneArgs, directory: Path, worker: int, seconds: float |
     """A process of its own that tries settings beside others."""
     from surefoot.train.device import pin_threads
     from surefoot.train.interrupt import GentleStop
-    from surefoot.train.tune import open_study, read_plan, search
+    from surefoot.train.tune.search import open_study, read_plan, search
 
     pin_threads()
     plan, _ = read_plan(directory)

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from surefoot.cli.tune import TuneArgs
-    from surefoot.train.tune import Plan, Task
-    from surefoot.train.tune_final import Play, Standing
-    from surefoot.train.tune_report import Outcome
+    from surefoot.train.tune.final_round import Play, Standing
+    from surefoot.train.tune.report import Outcome
+    from surefoot.train.tune.search import Plan, Task
 
 
 class Screen:
@@ -92,7 +92,7 @@ class Here:
     """This process, or several of this machine."""
 
     def __init__(self, args: TuneArgs) -> None:
-        from surefoot.train.tune_final import one_by_one
+        from surefoot.train.tune.final_round import one_by_one
 
         self.args, self.play = args, one_by_one
 
@@ -105,7 +105,7 @@ class Here:
     def search(
         self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
     ) -> None:
-        from surefoot.train.tune import search
+        from surefoot.train.tune.search import search
 
         if (self.args.jobs or 1) == 1:
             search(task, study, plan, directory, stop=stop, tell=screen.tell)
@@ -158,8 +158,8 @@ class OnRay:
 
 def lines(found: Outcome, task: Task, directory: Path) -> list[str]:
     """What came of a search, for people."""
-    from surefoot.train.statistics import summarize
-    from surefoot.train.tune_report import BEST, PAGE
+    from surefoot.train.diagnose.statistics import summarize
+    from surefoot.train.tune.report import BEST, PAGE
 
     if found.best is None:
         return [f"no trial was trained to its end; --resume goes on ({directory})"]

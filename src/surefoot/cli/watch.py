@@ -133,7 +133,7 @@ class WatchArgs:
     def _path(self) -> Path:
         """Where the record is, or will be."""
         from surefoot.cli.telemetry import record_of
-        from surefoot.train.rundir import runs_root
+        from surefoot.train.rundir.rundir import runs_root
 
         try:
             return record_of(self.run_name, self.runs)

@@ -30,7 +30,7 @@ from surefoot.lm.reward_model import BackboneReward, train_reward_model
 from surefoot.lm.run import create, resume
 from surefoot.lm.sft import finetune
 from surefoot.lm.training import LMTraining, as_text
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 
 STAGES = ("revise", "sft", "preferences", "reward", "ppo", "evaluate")
 

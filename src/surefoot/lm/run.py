@@ -22,10 +22,10 @@ from surefoot.telemetry.findings import sentence
 from surefoot.telemetry.rules import read_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after
-from surefoot.train.recorder import Keep, open_recorder
+from surefoot.train.diagnose.diagnostics import resident
 from surefoot.train.run import git_commit, versions
-from surefoot.train.rundir import RunDir
-from surefoot.train.vitals import resident
+from surefoot.train.rundir.recorder import Keep, open_recorder
+from surefoot.train.rundir.rundir import RunDir
 
 RULES = Path(__file__).with_name("rules.yaml")
 """What the doctor looks for in a language run besides the rules for all."""

@@ -16,7 +16,7 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.models import Speech, best_dtype, load_backbone, load_model
 from surefoot.lm.policy import LMPolicy, NoCritic
 from surefoot.lm.reward_model import BackboneReward, RewardFit, RewardModel
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.training import load_weights
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
 
 Weights = Mapping[str, np.ndarray]
 """A policy's whole state_dict, its normaliser included."""

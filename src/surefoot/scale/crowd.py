@@ -18,7 +18,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.scale.backend import shares
 from surefoot.scale.group import Group
 from surefoot.scale.together import SharedLearner, SharedScaler
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker, load_weights
 

@@ -17,8 +17,8 @@ from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy
 from surefoot.scale.backend import STEPWISE, Piece, RolloutBackend, join, shares
 from surefoot.scale.choose import Placement, open_backend
-from surefoot.train.collect import Collector
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.episodes import Episode
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker, world_maker
 

@@ -12,8 +12,8 @@ from surefoot.errors import CheckpointCorrupt, CheckpointMissing, Diverged, EnvE
 from surefoot.learn.checkpoint import LATEST, load_checkpoint, save_checkpoint
 from surefoot.scale.trials import Order
 from surefoot.train.device import pin_threads
-from surefoot.train.statistics import iqm
-from surefoot.train.tune import Contest, Plan, Task, read_params
+from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.search import Contest, Plan, Task, read_params
 
 ABOUT = "trial"
 """The part of a checkpoint that is not the contest's."""

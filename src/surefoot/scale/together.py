@@ -29,7 +29,7 @@ from surefoot.learn.values import ValueScale
 from surefoot.nets.normalizer import Normalizer
 from surefoot.nets.policy import Policy
 from surefoot.scale.group import Group
-from surefoot.train.reward import RewardScaler
+from surefoot.train.collect.reward import RewardScaler
 
 
 class SharedLearner(Learner):

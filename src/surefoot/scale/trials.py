@@ -9,8 +9,8 @@ from typing import Any
 
 from surefoot.data.seeds import seed_for
 from surefoot.learn.search import nearby
-from surefoot.train.statistics import iqm
-from surefoot.train.tune import Plan, Task, Tell, begun, nobody, optuna, read_params, suggest, take_back, told
+from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.search import Plan, Task, Tell, begun, nobody, optuna, read_params, suggest, take_back, told
 
 Order = dict[str, Any]
 """What a worker is told: a trial's `number`, its `params` as the study keeps them, a checkpoint to go on `from` or ""."""

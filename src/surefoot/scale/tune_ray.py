@@ -23,8 +23,8 @@ from surefoot.scale.ray import connect, load_ray
 from surefoot.scale.rungs import Rungs
 from surefoot.scale.trials import Book
 from surefoot.train.device import pin_threads
-from surefoot.train.tune import Plan, Task, Tell, nobody, optuna
-from surefoot.train.tune_final import Standing, final_scores
+from surefoot.train.tune.final_round import Standing, final_scores
+from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna
 
 FOLDER = "ray"
 RETRIES = 3
@@ -60,7 +60,7 @@ class Cluster:
         stop: Stop = lambda: False,
         tell: Tell = nobody,
     ) -> None:
-        """What `surefoot.train.tune.search` does, elsewhere. Several machines need `directory` on a disk they share."""
+        """What `surefoot.train.tune.search.search` does, elsewhere. Several machines need `directory` on a disk they share."""
         book = Book(task, study, plan, directory.resolve(), tell)
         try:
             if plan.scheduler == "pbt":

@@ -12,7 +12,7 @@ import torch
 from surefoot.data.seeds import seed_for
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.scale.backend import Piece, Weights
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.device import pin_threads
 from surefoot.train.spec import RunSpec
 

@@ -28,7 +28,7 @@ SAMPLED = (
     "dormant_share",
     "rss_mb",
 )
-"""Numbers of train/vitals.py, which only some updates have; they are held until the next measurement."""
+"""Numbers of train/diagnose/diagnostics.py, which only some updates have; they are held until the next measurement."""
 BASELINE = 20
 """First episodes, whose returns stand for the untrained policy."""
 

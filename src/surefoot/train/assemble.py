@@ -26,10 +26,10 @@ from surefoot.learn.presets import preset
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import POLICIES, NetConfig
 from surefoot.nets.policy import Policy
-from surefoot.train.compat import VecNormalize, refuse_replaced
 from surefoot.train.config import split_settings
+from surefoot.train.interop.sb3_names import VecNormalize, refuse_replaced
 from surefoot.train.predict import Spaces, refuse_other_spaces
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 

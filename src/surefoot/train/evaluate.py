@@ -12,8 +12,8 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
-from surefoot.train.episodes import goes_on, return_of, success_of
-from surefoot.train.tape import kernel_actor
+from surefoot.train.collect.episodes import goes_on, return_of, success_of
+from surefoot.train.collect.kernel_rollout import kernel_actor
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""

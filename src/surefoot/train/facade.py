@@ -30,14 +30,21 @@ from surefoot.train.assemble import (
     refuse_other_place,
     set_length,
 )
-from surefoot.train.compat import DummyVecEnv, SubprocVecEnv, VecNormalize, refuse_attribute, says_stop, watchers
 from surefoot.train.config import split_settings
 from surefoot.train.device import choose_device, pin_threads
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
+from surefoot.train.interop.sb3_names import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecNormalize,
+    refuse_attribute,
+    says_stop,
+    watchers,
+)
 from surefoot.train.interrupt import GentleStop
+from surefoot.train.learn_output import Telling, curves_directory
 from surefoot.train.predict import Spaces, choose, refuse_other_spaces, spaces_of
 from surefoot.train.spec import RunSpec
-from surefoot.train.telling import Telling, curves_directory
 from surefoot.train.training import Training, load_weights
 
 log = logging.getLogger("surefoot")
@@ -336,7 +343,9 @@ def make_vec_env(
         several: Workers = workers if vec_env_cls is None else 0
         world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=several)
     else:
-        raise ConfigError(f"vec_env_cls is {vec_env_cls!r}; surefoot.train.compat has DummyVecEnv and SubprocVecEnv")
+        raise ConfigError(
+            f"vec_env_cls is {vec_env_cls!r}; surefoot.train.interop.sb3_names has DummyVecEnv and SubprocVecEnv"
+        )
     if backend_of(world) == "surefoot":
         log.info("%s: our own vectorised world; backend='gymnasium' gives Gymnasium's", world.name)
     if seed is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from surefoot.data.rollout import Rollout
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 
 
 def live(collector: Collector, learner: Learner) -> Iterator[Rollout]:

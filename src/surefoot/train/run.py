@@ -27,12 +27,12 @@ from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
-from surefoot.train.cycle import Cycles
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
+from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-from surefoot.train.moment import EvalPoint, Moment
-from surefoot.train.recorder import NO_RECORD, Keep, open_recorder, tell
-from surefoot.train.rundir import RunDir
+from surefoot.train.progress_event import EvalPoint, Moment
+from surefoot.train.rundir.recorder import NO_RECORD, Keep, open_recorder, tell
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 

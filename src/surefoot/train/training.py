@@ -18,13 +18,13 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
+from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.allocator import keep_large_blocks
-from surefoot.train.collect import Collector
-from surefoot.train.curiosity import Curiosity
+from surefoot.train.collect.collector import Collector
 from surefoot.train.device import choose_device
+from surefoot.train.diagnose.diagnostics import Vitals
 from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
-from surefoot.train.vitals import Vitals
 
 
 class WorldMaker(Protocol):

@@ -12,7 +12,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
-from surefoot.train.compare import chance
+from surefoot.train.diagnose.compare_runs import chance
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
 

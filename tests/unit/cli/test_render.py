@@ -15,7 +15,7 @@ from surefoot.cli.render import LiveScreen, make_screen, shown
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.findings import Finding
-from surefoot.train.moment import EvalPoint, Moment
+from surefoot.train.progress_event import EvalPoint, Moment
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"

@@ -12,8 +12,8 @@ from surefoot.envs.atari import NOOPS, STACK, AtariGame, Shrink, is_atari
 from surefoot.envs.make import backend_of, make_world
 from surefoot.errors import ConfigError, EnvError
 from surefoot.learn.presets import preset
+from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.config import CollectConfig
-from surefoot.train.episodes import EpisodeLog
 
 ale_py = pytest.importorskip("ale_py")
 

@@ -14,7 +14,7 @@ from surefoot.envs.make import backend_of, make_world
 from surefoot.envs.pettingzoo import AgentsWorld, agents_world
 from surefoot.errors import AllActionsMasked, ConfigError, EnvError, SpaceError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 
 
 class Pair:

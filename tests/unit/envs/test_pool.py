@@ -11,7 +11,7 @@ import pytest
 from surefoot.envs.make import backend_of, make_world
 from surefoot.envs.pool import pool_id, pool_options
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
-from surefoot.train.episodes import EpisodeLog
+from surefoot.train.collect.episodes import EpisodeLog
 
 needs_envpool = pytest.mark.skipif(find_spec("envpool") is None, reason="EnvPool is not installed")
 

@@ -14,7 +14,7 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.run import create, resume
 from surefoot.lm.training import LMTraining
 from surefoot.telemetry.validate import validate
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 
 ABOUT = {"model": "tiny", "prompts": "p.txt"}
 

@@ -16,7 +16,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
 from surefoot.nets.temperature import at_temperature
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, train
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training

@@ -23,9 +23,9 @@ from surefoot.scale.far import FarTraining
 from surefoot.scale.local import local_backend
 from surefoot.scale.worker import RolloutWorker
 from surefoot.train.config import CollectConfig
+from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import world_maker
-from surefoot.train.verify import fingerprint
 
 
 def a_spec(env: str = "CartPole-v1", **more: Any) -> RunSpec:

@@ -9,9 +9,9 @@ import pytest
 from scale_hills import Hill
 
 from surefoot.scale.trials import Book, Order
-from surefoot.train.tune import Plan, begin, open_study
-from surefoot.train.tune_final import standings
-from surefoot.train.tune_report import outcome
+from surefoot.train.tune.final_round import standings
+from surefoot.train.tune.report import outcome
+from surefoot.train.tune.search import Plan, begin, open_study
 
 pytest.importorskip("optuna")
 

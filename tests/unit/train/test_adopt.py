@@ -10,7 +10,7 @@ import torch
 from surefoot import PPO
 from surefoot.envs.make import make_world
 from surefoot.errors import CheckpointIncompatible, ConfigError
-from surefoot.train.adopt import adopt
+from surefoot.train.rundir.initialize_from import adopt
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
 

@@ -15,8 +15,8 @@ from surefoot.errors import ConfigError, RecordingError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
-from surefoot.train.clone import CloneConfig, CloneReport, clone, reward_scale_of, stored_action
-from surefoot.train.reward import RewardScaler
+from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone, reward_scale_of, stored_action
+from surefoot.train.collect.reward import RewardScaler
 
 OBS = {"obs": Box((2,))}
 HEADS: dict[str, tuple[ActionSpace, dict[str, bool]]] = {

@@ -23,7 +23,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.distributions import Gaussian
 from surefoot.nets.policy import PolicyOutput, Seen
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.config import CollectConfig
 
 

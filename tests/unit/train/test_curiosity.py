@@ -18,8 +18,8 @@ from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Linear
 from surefoot.nets.config import NetConfig
+from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.config import CollectConfig, split_settings
-from surefoot.train.curiosity import Curiosity
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 

@@ -9,9 +9,9 @@ from surefoot.cli.town_policy import town_spec, town_training
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.town.loop import record_behaviour
 from surefoot.town.scenario import load_scenario
-from surefoot.train.anneal import AnnealRules, Stage, anneal, verdict
-from surefoot.train.cycle import Cycles
-from surefoot.train.offpolicy import ReplayRules
+from surefoot.train.algorithms.anneal import AnnealRules, Stage, anneal, verdict
+from surefoot.train.collect.offpolicy import ReplayRules
+from surefoot.train.collect.replay_cycles import Cycles
 
 SMALL = {"hidden": "8", "epochs": 1, "minibatch_size": 200, "lr": 1e-3}
 

@@ -5,7 +5,7 @@ import torch
 from surefoot.data.spaces import Box, Discrete
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.dormant import dormant_share
+from surefoot.train.diagnose.dormant_units import dormant_share
 
 
 def a_policy(**net):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.envs.api import Step, View
-from surefoot.train.episodes import WINDOW, EpisodeLog
+from surefoot.train.collect.episodes import WINDOW, EpisodeLog
 
 
 def step(reward, ended="", *, valid=None, truncated=False, success=None, whole=None) -> Step:

@@ -15,8 +15,8 @@ from surefoot.errors import PolicyError
 from surefoot.nets import onnx as writer
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.export import export_onnx
-from surefoot.train.proof import prove
+from surefoot.train.interop.onnx_check import prove
+from surefoot.train.interop.onnx_export import export_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

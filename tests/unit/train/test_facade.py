@@ -29,10 +29,10 @@ from surefoot.errors import (
 )
 from surefoot.learn.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.compat import DummyVecEnv, Monitor, VecNormalize, set_random_seed
 from surefoot.train.facade import PPO, evaluate_policy, make_vec_env
+from surefoot.train.interop.sb3_names import DummyVecEnv, Monitor, VecNormalize, set_random_seed
 from surefoot.train.run import create_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import make_spec
 
 SMALL: dict[str, Any] = {"n_steps": 8, "n_envs": 2, "batch_size": 8, "n_epochs": 1, "policy_kwargs": {"net_arch": [8]}}

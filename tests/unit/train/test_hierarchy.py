@@ -21,7 +21,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
-from surefoot.train.hierarchy import Decisions, Hierarchy, HierarchySpec
+from surefoot.train.algorithms.hierarchy import Decisions, Hierarchy, HierarchySpec
 
 TASK = LongMaze(1, 3, 2, limit=30)
 ROOMS = landmarks(np.arange(4)[:, None], lambda obs: TASK.room(obs["obs"])[:, None])

@@ -10,7 +10,7 @@ from torch import nn
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.lint import lint
+from surefoot.train.diagnose.lint import lint
 from surefoot.train.spec import RunSpec, make_spec
 
 

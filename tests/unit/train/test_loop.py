@@ -10,7 +10,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, timed, train
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError
-from surefoot.train.measure import PARTS, Measured, advice, flops_per_sample, measure, sgemm_gflops
+from surefoot.train.diagnose.speed import PARTS, Measured, advice, flops_per_sample, measure, sgemm_gflops
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
 

@@ -17,8 +17,8 @@ from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError, RecordingError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.minari import read_minari, write_minari
-from surefoot.train.recording import record
+from surefoot.train.interop.minari import read_minari, write_minari
+from surefoot.train.interop.recording import record
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import ConfigError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.offpolicy import ReplayRules, renew
+from surefoot.train.collect.offpolicy import ReplayRules, renew
 
 
 def policy(seed: int = 0) -> ActorCritic:
@@ -21,7 +21,7 @@ def policy(seed: int = 0) -> ActorCritic:
 
 def rollout(mine: ActorCritic, steps: int = 7, streams: int = 3) -> Rollout:
     """Random experience, told by `mine` itself."""
-    from surefoot.train.offpolicy import _now
+    from surefoot.train.collect.offpolicy import _now
 
     rng = np.random.default_rng(1)
     flags = np.zeros((steps, streams), bool)
@@ -77,7 +77,7 @@ def test_for_another_policy_corrections_are_held_by_their_clip() -> None:
 
 
 def _log_prob(old: Rollout, by: ActorCritic) -> np.ndarray:
-    from surefoot.train.offpolicy import _now
+    from surefoot.train.collect.offpolicy import _now
 
     return _now(old, by, torch.device("cpu"))[0]
 

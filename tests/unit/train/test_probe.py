@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from surefoot.envs.make import make_world
-from surefoot.train.probe import probe
+from surefoot.train.diagnose.probe import probe
 from surefoot.train.training import Training
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from surefoot.train.ratings import after_game, expected, gap, wilson
+from surefoot.train.algorithms.ratings import after_game, expected, gap, wilson
 
 
 def test_equals_expect_a_half_and_400_points_are_ten_to_one():

@@ -14,7 +14,7 @@ from surefoot.errors import ConfigError, RecordingError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.train.evaluate import play
-from surefoot.train.recording import load_recording, record, save_recording
+from surefoot.train.interop.recording import load_recording, record, save_recording
 
 WORLDS = ["CartPole-v1", "Pendulum-v1", "surefoot/Masked-v0", "surefoot/TwoKnobs-v0"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.train.reward import OutlierWatch, RewardScaler
+from surefoot.train.collect.reward import OutlierWatch, RewardScaler
 
 
 def slow(rollouts, gamma: float, clip: float) -> list[np.ndarray]:

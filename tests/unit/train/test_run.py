@@ -18,11 +18,11 @@ from surefoot.learn.retention import best
 from surefoot.telemetry import lines
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import End, Evaluation, Header, Minibatch, Update
-from surefoot.train.recorder import Keep
 from surefoot.train.run import create_run, git_commit, resume_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.recorder import Keep
+from surefoot.train.rundir.resume_check import fingerprint, verify_resume
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
-from surefoot.train.verify import fingerprint, verify_resume
 
 SMALL = {"envs": 2, "steps": 8, "epochs": 1, "minibatch_size": 8}
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from surefoot.errors import RunError, RunNotFound
-from surefoot.train.rundir import RunDir, find_run, list_runs, new_run_dir, runs_root
+from surefoot.train.rundir.rundir import RunDir, find_run, list_runs, new_run_dir, runs_root
 
 
 def a_run(root, name):

@@ -21,7 +21,7 @@ from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, Checkpoin
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.vecnormalize import Statistics
 from surefoot.nets.policy import Seen
-from surefoot.train.sb3 import action_of, observation_of, policy_from_sb3, read_sb3
+from surefoot.train.interop.sb3_import import action_of, observation_of, policy_from_sb3, read_sb3
 
 PICKLED = base64.b64encode(b"cos\nsystem\n(S'touch /tmp/never'\ntR.").decode()
 CART = {

@@ -15,8 +15,8 @@ from surefoot.envs.seats import SeatWorld
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.nets.config import NetConfig
-from surefoot.train.opponents import LATEST, Noise, Player, Pool, SelfPlayConfig, player_of, weights_of
-from surefoot.train.selfplay import Match, SelfPlay, play_match, self_play_world
+from surefoot.train.algorithms.opponents import LATEST, Noise, Player, Pool, SelfPlayConfig, player_of, weights_of
+from surefoot.train.algorithms.selfplay import Match, SelfPlay, play_match, self_play_world
 
 GAME = Connect(4, 4, 3)
 SMALL = {"envs": 8, "steps": 16, "minibatch_size": 64, "hidden": (16,)}

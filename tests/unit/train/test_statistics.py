@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.train.statistics import iqm, iqms, summarize
+from surefoot.train.diagnose.statistics import iqm, iqms, summarize
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training

@@ -8,9 +8,9 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Seen
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.tick_collector import Chosen, Ticks
 from surefoot.train.config import CollectConfig
-from surefoot.train.ticks import Chosen, Ticks
 
 STEPS, STREAMS = 24, 3
 FIELDS = (

@@ -16,10 +16,10 @@ from surefoot.telemetry.findings import Finding, sentence
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.telemetry.schema import Finding as FindingLine
+from surefoot.train.diagnose.auto_recover import MOST, Patient, Treatment, applicable, patched, treatment
 from surefoot.train.run import create_run, resume_run
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import make_spec
-from surefoot.train.treat import MOST, Patient, Treatment, applicable, patched, treatment
 
 
 @pytest.fixture

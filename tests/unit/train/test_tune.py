@@ -12,8 +12,10 @@ import pytest
 
 from surefoot.errors import ConfigError, Diverged, RunError
 from surefoot.learn.search import Choice, Range
-from surefoot.train.statistics import iqm
-from surefoot.train.tune import (
+from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.final_round import play_off, standings
+from surefoot.train.tune.report import outcome, write_outcome
+from surefoot.train.tune.search import (
     Plan,
     begin,
     open_study,
@@ -21,8 +23,6 @@ from surefoot.train.tune import (
     search,
     write_plan,
 )
-from surefoot.train.tune_final import play_off, standings
-from surefoot.train.tune_report import outcome, write_outcome
 
 pytest.importorskip("optuna")
 

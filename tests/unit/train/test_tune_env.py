@@ -10,7 +10,7 @@ from surefoot.learn.schedule import Linear
 from surefoot.learn.search import Choice, Range
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
-from surefoot.train.tune_env import EnvTask, start_of
+from surefoot.train.tune.env_trials import EnvTask, start_of
 
 
 def task(env="CartPole-v1", *, preset="sb3", held=None, space=None, steps=256, **settings):

@@ -10,9 +10,9 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
+from surefoot.train.diagnose.diagnostics import EVERY, Vitals
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
-from surefoot.train.vitals import EVERY, Vitals
 
 
 def policy() -> ActorCritic:

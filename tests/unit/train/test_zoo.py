@@ -7,7 +7,7 @@ import yaml
 
 from surefoot.cli.main import main
 from surefoot.errors import ConfigError
-from surefoot.train.zoo import read_zoo
+from surefoot.train.interop.zoo import read_zoo
 
 FILE = """
 mujoco-defaults: &mujoco-defaults

@@ -81,7 +81,7 @@ NODES = (
             Port(name="loss_info", type=Type("dict"), help="What its update came to."),
         ),
         runtime="surefoot.graph.nodes.hierarchy:HighLevelPPO",
-        calls="surefoot.train.hierarchy.Decisions, surefoot.learn.learner.Learner",
+        calls="surefoot.train.algorithms.hierarchy.Decisions, surefoot.learn.learner.Learner",
         effect="rng",
         needs=("seed", "total_steps", "path"),
         source=TICK,

@@ -347,7 +347,7 @@ CURIOSITY = NodeType(
     ),
     outputs=(Port(name="curiosity", type=Type("curiosity"), help="For the trainer."),),
     runtime="surefoot.graph.nodes.extras:RNDCuriosity",
-    calls="surefoot.train.curiosity.Curiosity",
+    calls="surefoot.train.algorithms.curiosity.Curiosity",
     effect="rng",
     needs=("seed",),
     source=CONST,

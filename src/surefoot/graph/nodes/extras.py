@@ -7,8 +7,8 @@ from typing import Any
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule import Cosine, Linear, Schedule
 from surefoot.nets.actor_critic import ActorCritic
+from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.config import CollectConfig
-from surefoot.train.curiosity import Curiosity
 
 
 class RNDCuriosity:

@@ -10,9 +10,9 @@ from surefoot.graph.nodes.agent import PPOAgent
 from surefoot.graph.nodes.merge import Or
 from surefoot.graph.nodes.trainer import PPOTrainer, Said
 from surefoot.graph.nodes.worlds import ActionProcessor, Environment, Step
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.tick_collector import Ticks
 from surefoot.train.config import CollectConfig
-from surefoot.train.ticks import Ticks
 
 
 class Rollouts:

@@ -13,7 +13,7 @@ from surefoot.learn.retention import prune
 from surefoot.nets.policy import Policy
 from surefoot.telemetry import writer
 from surefoot.telemetry.schema import Episodes
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 
 STREAMS = 10

@@ -28,7 +28,7 @@ from surefoot.errors import ConfigError, SurefootError
 from surefoot.graph.nodes.look import Counts
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
 
 COMPLETE = "complete"
 WINDOW = 200

@@ -11,9 +11,9 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import Policy
-from surefoot.train.curiosity import Curiosity
-from surefoot.train.episodes import Episode
-from surefoot.train.ticks import Chosen, Ticks
+from surefoot.train.algorithms.curiosity import Curiosity
+from surefoot.train.collect.episodes import Episode
+from surefoot.train.collect.tick_collector import Chosen, Ticks
 
 COMPLETE = "complete"
 Said = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "PPOTrainer | None"]

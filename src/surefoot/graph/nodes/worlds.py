@@ -11,9 +11,9 @@ from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.api import Step as Answer
 from surefoot.envs.make import make_world
 from surefoot.errors import EnvError
-from surefoot.train.episodes import EpisodeLog
-from surefoot.train.guard import Guard
-from surefoot.train.ticks import Chosen, as_array
+from surefoot.train.collect.episodes import EpisodeLog
+from surefoot.train.collect.nonfinite import Guard
+from surefoot.train.collect.tick_collector import Chosen, as_array
 
 MASK = "action_mask"
 

@@ -23,9 +23,9 @@ from surefoot.telemetry.attend import Attending
 from surefoot.telemetry.findings import Finding
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
 from surefoot.train.run import versions
-from surefoot.train.rundir import RunDir, new_run_dir
+from surefoot.train.rundir.rundir import RunDir, new_run_dir
 
 KEPT = 3
 NOT_NUMBERS = ("update", "env_steps", "return", "length")

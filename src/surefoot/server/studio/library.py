@@ -17,9 +17,9 @@ from surefoot.telemetry.facts import gather
 from surefoot.telemetry.parts import is_being_written, live_file
 from surefoot.telemetry.read import load_curves
 from surefoot.telemetry.view import page, page_data
-from surefoot.train.compare import Group, chance, differences, group, one_run
-from surefoot.train.rundir import RunDir, list_runs
-from surefoot.train.shelf import is_locked, row_of
+from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
+from surefoot.train.rundir.run_summary import is_locked, row_of
+from surefoot.train.rundir.rundir import RunDir, list_runs
 
 
 class Library:

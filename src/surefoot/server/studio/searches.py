@@ -11,11 +11,11 @@ import yaml
 from surefoot.errors import RunError, RunNotFound, SurefootError
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
-from surefoot.train.rundir import RunDir
-from surefoot.train.shelf import is_locked
-from surefoot.train.tune import JOURNAL, PLAN, Plan, read_plan, read_study
-from surefoot.train.tune_final import Standing, finals
-from surefoot.train.tune_report import BEST, TRIALS, Outcome, outcome
+from surefoot.train.rundir.run_summary import is_locked
+from surefoot.train.rundir.rundir import RunDir
+from surefoot.train.tune.final_round import Standing, finals
+from surefoot.train.tune.report import BEST, TRIALS, Outcome, outcome
+from surefoot.train.tune.search import JOURNAL, PLAN, Plan, read_plan, read_study
 
 GRAPH, BEST_GRAPH = "graph.json", "best.json"
 STATES = {"complete": "done", "fail": "failed"}

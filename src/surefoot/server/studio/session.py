@@ -21,7 +21,7 @@ from surefoot.server.studio.keep import Keeper, Trains, take_up
 from surefoot.server.studio.scenes import Scene, scenes_of
 from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 
 GAP = 0.1
 """Seconds between two tellings of numbers."""

@@ -22,7 +22,7 @@ from surefoot.server.studio.library import Library
 from surefoot.server.studio.remedy import pinned_on, remedy
 from surefoot.server.studio.searches import Searches
 from surefoot.telemetry.schema import METRICS
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 
 if TYPE_CHECKING:
     from surefoot.server.studio.session import Session

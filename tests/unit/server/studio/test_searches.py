@@ -11,8 +11,8 @@ from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
 from surefoot.learn.files import RunLock
 from surefoot.server.studio.searches import Searches
-from surefoot.train.tune import Plan, begin, open_study, search, write_plan
-from surefoot.train.tune_report import outcome, write_outcome
+from surefoot.train.tune.report import outcome, write_outcome
+from surefoot.train.tune.search import Plan, begin, open_study, search, write_plan
 
 pytest.importorskip("optuna")
 

@@ -15,9 +15,9 @@ import yaml
 
 from surefoot.learn.files import REAL_FS, replace_file
 from surefoot.learn.search import Choice, Range, Space, label
-from surefoot.train.statistics import summarize
-from surefoot.train.tune import TAKEN_BACK, Plan, Task, optuna, read_params
-from surefoot.train.tune_final import Standing, standings
+from surefoot.train.diagnose.statistics import summarize
+from surefoot.train.tune.final_round import Standing, standings
+from surefoot.train.tune.search import TAKEN_BACK, Plan, Task, optuna, read_params
 
 BEST, TRIALS, PAGE = "best.yaml", "trials.json", "report.html"
 FEWEST = 6

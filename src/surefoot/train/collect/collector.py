@@ -15,11 +15,11 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.native import NativeWorld
 from surefoot.nets.policy import Policy, Seen
+from surefoot.train.collect.episodes import EpisodeLog
+from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_actor
+from surefoot.train.collect.nonfinite import Guard
+from surefoot.train.collect.reward import OutlierWatch, RewardScaler
 from surefoot.train.config import CollectConfig
-from surefoot.train.episodes import EpisodeLog
-from surefoot.train.guard import Guard
-from surefoot.train.reward import OutlierWatch, RewardScaler
-from surefoot.train.tape import KernelActor, Tape, kernel_actor
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.export import TensorBoardMirror
 from surefoot.telemetry.schema import VERSION, Episodes, Header, Update
-from surefoot.train.episodes import Episode
+from surefoot.train.collect.episodes import Episode
 from surefoot.train.training import Training
 
 log = logging.getLogger("surefoot")

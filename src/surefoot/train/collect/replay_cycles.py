@@ -16,9 +16,9 @@ from surefoot.errors import ConfigError, ReplayError
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import Policy
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.offpolicy import ReplayRules, renew
 from surefoot.train.loop import timed
-from surefoot.train.offpolicy import ReplayRules, renew
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
 

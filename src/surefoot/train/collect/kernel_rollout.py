@@ -15,8 +15,8 @@ from surefoot.errors import NonFiniteValue
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel import KernelNet, why_not
 from surefoot.nets.policy import Policy
-from surefoot.train.episodes import Episode, EpisodeLog
-from surefoot.train.guard import Guard, finite
+from surefoot.train.collect.episodes import Episode, EpisodeLog
+from surefoot.train.collect.nonfinite import Guard, finite
 
 WRITTEN, ENDED, STRANGE = 0, 1, 2
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol
 from surefoot.errors import ConfigError, Diverged, EnvError, RunError
 from surefoot.learn.files import REAL_FS, replace_file
 from surefoot.learn.search import Choice, Dimension, Range, Space, label
-from surefoot.train.statistics import iqm
+from surefoot.train.diagnose.statistics import iqm
 
 PLAN, JOURNAL, STUDY = "tune.json", "study.journal", "surefoot"
 TAKEN_BACK = "taken_back"

@@ -12,8 +12,8 @@ from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
-from surefoot.train.clone import CloneConfig, clone
-from surefoot.train.cycle import Cycles
+from surefoot.train.algorithms.clone import CloneConfig, clone
+from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.training import Training
 
 Status = Literal["PASS", "HOLD", "FAIL"]

@@ -13,8 +13,8 @@ from surefoot.envs.seats import Game, SeatWorld
 from surefoot.errors import ConfigError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
-from surefoot.train.opponents import Noise, Player, Pool, SelfPlayConfig
-from surefoot.train.ratings import wilson
+from surefoot.train.algorithms.opponents import Noise, Player, Pool, SelfPlayConfig
+from surefoot.train.algorithms.ratings import wilson
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
 

@@ -15,7 +15,7 @@ from surefoot.learn.schedule import value_at
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.telemetry.findings import Finding, Severity
-from surefoot.train.collect import Collector
+from surefoot.train.collect.collector import Collector
 from surefoot.train.spec import RunSpec
 
 STEPS = 2000

@@ -17,7 +17,7 @@ import torch
 from surefoot.envs.ids import is_code
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
@@ -109,7 +109,7 @@ def _advance(training: Training, updates: int) -> list[str]:
 
 def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
     """`updates` more from the checkpoint in `root`, by a process that knows nothing but the files."""
-    command = [sys.executable, "-m", "surefoot.train.verify", str(run.path), str(root), str(updates)]
+    command = [sys.executable, "-m", "surefoot.train.rundir.resume_check", str(run.path), str(root), str(updates)]
     done = subprocess.run([*command, str(torch.get_num_threads())], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RunError(f"the second process failed: {done.stderr.strip().splitlines()[-1:]}")

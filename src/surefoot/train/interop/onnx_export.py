@@ -21,7 +21,7 @@ from surefoot.nets.actor_critic import ActorCritic, policy_from_description
 from surefoot.nets.onnx import IR_VERSION, MASK, OPSET, policy_graph, port_name
 from surefoot.nets.sheet import Port, Sheet, optional_module
 from surefoot.train.assemble import SavedModel
-from surefoot.train.proof import TOLERANCE, prove
+from surefoot.train.interop.onnx_check import TOLERANCE, prove
 from surefoot.train.training import load_weights
 
 OBSERVATIONS = 1000

@@ -14,7 +14,7 @@ import torch
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
 from surefoot.nets.policy import Policy
-from surefoot.train.dormant import dormant_share
+from surefoot.train.diagnose.dormant_units import dormant_share
 
 ROWS = 256
 """Steps of a rollout that are looked at."""

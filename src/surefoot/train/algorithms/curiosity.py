@@ -25,8 +25,8 @@ from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.schedule import value_at
 from surefoot.nets.curiosity import InverseForward, RandomDistillation
 from surefoot.nets.torsos import Flatten
+from surefoot.train.collect.reward import RewardScaler
 from surefoot.train.config import CollectConfig
-from surefoot.train.reward import RewardScaler
 
 OBS_CLIP = 5.0
 """Normalised observations are held within ± this, as in RND's paper: more would let one odd number be the whole bonus."""

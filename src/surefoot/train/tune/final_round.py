@@ -9,8 +9,8 @@ from typing import Any
 
 from surefoot.errors import Diverged, EnvError
 from surefoot.learn.search import Space
-from surefoot.train.statistics import iqm
-from surefoot.train.tune import Plan, Task, Tell, nobody, optuna, read_params
+from surefoot.train.diagnose.statistics import iqm
+from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna, read_params
 
 
 @dataclass(frozen=True, slots=True)

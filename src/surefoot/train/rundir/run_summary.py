@@ -8,7 +8,7 @@ from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.files import RunLock
 from surefoot.telemetry.read import read_records
 from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
-from surefoot.train.rundir import RunDir
+from surefoot.train.rundir.rundir import RunDir
 
 
 def row_of(run: RunDir) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.read import Curves
 from surefoot.telemetry.view import flat
-from surefoot.train.statistics import Summary, iqms, summarize
+from surefoot.train.diagnose.statistics import Summary, iqms, summarize
 
 POINTS = 60
 _RESAMPLES = 100

@@ -17,8 +17,8 @@ from surefoot.envs.api import View
 from surefoot.envs.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, Seen
-from surefoot.train.ratings import START, after_game, expected
-from surefoot.train.tape import kernel_actor
+from surefoot.train.algorithms.ratings import START, after_game, expected
+from surefoot.train.collect.kernel_rollout import kernel_actor
 
 LATEST = -1
 """Who plays against itself as it is now."""

@@ -20,7 +20,7 @@ from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.heads import DiscreteHead, GaussianHead, MultiDiscreteHead, StateDependentHead, TanhHead
 from surefoot.nets.policy import Policy, Seen
-from surefoot.train.reward import RewardScaler
+from surefoot.train.collect.reward import RewardScaler
 
 NEAREST_TO_THE_BOUND = 0.999
 """Share of the half-width up to which a recorded action is taken back through the tanh; at 1 it would be infinite."""

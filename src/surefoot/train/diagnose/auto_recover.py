@@ -16,7 +16,7 @@ from surefoot.telemetry.findings import Finding, gravity, patch_text
 from surefoot.telemetry.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
 from surefoot.train.config import split_settings
-from surefoot.train.moment import Moment
+from surefoot.train.progress_event import Moment
 from surefoot.train.run import Run, resume_run, write_header
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training

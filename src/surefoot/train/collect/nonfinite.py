@@ -6,7 +6,7 @@ import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.errors import NonFiniteValue
-from surefoot.train.episodes import EpisodeLog
+from surefoot.train.collect.episodes import EpisodeLog
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 

@@ -32,8 +32,8 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
-from surefoot.train.collect import Collector
-from surefoot.train.episodes import EpisodeLog
+from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played
 from surefoot.train.loop import timed
 from surefoot.train.training import load_weights

@@ -12,9 +12,9 @@ from torch import Tensor
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.nets.policy import Policy, Seen
-from surefoot.train.episodes import EpisodeLog
-from surefoot.train.reward import RewardScaler
-from surefoot.train.tape import KernelActor
+from surefoot.train.collect.episodes import EpisodeLog
+from surefoot.train.collect.kernel_rollout import KernelActor
+from surefoot.train.collect.reward import RewardScaler
 
 _NOTHING = View(obs={})
 

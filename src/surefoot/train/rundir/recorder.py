@@ -10,9 +10,9 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.tally import COLUMNS
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Mirror, Recorder
-from surefoot.train.episodes import Episode
-from surefoot.train.rundir import RunDir
-from surefoot.train.vitals import resident
+from surefoot.train.collect.episodes import Episode
+from surefoot.train.diagnose.diagnostics import resident
+from surefoot.train.rundir.rundir import RunDir
 
 EARLY = 64
 """Updates at the start of a session that get a line each, however fast they come: a run of a second can be examined."""
