@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import World
-from surefoot.envs.atari import SKIP, AtariGame
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.gym.atari import SKIP, AtariGame
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.make import make_world
 from workers import worker_cpu
 

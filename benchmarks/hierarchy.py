@@ -20,9 +20,9 @@ import torch
 
 from explore import COMMON, CURIOUS, HERE, SEEDS, Side, chosen, measure, plain_sides, report, thinned, train
 from surefoot.envs.api import Arrays
+from surefoot.envs.builtin.maze import LongMaze
 from surefoot.envs.goals import GoalSpec, landmarks
 from surefoot.envs.make import make_world
-from surefoot.envs.maze import LongMaze
 from surefoot.learn.config import PPOConfig
 from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec
 

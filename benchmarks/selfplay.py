@@ -33,7 +33,7 @@ SETTINGS = {
 
 def train(steps: int, seed: int) -> tuple[Any, list[tuple[int, Any]], float]:
     """A self-play, the weights it had after each tenth (the first ones included, the last not), and CPU seconds."""
-    from surefoot.envs.connect import Connect
+    from surefoot.envs.builtin.connect_four import Connect
     from surefoot.train.algorithms.opponents import SelfPlayConfig, weights_of
     from surefoot.train.algorithms.selfplay import SelfPlay
 

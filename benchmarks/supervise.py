@@ -26,7 +26,7 @@ import numpy as np
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Step
 from surefoot.envs.make import make_world
-from surefoot.envs.processes import ProcessWorld
+from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.telemetry.read import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.train.evaluate import play

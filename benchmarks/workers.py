@@ -21,8 +21,8 @@ import numpy as np
 from surefoot.data.spaces import Box
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
-from surefoot.envs.placement import cores, free_cores
-from surefoot.envs.processes import ProcessWorld
+from surefoot.envs.workers.placement import cores, free_cores
+from surefoot.envs.workers.process_world import ProcessWorld
 
 BURST = 0.15
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from surefoot import PPOConfig, make_world
+from surefoot.envs.builtin.maze import LongMaze
 from surefoot.envs.goals import landmarks
-from surefoot.envs.maze import LongMaze
 from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "200_000"))

@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from surefoot.envs.connect import Connect
+from surefoot.envs.builtin.connect_four import Connect
 from surefoot.train.algorithms.opponents import SelfPlayConfig, player_of
 from surefoot.train.algorithms.selfplay import SelfPlay, play_match
 

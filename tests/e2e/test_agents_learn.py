@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from surefoot import PPO, evaluate_policy
-from surefoot.envs.choir import Relay
-from surefoot.envs.connect import Connect
-from surefoot.envs.pettingzoo import agents_world
+from surefoot.envs.agents.pettingzoo import agents_world
+from surefoot.envs.builtin.connect_four import Connect
+from surefoot.envs.builtin.multi_agent_toys import Relay
 from surefoot.train.algorithms.opponents import SelfPlayConfig, player_of
 from surefoot.train.algorithms.selfplay import SelfPlay, play_match
 
@@ -58,7 +58,7 @@ def test_the_command_line_trains_resumes_and_evaluates_an_env_with_agents(tmp_pa
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SUREFOOT_RUNS", str(tmp_path / "runs"))
-    (tmp_path / "own_relay.py").write_text("from surefoot.envs.choir import Relay as relay\n")
+    (tmp_path / "own_relay.py").write_text("from surefoot.envs.builtin.multi_agent_toys import Relay as relay\n")
     assert (
         main(["train", "own_relay:relay", "--name", "r", "--steps", "2000", "--set", "envs=4", "--display", "quiet"])
         == 0

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from surefoot.envs.builtin.maze import LongMaze, Maze
+from surefoot.envs.builtin.streams import Streams
 from surefoot.envs.goals import landmarks
-from surefoot.envs.maze import LongMaze, Maze
-from surefoot.envs.streams import Streams
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
 from surefoot.train.algorithms.hierarchy import Hierarchy, HierarchySpec

@@ -17,11 +17,11 @@ import pytest
 import torch
 
 from surefoot.data.spaces import Box, Discrete, Hybrid
-from surefoot.envs import crew
 from surefoot.envs.api import Step, View, World
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.processes import ProcessWorld, WorkerTraceback
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers import worker_pool
+from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SurefootError
 from surefoot.train.facade import PPO, make_vec_env
 from surefoot.train.rundir.resume_check import fingerprint
@@ -279,7 +279,7 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
     assert all(map(alive, ids))
     began = time.monotonic()
     world.close()
-    assert time.monotonic() - began < crew._PATIENCE  # they went by themselves
+    assert time.monotonic() - began < worker_pool._PATIENCE  # they went by themselves
     assert not any(map(alive, ids))
     world.close()
     with pytest.raises(EnvError, match="is closed"):
@@ -292,7 +292,7 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
 def test_a_worker_that_hangs_in_a_step_does_not_outlive_its_world(
     troubled: ProcessWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "_PATIENCE", 0.1)
+    monkeypatch.setattr(worker_pool, "_PATIENCE", 0.1)
     troubled.reset(0)
     troubled._board.action[:] = 3
     troubled._crew.workers[0].ask("step")
@@ -312,7 +312,7 @@ def test_a_world_that_is_forgotten_ends_its_workers(envs: Any) -> None:
 def test_workers_end_with_a_parent_that_is_killed() -> None:
     program = (
         "import sys, os, signal; sys.path.insert(0, sys.argv[1]); import process_envs\n"
-        "from surefoot.envs.processes import ProcessWorld\n"
+        "from surefoot.envs.workers.process_world import ProcessWorld\n"
         "world = ProcessWorld([process_envs.Pocket] * 2, 1); world.reset(0)\n"
         "print(*world.worker_pids, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -16,11 +16,11 @@ import pytest
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Discrete
-from surefoot.envs import crew, supervise
 from surefoot.envs.api import Step
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.processes import ProcessWorld, WorkerTraceback
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers import supervise, worker_pool
+from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
@@ -116,7 +116,9 @@ def test_training_does_not_wait_for_a_new_worker_that_is_slow_to_come(
 ) -> None:
     world = world_of("Troubled")
     world.reset(0)
-    monkeypatch.setattr(crew, "_PROGRAM", f"import time; time.sleep(4 * {supervise.GRACE}); {crew._PROGRAM}")
+    monkeypatch.setattr(
+        worker_pool, "_PROGRAM", f"import time; time.sleep(4 * {supervise.GRACE}); {worker_pool._PROGRAM}"
+    )
     kill(world)
     began = time.monotonic()
     world.step(nothing(world))
@@ -284,7 +286,7 @@ def test_a_worker_whose_envs_cannot_be_built_again_ends_it_with_the_reason(
 
 
 def test_a_worker_that_dies_while_its_envs_are_built_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_PROGRAM", "raise SystemExit(3)")
+    monkeypatch.setattr(worker_pool, "_PROGRAM", "raise SystemExit(3)")
     with pytest.raises(WorkersLost, match=r"worker 1 of CartPole-v1, with env 1, ended with exit code 3 before"):
         make_world("CartPole-v1", 2, backend="gymnasium", workers=1)
 

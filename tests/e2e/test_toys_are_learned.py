@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.envs.toy import Corridor, Endless, Target, TimeLimit
+from surefoot.envs.builtin.toys import Corridor, Endless, Target, TimeLimit
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.envs.choir import Relay
-from surefoot.envs.connect import Connect
-from surefoot.envs.pettingzoo import agents_world
-from surefoot.envs.seats import SeatWorld
+from surefoot.envs.agents.pettingzoo import agents_world
+from surefoot.envs.agents.two_player import SeatWorld
+from surefoot.envs.builtin.connect_four import Connect
+from surefoot.envs.builtin.multi_agent_toys import Relay
 from surefoot.train.algorithms.ratings import after_game, expected, wilson
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.envs.api import World
-from surefoot.envs.gym import VectorWorld
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 
 Script = list[tuple[int, str]]
 """Episodes of one stream: how long, and how it ends; the list is repeated for ever."""

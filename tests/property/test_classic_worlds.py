@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
-from surefoot.envs.classic import CLASSIC
+from surefoot.envs.builtin.classic import CLASSIC
 
 _X = np.random.default_rng(0).uniform(-8.0, 8.0, 4096)
 LIBM = np.array_equal(np.cos(_X), [math.cos(x) for x in _X])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.envs.maze import MOVES, Maze
+from surefoot.envs.builtin.maze import MOVES, Maze
 
 
 @st.composite

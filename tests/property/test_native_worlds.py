@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from surefoot import native
 from surefoot.data.spaces import Discrete
 from surefoot.envs.api import Step, World
-from surefoot.envs.classic import CLASSIC, IN_KERNEL, definition
+from surefoot.envs.builtin.classic import CLASSIC, IN_KERNEL, definition
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 

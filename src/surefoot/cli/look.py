@@ -251,7 +251,7 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
 
 def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     """One stream that can draw itself: ours do, Gymnasium's must be asked when they are made."""
-    from surefoot.envs.atari import is_atari
+    from surefoot.envs.gym.atari import is_atari
     from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
 

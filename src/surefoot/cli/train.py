@@ -377,7 +377,7 @@ def header_of(run: Run) -> Header:
     from surefoot.cli.history import Header
     from surefoot.data.spaces import Discrete, MultiDiscrete
     from surefoot.envs.make import backend_of
-    from surefoot.envs.processes import ProcessWorld
+    from surefoot.envs.workers.process_world import ProcessWorld
 
     spec, world = run.spec, run.training.world
     whose = {"surefoot": "surefoot's own", "envpool": "EnvPool's"}.get(backend_of(world), "Gymnasium's")

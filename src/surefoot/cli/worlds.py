@@ -18,7 +18,7 @@ from surefoot.errors import ConfigError, UnknownEnv
 from surefoot.train.spec import Backend, RunSpec
 
 if TYPE_CHECKING:
-    from surefoot.envs.placement import Workers
+    from surefoot.envs.workers.placement import Workers
     from surefoot.train.training import WorldMaker
 
 TOWN = "town/"

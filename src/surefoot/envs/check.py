@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium import spaces
 
 from surefoot.data.spaces import ActionSpace
-from surefoot.envs.gym_spaces import MASK, action_from_gym, choices, observation_from_gym, read_mask
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.spaces import MASK, action_from_gym, choices, observation_from_gym, read_mask
 from surefoot.envs.make import make_world
-from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import EnvError, SpaceError, SurefootError
 
 SingleEnv = gym.Env[Any, Any]

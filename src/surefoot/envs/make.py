@@ -13,18 +13,18 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from surefoot.envs.agents import ParallelEnv, TurnEnv
+from surefoot.envs.agents.pettingzoo import AgentsWorld, agents_world, is_many_agents
+from surefoot.envs.agents.stepping import ParallelEnv, TurnEnv
 from surefoot.envs.api import World
-from surefoot.envs.atari import game_of, is_atari, register_games
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.builtin.native import load_library
+from surefoot.envs.gym.atari import game_of, is_atari, register_games
+from surefoot.envs.gym.envpool import PoolWorld, pool_options
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.ids import is_library
-from surefoot.envs.native import load_library
-from surefoot.envs.pettingzoo import AgentsWorld, agents_world, is_many_agents
-from surefoot.envs.placement import Workers, place
-from surefoot.envs.pool import PoolWorld, pool_options
-from surefoot.envs.processes import ProcessWorld
 from surefoot.envs.register import own_worlds, register_envs
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers.placement import Workers, place
+from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import ConfigError, EnvError, SurefootError, UnknownEnv
 
 Backend = Literal["auto", "surefoot", "gymnasium", "envpool"]
@@ -54,7 +54,7 @@ def make_world(
 
     "auto" takes our own vectorised world where there is one for the id and nothing is asked of it that only
     Gymnasium's env knows (env_kwargs, wrappers, max_episode_steps); `backend_of` says which one it was. Atari's games
-    come with the details of PPO (`surefoot.envs.atari`); "gymnasium" gives them bare, "envpool" EnvPool's. An id with a
+    come with the details of PPO (`surefoot.envs.gym.atari`); "gymnasium" gives them bare, "envpool" EnvPool's. An id with a
     module in front ("module:Name-v0") or the path of a world in C ("./my_world.so") runs code, so it needs
     `allow_import`.
 

@@ -16,10 +16,10 @@ from surefoot.errors import EnvError
 
 def own_worlds() -> Mapping[str, Callable[[int], World]]:
     """Constructors of our own worlds, classic, toy and maze, by id; they take the number of streams."""
-    from surefoot.envs.choir import CHOIRS
-    from surefoot.envs.classic import CLASSIC
-    from surefoot.envs.maze import MAZES
-    from surefoot.envs.toy import TOYS
+    from surefoot.envs.builtin.classic import CLASSIC
+    from surefoot.envs.builtin.maze import MAZES
+    from surefoot.envs.builtin.multi_agent_toys import CHOIRS
+    from surefoot.envs.builtin.toys import TOYS
 
     return {**CLASSIC, **TOYS, **CHOIRS, **MAZES}
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.data.rollout import Rollout
-from surefoot.envs.board import new_memory
-from surefoot.envs.crew import Worker
-from surefoot.envs.supervise import raise_failure
-from surefoot.envs.worker import serve
+from surefoot.envs.workers.shared_memory import new_memory
+from surefoot.envs.workers.supervise import raise_failure
+from surefoot.envs.workers.worker import serve
+from surefoot.envs.workers.worker_pool import Worker
 from surefoot.errors import EnvError
 from surefoot.scale.backend import STEPWISE, Piece, Weights, shares
 from surefoot.scale.choose import WORLDS

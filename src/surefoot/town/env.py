@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.town.layout import make_layout
 from surefoot.town.maps import MapMaker
 from surefoot.town.masks import action_mask

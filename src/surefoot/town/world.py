@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError
 from surefoot.town.happenings import Happenings
 from surefoot.town.layout import make_layout

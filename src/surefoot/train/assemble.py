@@ -15,10 +15,10 @@ import torch
 from surefoot.data.kinds import whole_number
 from surefoot.data.spaces import space_from_json
 from surefoot.envs.api import World
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import EnvLike, make_streams, make_world
-from surefoot.envs.placement import Workers
 from surefoot.envs.register import action_to_gym, observation_to_gym
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers.placement import Workers
 from surefoot.errors import CheckpointError, CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.checkpoint import load_checkpoint, newest_first
 from surefoot.learn.config import PPOConfig

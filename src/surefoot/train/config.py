@@ -36,8 +36,8 @@ from surefoot.data.knobs import (
     require_known,
     settle,
 )
-from surefoot.envs.placement import Workers
-from surefoot.envs.supervise import Timeout
+from surefoot.envs.workers.placement import Workers
+from surefoot.envs.workers.supervise import Timeout
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
 from surefoot.learn.config import PPOConfig, scheduled

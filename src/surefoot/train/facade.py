@@ -13,9 +13,9 @@ import gymnasium as gym
 import torch
 
 from surefoot.envs.api import World
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, placement_of
-from surefoot.envs.placement import Workers
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers.placement import Workers
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import policy_from_description

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, ObservationSpace
 from surefoot.envs.api import Arrays, World
-from surefoot.envs.gym import VectorWorld
-from surefoot.envs.gym_spaces import (
+from surefoot.envs.gym.nested_actions import former
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.spaces import (
     MASK,
     action_from_gym,
     action_writer,
@@ -24,10 +25,9 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
-from surefoot.envs.nest import former
-from surefoot.envs.processes import ProcessWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.register import action_to_gym, observation_to_gym
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, NonFiniteValue, ShapeError
 from surefoot.nets.policy import Policy, Seen
 

@@ -11,8 +11,8 @@ import torch
 from surefoot.data.rollout import Rollout
 from surefoot.envs.api import View, World
 from surefoot.envs.make import make_world
-from surefoot.envs.placement import Workers
-from surefoot.envs.processes import ProcessWorld
+from surefoot.envs.workers.placement import Workers
+from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, WorkersLost
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.envs.atari import NOOPS, STACK, AtariGame, Shrink, is_atari
+from surefoot.envs.gym.atari import NOOPS, STACK, AtariGame, Shrink, is_atari
 from surefoot.envs.make import backend_of, make_world
 from surefoot.errors import ConfigError, EnvError
 from surefoot.learn.presets import preset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.envs.choir import CHOIRS, Choir, Relay
+from surefoot.envs.builtin.multi_agent_toys import CHOIRS, Choir, Relay
 from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError, EnvError
 

@@ -11,8 +11,8 @@ import pytest
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
-from surefoot.envs.classic import CLASSIC
-from surefoot.envs.classic_swing import _square
+from surefoot.envs.builtin.classic import CLASSIC
+from surefoot.envs.builtin.pendulum_acrobot import _square
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
 OURS = "surefoot/CartPoleContinuous-v0"

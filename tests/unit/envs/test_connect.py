@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.envs.connect import Connect
+from surefoot.envs.builtin.connect_four import Connect
 from surefoot.errors import ConfigError, EnvError
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Arrays, Step
+from surefoot.envs.builtin.streams import Streams
+from surefoot.envs.builtin.toys import Corridor
 from surefoot.envs.goals import GOAL, GoalWorld, landmarks, offsets
-from surefoot.envs.streams import Streams
-from surefoot.envs.toy import Corridor
 from surefoot.errors import ConfigError, EnvError
 
 

@@ -12,8 +12,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from gymnasium.vector.utils import batch_space
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
-from surefoot.envs.gym import VectorWorld, action_from_gym, observation_from_gym
-from surefoot.envs.gym_spaces import action_writer, observation_reader
+from surefoot.envs.gym.spaces import action_writer, observation_reader
+from surefoot.envs.gym.vector_env import VectorWorld, action_from_gym, observation_from_gym
 from surefoot.errors import AllActionsMasked, EnvError, SpaceError
 
 

@@ -16,11 +16,11 @@ from gymnasium.vector import SyncVectorEnv
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.check import check_env
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.snapshot import why_inexact
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.make import backend_of, make_world
 from surefoot.envs.register import own_worlds, register_envs
-from surefoot.envs.snapshot import why_inexact
-from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
 
 OURS = sorted(name for name in own_worlds() if name.startswith("surefoot/"))

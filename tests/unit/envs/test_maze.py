@@ -7,8 +7,8 @@ from collections import deque
 import numpy as np
 import pytest
 
-from surefoot.envs.maze import MAZES, MOVES, LongMaze, Maze
-from surefoot.envs.streams import Streams
+from surefoot.envs.builtin.maze import MAZES, MOVES, LongMaze, Maze
+from surefoot.envs.builtin.streams import Streams
 from surefoot.errors import ConfigError
 
 TINY = """

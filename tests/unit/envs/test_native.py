@@ -18,11 +18,11 @@ import pytest
 from surefoot import native
 from surefoot.data.spaces import Box
 from surefoot.envs.api import Step
-from surefoot.envs.classic import CLASSIC, IN_KERNEL, definition
+from surefoot.envs.builtin.classic import CLASSIC, IN_KERNEL, definition
+from surefoot.envs.builtin.native import NativeWorld, load_library
+from surefoot.envs.builtin.streams import Streams
 from surefoot.envs.ids import is_code, is_library, short_name
 from surefoot.envs.make import backend_of, make_world
-from surefoot.envs.native import NativeWorld, load_library
-from surefoot.envs.streams import Streams
 from surefoot.errors import ConfigError, EnvError, ShapeError, UnknownEnv
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
@@ -175,7 +175,7 @@ def test_without_the_kernel_the_definition_runs(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_environment_variable_turns_the_kernel_off():
-    code = "from surefoot.envs.classic import CLASSIC; print(type(CLASSIC['CartPole-v1'](1)).__name__)"
+    code = "from surefoot.envs.builtin.classic import CLASSIC; print(type(CLASSIC['CartPole-v1'](1)).__name__)"
     for value, kind in (("0", "Streams"), ("1", "NativeWorld")):
         done = subprocess.run(
             [sys.executable, "-c", code],

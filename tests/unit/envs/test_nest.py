@@ -13,10 +13,10 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
-from surefoot.envs.gym import VectorWorld
-from surefoot.envs.gym_spaces import action_from_gym, action_writer, choices
+from surefoot.envs.gym.nested_actions import former, is_nest, nest_action, row_like
+from surefoot.envs.gym.spaces import action_from_gym, action_writer, choices
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.nest import former, is_nest, nest_action, row_like
 from surefoot.errors import SpaceError
 
 NESTS: dict[str, gym.Space[Any]] = {

@@ -9,9 +9,9 @@ import pytest
 from gymnasium import spaces
 
 from surefoot.data.spaces import Discrete
-from surefoot.envs.choir import Relay
+from surefoot.envs.agents.pettingzoo import AgentsWorld, agents_world
+from surefoot.envs.builtin.multi_agent_toys import Relay
 from surefoot.envs.make import backend_of, make_world
-from surefoot.envs.pettingzoo import AgentsWorld, agents_world
 from surefoot.errors import AllActionsMasked, ConfigError, EnvError, SpaceError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.train.collect.collector import Collector

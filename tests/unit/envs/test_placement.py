@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from surefoot.envs import placement
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world, placement_of
-from surefoot.envs.placement import choose_workers, measure, place
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.workers import placement
+from surefoot.envs.workers.placement import choose_workers, measure, place
 from surefoot.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from surefoot.envs.gym.envpool import pool_id, pool_options
 from surefoot.envs.make import backend_of, make_world
-from surefoot.envs.pool import pool_id, pool_options
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
 from surefoot.train.collect.episodes import EpisodeLog
 

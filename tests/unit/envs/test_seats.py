@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.envs.connect import Connect
-from surefoot.envs.seats import RandomOpponents, SeatWorld
+from surefoot.envs.agents.two_player import RandomOpponents, SeatWorld
+from surefoot.envs.builtin.connect_four import Connect
 from surefoot.errors import CheckpointIncompatible, ConfigError
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces, wrappers
 
-from surefoot.envs.snapshot import export_state, import_state, rng_from_json, rng_to_json, why_inexact
+from surefoot.envs.gym.snapshot import export_state, import_state, rng_from_json, rng_to_json, why_inexact
 from surefoot.errors import CheckpointIncompatible
 
 Build = Callable[[], gym.Env[Any, Any]]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from surefoot.envs.crew import Here
-from surefoot.envs.supervise import START, TIMEOUT, Supervisor
+from surefoot.envs.workers.supervise import START, TIMEOUT, Supervisor
+from surefoot.envs.workers.worker_pool import Here
 
 
 class Alone:
@@ -46,7 +46,7 @@ def test_a_limit_that_was_set_is_taken_as_it_is_but_leaves_time_to_start(supervi
 def test_this_process_remembers_its_slowest_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Here(slice(0, 1), -1)
     clock = iter([0.0, 3.0, 10.0, 12.0, 20.0, 25.0])
-    monkeypatch.setattr("surefoot.envs.crew.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("surefoot.envs.workers.worker_pool.time.monotonic", lambda: next(clock))
     monkeypatch.setattr(here._share, "render", lambda: None)
     monkeypatch.setattr(here._share, "build", lambda: None)
     for command in ("render", "render", "build"):

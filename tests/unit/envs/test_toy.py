@@ -7,8 +7,8 @@ import pytest
 
 from surefoot.data.spaces import Discrete, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.streams import Streams
-from surefoot.envs.toy import TOYS, Bandit, ContextBandit, Corridor, Endless, Masked, Target, TimeLimit
+from surefoot.envs.builtin.streams import Streams
+from surefoot.envs.builtin.toys import TOYS, Bandit, ContextBandit, Corridor, Endless, Masked, Target, TimeLimit
 from surefoot.errors import ConfigError, EnvError
 
 GAMMA = 0.9

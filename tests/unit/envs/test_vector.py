@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from surefoot.envs.vector import EnvsWorld
+from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.errors import AllActionsMasked, CheckpointIncompatible, EnvError, ShapeError, SpaceError
 
 

@@ -113,7 +113,7 @@ def test_the_maze_in_the_program_is_the_library_s_own() -> None:
     text = to_standalone(template("hierarchical"))
     space: dict = {}
     exec("import numpy as np\n" + text[text.index("MAZE = ") : text.index("def layer(")], space)
-    from surefoot.envs.maze import LongMaze
+    from surefoot.envs.builtin.maze import LongMaze
 
     maze = LongMaze()
     assert [["#" if sign == "#" else "." for sign in row] for row in space["MAZE"]] == [
@@ -279,7 +279,7 @@ def test_the_inlined_task_is_the_library_s_own() -> None:
     space: dict = {}
     body = text[text.index("# [node env]: the library's own task") : text.index("class World")]
     exec("import math\nimport numpy as np\n" + body, space)
-    from surefoot.envs.classic_cartpole import CartPoleContinuous
+    from surefoot.envs.builtin.cartpole import CartPoleContinuous
 
     ours, theirs = CartPoleContinuous(), space["CartPoleContinuous"]()
     state = ours.start(np.random.default_rng(0), 5)

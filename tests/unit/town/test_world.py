@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from surefoot.envs.snapshot import rng_to_json
+from surefoot.envs.gym.snapshot import rng_to_json
 from surefoot.errors import CheckpointIncompatible, EnvError
 from surefoot.town.layout import make_layout
 from surefoot.town.loop import SimulationLoop, decider, play_towns, record_behaviour

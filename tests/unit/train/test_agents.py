@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from surefoot import ActorCritic, Collector, Learner, NetConfig, PPOConfig
-from surefoot.envs.choir import Relay
+from surefoot.envs.agents.pettingzoo import agents_world
+from surefoot.envs.builtin.multi_agent_toys import Relay
 from surefoot.envs.make import make_streams, make_world
-from surefoot.envs.pettingzoo import agents_world
 
 
 @pytest.mark.parametrize("path", ["torch", "auto"])

@@ -15,7 +15,7 @@ from surefoot.core.advantage import gae
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.errors import NonFiniteValue
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner

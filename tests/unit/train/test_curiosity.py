@@ -11,8 +11,8 @@ import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
-from surefoot.envs.maze import Maze
-from surefoot.envs.streams import Streams
+from surefoot.envs.builtin.maze import Maze
+from surefoot.envs.builtin.streams import Streams
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig

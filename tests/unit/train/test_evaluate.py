@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
-from surefoot.envs.classic import CLASSIC
-from surefoot.envs.recall import Recall, Shape
+from surefoot.envs.builtin.classic import CLASSIC
+from surefoot.envs.builtin.memory_toy import Recall, Shape
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig

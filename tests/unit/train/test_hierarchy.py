@@ -12,9 +12,9 @@ import torch
 from surefoot.core.advantage import gae
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.envs.builtin.maze import LongMaze
+from surefoot.envs.builtin.streams import Streams
 from surefoot.envs.goals import landmarks, offsets
-from surefoot.envs.maze import LongMaze
-from surefoot.envs.streams import Streams
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig

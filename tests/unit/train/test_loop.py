@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs.toy import TOYS
+from surefoot.envs.builtin.toys import TOYS
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic

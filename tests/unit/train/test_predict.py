@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 from surefoot.data.spaces import Box, Discrete, Hybrid
-from surefoot.envs.recall import Recall, Shape
+from surefoot.envs.builtin.memory_toy import Recall, Shape
 from surefoot.errors import ConfigError, ShapeError, SpaceError
 from surefoot.train.facade import PPO, evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces

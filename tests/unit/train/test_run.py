@@ -11,7 +11,7 @@ import torch
 from surefoot import native
 from surefoot.cli.train import path_note
 from surefoot.data.spaces import Discrete
-from surefoot.envs import placement
+from surefoot.envs.workers import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.retention import best

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from surefoot import PPO, ActorCritic
+from surefoot.envs.agents.two_player import SeatWorld
 from surefoot.envs.api import View
-from surefoot.envs.connect import Connect
-from surefoot.envs.seats import SeatWorld
+from surefoot.envs.builtin.connect_four import Connect
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.nets.config import NetConfig

@@ -12,7 +12,7 @@ from surefoot import native
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
 from surefoot.envs.api import Step, View
-from surefoot.envs.classic import CLASSIC
+from surefoot.envs.builtin.classic import CLASSIC
 from surefoot.errors import NonFiniteValue
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import Tensor, nn
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs.gym import VectorWorld
-from surefoot.envs.toy import TOYS
+from surefoot.envs.builtin.toys import TOYS
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic

@@ -19,7 +19,7 @@ from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, allowed,
 from surefoot.decide.prompts.scorers import Scorer
 from surefoot.decide.prompts.text import sentences, tokens
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.streams import Actions, checked_streams
+from surefoot.envs.builtin.streams import Actions, checked_streams
 from surefoot.errors import ConfigError, IllegalAction
 
 REMEMBERED = 20_000

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.envs.builtin.maze import LongMaze
 from surefoot.envs.make import make_world
-from surefoot.envs.maze import LongMaze
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
 from surefoot.graph.export import nets, pieces, rooms

@@ -11,11 +11,11 @@ import numpy as np
 from surefoot.core.advantage import gae
 from surefoot.core.losses import LOG_RATIO_LIMIT, clipped_surrogate, value_loss
 from surefoot.data.spaces import Box
-from surefoot.envs.atari import is_atari
-from surefoot.envs.classic import IN_KERNEL, definition
+from surefoot.envs.builtin.classic import IN_KERNEL, definition
+from surefoot.envs.builtin.streams import Streams
+from surefoot.envs.gym.atari import is_atari
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
-from surefoot.envs.streams import Streams
 from surefoot.errors import GraphError
 from surefoot.graph.export import nets, pieces
 from surefoot.graph.export.fields import Fields, at_progress, one_line

@@ -23,7 +23,7 @@ from surefoot.decide.rewards import Facts, reward_of
 from surefoot.decide.tools.demo import questions, tools
 from surefoot.decide.tools.memory import Memory
 from surefoot.decide.tools.toolbox import Request, Toolbox
-from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.graph.nodes.look import Counts
 from surefoot.learn.learner import Learner

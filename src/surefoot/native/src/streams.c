@@ -1,4 +1,4 @@
-/* The order of everything random is that of the numpy definition (envs/streams.py): all streams move, then all that
+/* The order of everything random is that of the numpy definition (envs/builtin/streams.py): all streams move, then all that
  * ended begin again, in stream order, from one generator. */
 #include "streams.h"
 

@@ -14,7 +14,7 @@ from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, real, whol
 from surefoot.data.knobs import knob, knobs_to_json, settle
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
-from surefoot.envs.snapshot import rng_from_json, rng_to_json
+from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.algorithms.ratings import START, after_game, expected

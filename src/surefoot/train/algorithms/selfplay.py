@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.envs.agents.two_player import Game, SeatWorld
 from surefoot.envs.api import View
-from surefoot.envs.seats import Game, SeatWorld
 from surefoot.errors import ConfigError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy

@@ -13,7 +13,7 @@ from torch import Tensor
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.envs.native import NativeWorld
+from surefoot.envs.builtin.native import NativeWorld
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_actor

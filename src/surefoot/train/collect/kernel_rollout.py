@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.envs.native import NativeWorld
+from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import NonFiniteValue
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel import KernelNet, why_not

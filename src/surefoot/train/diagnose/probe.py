@@ -14,8 +14,8 @@ import torch
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
-from surefoot.envs.streams import Streams, Task
-from surefoot.envs.toy import Bandit, ContextBandit, Endless, TimeLimit
+from surefoot.envs.builtin.streams import Streams, Task
+from surefoot.envs.builtin.toys import Bandit, ContextBandit, Endless, TimeLimit
 from surefoot.errors import SurefootError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic

@@ -14,7 +14,7 @@ from gymnasium import spaces as gym_spaces
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.data.trajectory import Recording, Trajectory
-from surefoot.envs.gym_spaces import MASK
+from surefoot.envs.gym.spaces import MASK
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.errors import ConfigError, RecordingError, SpaceError
 from surefoot.train.predict import Spaces

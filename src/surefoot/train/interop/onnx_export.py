@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.meaning import Components, meaning
+from surefoot.envs.builtin.units import Components, meaning
 from surefoot.errors import CheckpointIncompatible, PolicyError
 from surefoot.learn.files import REAL_FS, make_directory, replace_file
 from surefoot.nets.actor_critic import ActorCritic, policy_from_description

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from surefoot.envs.api import World
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.gym.single_envs import EnvsWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.vector import EnvsWorld
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.streams import Actions, checked_streams
+from surefoot.envs.builtin.streams import Actions, checked_streams
 from surefoot.errors import ConfigError, IllegalAction, ShapeError
 
 SEEN = ("flat", "image", "dict")

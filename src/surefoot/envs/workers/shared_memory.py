@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.data.spaces import ObservationSpace
 from surefoot.envs.api import Arrays
-from surefoot.envs.vector import REPORTS
+from surefoot.envs.gym.single_envs import REPORTS
 
 _LINE = 64
 """Arrays begin at a cache line, so that two processes write to one only at the border of their shares."""

@@ -18,7 +18,7 @@ import numpy as np
 from surefoot import native
 from surefoot.data.spaces import ActionSpace, Box, Discrete
 from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.envs.streams import Actions, Task, checked_state, checked_streams
+from surefoot.envs.builtin.streams import Actions, Task, checked_state, checked_streams
 from surefoot.errors import ConfigError, EnvError
 
 MAIN = "surefoot_env_main"

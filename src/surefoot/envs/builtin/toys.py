@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.streams import maker
+from surefoot.envs.builtin.streams import maker
 from surefoot.errors import ConfigError, EnvError
 
 Moved = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from surefoot.envs.crew import Crew, Hand, Worker
-from surefoot.envs.worker import Failure
+from surefoot.envs.workers.worker import Failure
+from surefoot.envs.workers.worker_pool import Crew, Hand, Worker
 from surefoot.errors import WorkersLost
 
 Timeout = float | Literal["auto"]

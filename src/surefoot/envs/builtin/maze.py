@@ -12,8 +12,8 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
-from surefoot.envs.draw import BLACK, BLUE, GREEN, GREY, RED, Canvas
-from surefoot.envs.streams import maker
+from surefoot.envs.builtin.draw import BLACK, BLUE, GREEN, GREY, RED, Canvas
+from surefoot.envs.builtin.streams import maker
 from surefoot.errors import ConfigError
 
 WINDING = """

@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
-from surefoot.envs.gym_spaces import (
+from surefoot.envs.gym.nested_actions import Form, former
+from surefoot.envs.gym.snapshot import export_state, import_state, why_inexact
+from surefoot.envs.gym.spaces import (
     MASK,
     action_from_gym,
     action_writer,
@@ -19,8 +20,7 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
-from surefoot.envs.nest import Form, former
-from surefoot.envs.snapshot import export_state, import_state, why_inexact
+from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SpaceError, SurefootError
 
 SingleEnv = gym.Env[Any, Any]

@@ -15,10 +15,10 @@ import numpy as np
 
 from surefoot.data.spaces import ActionSpace, ObservationSpace
 from surefoot.envs.api import View
-from surefoot.envs.board import Board, open_board
-from surefoot.envs.gym_spaces import choices
-from surefoot.envs.nest import row_like
-from surefoot.envs.vector import REPORTS, EnvsWorld, SingleEnv
+from surefoot.envs.gym.nested_actions import row_like
+from surefoot.envs.gym.single_envs import REPORTS, EnvsWorld, SingleEnv
+from surefoot.envs.gym.spaces import choices
+from surefoot.envs.workers.shared_memory import Board, open_board
 from surefoot.errors import EnvError, SpaceError, SurefootError
 
 STEP, COMMAND, DONE, MESSAGE = range(4)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs import draw
+from surefoot.envs.builtin import draw
 
 _LEFT, _RIGHT, _FASTEST = -1.2, 0.6, 0.07
 _OBSERVATION = Box((2,), (_LEFT, -_FASTEST), (_RIGHT, _FASTEST))

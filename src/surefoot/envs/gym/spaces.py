@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.envs.api import Arrays
-from surefoot.envs.nest import is_nest, nest_action, row_like
+from surefoot.envs.gym.nested_actions import is_nest, nest_action, row_like
 from surefoot.errors import AllActionsMasked, EnvError, SpaceError
 
 MASK = "action_mask"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import Step, View
-from surefoot.envs.gym import VectorWorld
+from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
 
 _ATARI = re.compile(r"(?:ALE/(?P<new>\w+)-v5|(?P<old>\w+)NoFrameskip-v(?P<version>[04]))")

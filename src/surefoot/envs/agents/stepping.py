@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import gymnasium as gym
 import numpy as np
 
-from surefoot.envs.gym_spaces import MASK
-from surefoot.envs.snapshot import pack, unpack
+from surefoot.envs.gym.snapshot import pack, unpack
+from surefoot.envs.gym.spaces import MASK
 from surefoot.errors import EnvError
 
 Agent = Hashable

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs import draw
+from surefoot.envs.builtin import draw
 
 # 0-d arrays: in an expression of short arrays numpy takes them in half the time of Python floats.
 _GRAVITY = np.array(9.8)

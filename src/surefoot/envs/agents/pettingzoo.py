@@ -14,11 +14,11 @@ import gymnasium as gym
 import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete, ObservationSpace
-from surefoot.envs.agents import Agent, Copy, Moment, Others, ParallelCopy, RandomOthers, TurnCopy, TurnEnv
-from surefoot.envs.agents import is_many_agents as is_many_agents
+from surefoot.envs.agents.stepping import Agent, Copy, Moment, Others, ParallelCopy, RandomOthers, TurnCopy, TurnEnv
+from surefoot.envs.agents.stepping import is_many_agents as is_many_agents
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
-from surefoot.envs.gym_spaces import (
+from surefoot.envs.gym.snapshot import pack, rng_from_json, rng_to_json, unpack
+from surefoot.envs.gym.spaces import (
     MASK,
     ObservationReader,
     action_from_gym,
@@ -28,7 +28,7 @@ from surefoot.envs.gym_spaces import (
     read_mask,
     refuse_empty,
 )
-from surefoot.envs.snapshot import pack, rng_from_json, rng_to_json, unpack
+from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, ShapeError, SpaceError, SurefootError
 
 STATE, WHO = "state", "agent"

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.board import open_board
-from surefoot.envs.crew import Crew, Hand, Worker, require_sendable, shares
-from surefoot.envs.gym import restart_seed, view_from_state, view_to_state
-from surefoot.envs.gym_spaces import MASK, action_writer, choices
-from surefoot.envs.nest import row_like
-from surefoot.envs.supervise import Supervisor, Timeout, WorkerTraceback
-from surefoot.envs.vector import REPORTS, SingleEnv, written_actions
-from surefoot.envs.worker import Hello, Place
+from surefoot.envs.gym.nested_actions import row_like
+from surefoot.envs.gym.single_envs import REPORTS, SingleEnv, written_actions
+from surefoot.envs.gym.spaces import MASK, action_writer, choices
+from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
+from surefoot.envs.workers.shared_memory import open_board
+from surefoot.envs.workers.supervise import Supervisor, Timeout, WorkerTraceback
+from surefoot.envs.workers.worker import Hello, Place
+from surefoot.envs.workers.worker_pool import Crew, Hand, Worker, require_sendable, shares
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
 
 __all__ = ["ProcessWorld", "WorkerTraceback"]

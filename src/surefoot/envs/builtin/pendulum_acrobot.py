@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs import draw
+from surefoot.envs.builtin import draw
 
 
 def _square(x: np.ndarray) -> np.ndarray:

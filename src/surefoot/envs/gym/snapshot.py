@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import wrappers
 
-from surefoot.envs.gym import HasState
+from surefoot.envs.gym.vector_env import HasState
 from surefoot.errors import CheckpointIncompatible
 
 State = dict[str, Any]

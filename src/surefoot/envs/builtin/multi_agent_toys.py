@@ -10,8 +10,8 @@ from gymnasium import spaces
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
 from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.envs.snapshot import rng_from_json, rng_to_json
-from surefoot.envs.streams import Actions
+from surefoot.envs.builtin.streams import Actions
+from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, ShapeError
 
 

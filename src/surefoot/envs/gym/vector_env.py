@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.gym_spaces import (
+from surefoot.envs.gym.nested_actions import former
+from surefoot.envs.gym.spaces import (
     MASK,
     action_from_gym,
     action_writer,
@@ -21,7 +22,6 @@ from surefoot.envs.gym_spaces import (
     refuse_empty,
     success,
 )
-from surefoot.envs.nest import former
 from surefoot.errors import EnvError
 
 __all__ = ["HasState", "VectorWorld", "action_from_gym", "observation_from_gym"]

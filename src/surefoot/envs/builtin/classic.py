@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from surefoot import native
 from surefoot.envs.api import World
-from surefoot.envs.classic_cartpole import CartPole, CartPoleContinuous, CartPoleNoVel
-from surefoot.envs.classic_hill import MountainCar, MountainCarContinuous
-from surefoot.envs.classic_swing import Acrobot, Pendulum
-from surefoot.envs.native import NativeWorld
-from surefoot.envs.streams import Streams, Task, maker
+from surefoot.envs.builtin.cartpole import CartPole, CartPoleContinuous, CartPoleNoVel
+from surefoot.envs.builtin.mountain_car import MountainCar, MountainCarContinuous
+from surefoot.envs.builtin.native import NativeWorld
+from surefoot.envs.builtin.pendulum_acrobot import Acrobot, Pendulum
+from surefoot.envs.builtin.streams import Streams, Task, maker
 
 _TASKS: dict[str, Callable[[], Task]] = {
     "CartPole-v0": lambda: CartPole(max_episode_steps=200),

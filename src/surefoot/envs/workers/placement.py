@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from surefoot.envs.crew import require_sendable
-from surefoot.envs.vector import SingleEnv
+from surefoot.envs.gym.single_envs import SingleEnv
+from surefoot.envs.workers.worker_pool import require_sendable
 from surefoot.errors import EnvError
 
 Workers = int | Literal["auto"]

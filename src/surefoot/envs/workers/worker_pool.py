@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
-from surefoot.envs.board import new_memory
-from surefoot.envs.vector import SingleEnv
-from surefoot.envs.worker import COMMAND, MESSAGE, STEP, Failure, Share, read_head
+from surefoot.envs.gym.single_envs import SingleEnv
+from surefoot.envs.workers.shared_memory import new_memory
+from surefoot.envs.workers.worker import COMMAND, MESSAGE, STEP, Failure, Share, read_head
 from surefoot.errors import ConfigError, SurefootError
 
 _PATIENCE = 5.0
@@ -31,7 +31,7 @@ _STUCK = 30
 """Seconds after which a worker that stopped in the middle of a message counts as silent."""
 _PROGRAM = (
     "import sys; pipe, memory, *sys.path = sys.argv[1:]; "
-    "from surefoot.envs.worker import main; main(int(pipe), int(memory))"
+    "from surefoot.envs.workers.worker import main; main(int(pipe), int(memory))"
 )
 
 
