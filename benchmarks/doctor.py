@@ -32,9 +32,9 @@ from surefoot.core.batch import Batch
 from surefoot.envs.api import Step
 from surefoot.envs.make import make_world
 from surefoot.errors import SurefootError
-from surefoot.telemetry.doctor import Doctor
-from surefoot.telemetry.findings import Finding, gravity
-from surefoot.telemetry.read import scan
+from surefoot.telemetry.doctor.doctor import Doctor
+from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.reader import scan
 from surefoot.telemetry.schema import Update
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir

@@ -73,13 +73,13 @@ def writer_share(steps: int) -> dict[str, float]:
 def _timed_run(steps: int, clock: Callable[[], float], env: str = "CartPole-v1") -> dict[str, float]:
     """Seconds of the run, and by `clock` of what tells the recorder, waits for the disk, or pushes to it beside the run."""
     from surefoot.envs.make import make_world
-    from surefoot.telemetry import lines
+    from surefoot.telemetry.files import line_file
     from surefoot.train.run import create_run
     from surefoot.train.rundir.rundir import new_run_dir
     from surefoot.train.spec import make_spec
 
-    push, calls, waits, beside = lines._sync, Stopwatch(clock), Stopwatch(clock), Stopwatch(clock)
-    lines._sync = beside.on(push)
+    push, calls, waits, beside = line_file._sync, Stopwatch(clock), Stopwatch(clock), Stopwatch(clock)
+    line_file._sync = beside.on(push)
     with tempfile.TemporaryDirectory() as folder:
         action = make_world(env).action
         spec = make_spec(env, action, total_steps=steps, eval_every=0)
@@ -95,7 +95,7 @@ def _timed_run(steps: int, clock: Callable[[], float], env: str = "CartPole-v1")
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
         run.close("finished")
         told = run.directory.telemetry.read_bytes()
-    lines._sync = push
+    line_file._sync = push
     return {
         "calls": calls.seconds,
         "waits": waits.seconds,

@@ -46,7 +46,7 @@ def slope(values: list[float]) -> float:
 def soak(cycles: int, folder: Path, scenario: str, rotate_bytes: int) -> dict[str, Any]:
     from surefoot.cli.harness import TrainingHarness
     from surefoot.data.replayset import ReplayDataset, read_manifest
-    from surefoot.telemetry.parts import rotated_parts
+    from surefoot.telemetry.files.rotation import rotated_parts
     from surefoot.telemetry.writer import Recorder
 
     harness = TrainingHarness(scenario, towns=8, settings={"lr": 1e-3})

@@ -27,7 +27,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Step
 from surefoot.envs.make import make_world
 from surefoot.envs.workers.process_world import ProcessWorld
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.train.evaluate import play
 from surefoot.train.run import create_run

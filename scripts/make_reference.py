@@ -29,7 +29,7 @@ from surefoot.cli.main import VERBS
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear, schedule_to_json
-from surefoot.telemetry.rules import SYMPTOMS, shipped_rules
+from surefoot.telemetry.doctor.rules import SYMPTOMS, shipped_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference"
@@ -188,7 +188,7 @@ rules or replaces those of the same id:
 rules:
   JAM:
     title: The queue is jammed
-    sign: above                  # or below, or any function of surefoot.telemetry.signs
+    sign: above                  # or below, or any function of surefoot.telemetry.doctor.signals
     levels: {warn: {metric: queue_conflicts, limit: 5, needs: [3, 5]}}
     causes: [too many agents]
     patch: {ent_coef: 0.01}

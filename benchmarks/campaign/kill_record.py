@@ -27,7 +27,7 @@ A_RECORD = 100
 
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
-    from surefoot.telemetry import lines, parts
+    from surefoot.telemetry.files import line_file, rotation
 
     with contextlib.ExitStack() as undo:
 
@@ -36,7 +36,7 @@ def with_defect(defect: str) -> Iterator[None]:
             setattr(thing, name, new)
 
         if defect == BUFFERED:
-            append, held = lines.LineFile.append, list[bytes]()
+            append, held = line_file.LineFile.append, list[bytes]()
 
             def later(self: Any, line: bytes) -> None:
                 held.append(line)
@@ -44,9 +44,9 @@ def with_defect(defect: str) -> Iterator[None]:
                     append(self, b"".join(held))
                     held.clear()
 
-            patch(lines.LineFile, "append", later)
+            patch(line_file.LineFile, "append", later)
         elif defect == GLUED:
-            settle = parts.settle
+            settle = rotation.settle
 
             def as_it_is(fd: int, path: Path) -> Any:
                 before = os.pread(fd, os.fstat(fd).st_size, 0)
@@ -55,23 +55,23 @@ def with_defect(defect: str) -> Iterator[None]:
                     os.write(fd, before[-torn:])
                 return last, 0
 
-            patch(parts, "settle", as_it_is)
+            patch(rotation, "settle", as_it_is)
         elif defect == HALF:
-            patch(lines.os, "ftruncate", lambda fd, size: None)
+            patch(line_file.os, "ftruncate", lambda fd, size: None)
         elif defect == SHORT:
 
             def twice(self: Any, line: bytes) -> None:
                 try:
-                    written = lines.os.write(self._fd, line)
+                    written = line_file.os.write(self._fd, line)
                     if written < len(line):
-                        lines.os.write(self._fd, line[written:])
+                        line_file.os.write(self._fd, line[written:])
                 except OSError as error:
                     os.ftruncate(self._fd, self.size)
-                    raise lines.TelemetryError("no room") from error
+                    raise line_file.TelemetryError("no room") from error
                 self.size += len(line)
                 self._fresh = True
 
-            patch(lines.LineFile, "append", twice)
+            patch(line_file.LineFile, "append", twice)
         yield
 
 
@@ -87,7 +87,7 @@ def check(count: int, defect: str = "") -> Found:
 
 
 def _kills(found: Found, folder: Path, kills: int, rng: random.Random) -> None:
-    from surefoot.telemetry.read import read_all
+    from surefoot.telemetry.reader import read_all
     from surefoot.telemetry.writer import Recorder
 
     write_for_ever = from_tests("e2e/test_record_kills.py").write_for_ever
@@ -142,8 +142,8 @@ def _kill_one(write_for_ever: Any, folder: Path, rng: random.Random) -> int:
 def _full_disks(found: Found, place: Path, count: int) -> None:
     """The disk takes some bytes of a line, at times some more, and then none; afterwards there is room again."""
     from surefoot.errors import TelemetryError
-    from surefoot.telemetry import lines
-    from surefoot.telemetry.read import read_all
+    from surefoot.telemetry.files import line_file
+    from surefoot.telemetry.reader import read_all
     from surefoot.telemetry.writer import Recorder
 
     rng, write = dice(7), os.write
@@ -159,7 +159,7 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
                 return write(fd, data[:taken])
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        lines.os.write = nearly_full
+        line_file.os.write = nearly_full
         try:
             recorder.event("lost")
         except TelemetryError:
@@ -167,7 +167,7 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
         else:
             found.silent += 1
         finally:
-            lines.os.write = write
+            line_file.os.write = write
         recorder.event("after")
         recorder.close("finished")
         reading = read_all(folder)
@@ -179,7 +179,7 @@ def _full_disks(found: Found, place: Path, count: int) -> None:
 
 BLOCK = Block(
     name="T1",
-    title="kill -9 of who writes a record, torn lines, full disks",
+    title="kill -9 of who writes a record, torn line_file, full disks",
     over="telemetry",
     unit="kills and full disks",
     smoke=10,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from surefoot.telemetry.read import read_records
+from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import Evaluation
 
 print(json.dumps([[r.env_steps, r.return_mean] for r in read_records(sys.argv[1]) if isinstance(r, Evaluation)]))

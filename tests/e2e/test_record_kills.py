@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.telemetry.validate import validate
 from surefoot.telemetry.writer import Recorder

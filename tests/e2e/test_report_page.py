@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.telemetry.facts import gather
-from surefoot.telemetry.read import Curves, Table, load_curves
+from surefoot.telemetry.export.page import PANELS, write_report
+from surefoot.telemetry.export.page import page as whole_page
+from surefoot.telemetry.export.run_facts import gather
+from surefoot.telemetry.reader import Curves, Table, load_curves
 from surefoot.telemetry.schema import METRICS, Episodes
-from surefoot.telemetry.view import PANELS, write_report
-from surefoot.telemetry.view import page as whole_page
 from surefoot.telemetry.writer import Recorder
 
 

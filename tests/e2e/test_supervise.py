@@ -24,7 +24,7 @@ from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event, Update
 from surefoot.train.collect.collector import Collector
 from surefoot.train.facade import PPO

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.telemetry import predecessors as old
 from surefoot.telemetry.flat import flat_lines
-from surefoot.telemetry.read import Problem, read_line
+from surefoot.telemetry.reader import Problem, read_line
 from surefoot.telemetry.schema import decode
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

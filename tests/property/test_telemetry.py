@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.telemetry.merge import merge
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.files.merge_updates import merge
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event, Update
 from surefoot.telemetry.writer import Recorder, truncate_after
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from surefoot.cli.telemetry import SummaryArgs, ValidateArgs
 from surefoot.errors import SurefootError
-from surefoot.telemetry.alerts import Alerts, parse_rule
-from surefoot.telemetry.doctor import examine
-from surefoot.telemetry.export import to_csv, to_parquet
+from surefoot.telemetry.doctor.alerts import Alerts, parse_rule
+from surefoot.telemetry.doctor.doctor import examine
+from surefoot.telemetry.export.formats import to_csv, to_parquet
+from surefoot.telemetry.export.page import write_report
 from surefoot.telemetry.flat import to_flat
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.read import Problem, read_all
+from surefoot.telemetry.reader import Problem, read_all
 from surefoot.telemetry.validate import validate, validate_lines
-from surefoot.telemetry.view import write_report
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples" / "telemetry").glob("v*/*.ndjson"))
 VALUES = [b"NaN", b"-Infinity", b"1e999", b"-1", b"null", b'"x"', b"[]", b"{}", b"true", b"9" * 400, b"1.5", b"1e308"]

@@ -12,7 +12,7 @@ import tyro
 from surefoot.cli.plot import sparkline
 from surefoot.cli.telemetry import Json, record_of
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.read import load_curves
+from surefoot.telemetry.reader import load_curves
 from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
 
 

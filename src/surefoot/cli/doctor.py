@@ -13,11 +13,11 @@ import tyro
 from surefoot.cli.numbers import number
 from surefoot.cli.train import Pairs
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.findings import Finding, gravity, patch_text, value_text
+from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text, value_text
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.doctor import Examination
-    from surefoot.telemetry.rules import Rule
+    from surefoot.telemetry.doctor.doctor import Examination
+    from surefoot.telemetry.doctor.rules import Rule
 
 WORDS = ("lint", "probe")
 
@@ -63,8 +63,8 @@ class DoctorArgs:
         return self._runs()
 
     def _runs(self) -> int:
-        from surefoot.telemetry.doctor import examine, seed_spread
-        from surefoot.telemetry.rules import read_rules, shipped_rules
+        from surefoot.telemetry.doctor.doctor import examine, seed_spread
+        from surefoot.telemetry.doctor.rules import read_rules, shipped_rules
 
         rules = shipped_rules() if self.rules is None else read_rules(self.rules)
         looked = {name: examine(self._record(name), rules) for name in self.runs_or_word}

@@ -6,7 +6,7 @@ import shlex
 
 from surefoot.cli.history import History
 from surefoot.cli.numbers import duration, number
-from surefoot.telemetry.findings import gravity
+from surefoot.telemetry.doctor.findings import gravity
 
 Fact = tuple[str, str]
 """A name and what there is to say about it."""

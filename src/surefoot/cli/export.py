@@ -43,17 +43,17 @@ class ExportArgs:
         import json
         from functools import partial
 
-        from surefoot.telemetry import export
+        from surefoot.telemetry.export import formats
+        from surefoot.telemetry.export.trackers import to_tool
+        from surefoot.telemetry.files.rotation import live_file
         from surefoot.telemetry.flat import to_flat
-        from surefoot.telemetry.parts import live_file
-        from surefoot.telemetry.track import to_tool
 
         source = record_of(self.run_name, self.runs)
         writers = {
-            "tensorboard": (export.to_tensorboard, "tensorboard"),
-            "csv": (export.to_csv, "progress.csv"),
-            "monitor": (export.to_monitor_csv, "monitor.csv"),
-            "parquet": (export.to_parquet, "telemetry.parquet"),
+            "tensorboard": (formats.to_tensorboard, "tensorboard"),
+            "csv": (formats.to_csv, "progress.csv"),
+            "monitor": (formats.to_monitor_csv, "monitor.csv"),
+            "parquet": (formats.to_parquet, "telemetry.parquet"),
             "wandb": (partial(to_tool, "wandb"), "wandb"),
             "trackio": (partial(to_tool, "trackio"), "trackio"),
             "mlflow": (partial(to_tool, "mlflow"), "mlflow"),

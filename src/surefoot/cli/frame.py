@@ -15,7 +15,7 @@ from surefoot.cli.boxes import Line, box, fit, length, spread, wrap
 from surefoot.cli.history import Header, History
 from surefoot.cli.numbers import duration, number
 from surefoot.cli.plot import Role, chart, sparkline
-from surefoot.telemetry.findings import gravity, patch_text
+from surefoot.telemetry.doctor.findings import gravity, patch_text
 
 ACCENT = "bold cyan"
 ROLE_STYLES: dict[Role, str] = {

@@ -13,7 +13,7 @@ from surefoot.cli.bands import KEYS, RECENT, Reading, Surroundings, readings
 from surefoot.cli.numbers import number
 from surefoot.cli.plot import Picture
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.findings import Finding
+from surefoot.telemetry.doctor.findings import Finding
 from surefoot.train.progress_event import EvalPoint, Moment
 
 X, MEAN, LOW, HIGH, METRICS = 0, 1, 2, 3, 4

@@ -95,10 +95,10 @@ class LMReportArgs:
 
     def run(self) -> int:
         from surefoot.lm.run import RULES
-        from surefoot.telemetry.doctor import examine
-        from surefoot.telemetry.findings import sentence
-        from surefoot.telemetry.rules import read_rules
-        from surefoot.telemetry.view import write_report
+        from surefoot.telemetry.doctor.doctor import examine
+        from surefoot.telemetry.doctor.findings import sentence
+        from surefoot.telemetry.doctor.rules import read_rules
+        from surefoot.telemetry.export.page import write_report
         from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
@@ -126,7 +126,7 @@ class LMReportArgs:
 
 def updates(path: Path) -> list[dict[str, Any]]:
     """The metrics of every update in a record."""
-    from surefoot.telemetry.read import scan
+    from surefoot.telemetry.reader import scan
     from surefoot.telemetry.schema import Update
 
     return [{"update": record.updates, **record.m} for record in scan(path) if isinstance(record, Update)]

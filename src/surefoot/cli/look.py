@@ -161,7 +161,7 @@ class ReportArgs:
 
     def run(self) -> int:
         from surefoot.cli.telemetry import record_of
-        from surefoot.telemetry.view import summary_lines, write_report
+        from surefoot.telemetry.export.page import summary_lines, write_report
 
         if not self.names:
             raise Usage("no RUN given; `surefoot telemetry view RUN` writes its report.html")

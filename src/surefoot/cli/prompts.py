@@ -248,7 +248,7 @@ class PromptsReportArgs:
 
 def learned(directory: Path) -> list[tuple[float, float]]:
     """(mutations so far, reward of an episode) of every update in a run's record."""
-    from surefoot.telemetry.read import read_records
+    from surefoot.telemetry.reader import read_records
     from surefoot.telemetry.schema import Update
 
     return [

@@ -14,7 +14,7 @@ import tyro
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.drift import Drift
+    from surefoot.telemetry.doctor.drift import Drift
     from surefoot.telemetry.validate import Verdict
 
 Record = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
@@ -23,7 +23,7 @@ Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 def record_of(name: str, runs: Path | None) -> Path:
     """Where the record of RUN is: a file, a directory with a record in it, or a run's name."""
-    from surefoot.telemetry.parts import live_file
+    from surefoot.telemetry.files.rotation import live_file
     from surefoot.train.rundir.rundir import find_run, runs_root
 
     given = Path(name)
@@ -64,8 +64,8 @@ class ValidateArgs:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
-        from surefoot.telemetry.drift import drift, levels
-        from surefoot.telemetry.read import load_curves
+        from surefoot.telemetry.doctor.drift import drift, levels
+        from surefoot.telemetry.reader import load_curves
 
         if not self.files:
             raise Usage("no FILE given; `surefoot telemetry validate -` reads the standard input")
@@ -162,7 +162,7 @@ class SummaryArgs:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
-        from surefoot.telemetry.summary import as_markdown, as_text, summarise
+        from surefoot.telemetry.export.summary import as_markdown, as_text, summarise
 
         if self.last is not None and self.last < 1:
             raise Usage(f"--last is {self.last}; it is at least 1")

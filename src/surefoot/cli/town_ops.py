@@ -149,8 +149,8 @@ class TownAcceptArgs:
         ]
 
     def _watch(self, log: Path) -> list[str]:
-        from surefoot.telemetry.alerts import Alerts, Rule
-        from surefoot.telemetry.read import read_records
+        from surefoot.telemetry.doctor.alerts import Alerts, Rule
+        from surefoot.telemetry.reader import read_records
 
         rules = [
             Rule(metric="approx_kl|kl_divergence_max", above=self.kl_threshold, severity="error"),
@@ -173,7 +173,7 @@ class TownAcceptArgs:
         checks: list[tuple[str, bool, str]],
         seconds: float,
     ) -> None:
-        from surefoot.telemetry.summary import as_markdown, summarise
+        from surefoot.telemetry.export.summary import as_markdown, summarise
 
         script, chance = (behaviour_measures(scenario, name, self.episodes, self.seed) for name in ("script", "random"))
         known = {"random": chance, "script": script, "before": before, "after": after}
@@ -332,7 +332,7 @@ class TownPromoteArgs:
 
     def _training(self, directory: Any) -> tuple[list[str], bool]:
         """What the record and an anneal say of how the policy came about."""
-        from surefoot.telemetry.read import read_records
+        from surefoot.telemetry.reader import read_records
         from surefoot.telemetry.schema import Update
 
         reasons, failed = list[str](), False

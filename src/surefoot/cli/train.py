@@ -18,7 +18,7 @@ from surefoot.errors import ConfigError, TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.history import Header
-    from surefoot.telemetry.attend import Attending
+    from surefoot.telemetry.doctor.live import Attending
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
@@ -287,7 +287,7 @@ class ResumeArgs:
 
 def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
     """The doctor who looks on, unless nobody wants one."""
-    from surefoot.telemetry.attend import Attending
+    from surefoot.telemetry.doctor.live import Attending
 
     if off and (at_length or act):
         raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
@@ -363,7 +363,7 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
 
 
 def _leave_report(run: Run) -> None:
-    from surefoot.telemetry.view import write_report
+    from surefoot.telemetry.export.page import write_report
 
     if run.recorder.path is None:
         return
@@ -486,8 +486,8 @@ def _keep(record: str, minibatches: float) -> Keep:
 
 
 def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
+    from surefoot.telemetry.export.trackers import open_mirror
     from surefoot.telemetry.flat import FlatMirror
-    from surefoot.telemetry.track import open_mirror
 
     tools = list(dict.fromkeys(track))
     if tensorboard and "tensorboard" not in tools:

@@ -16,7 +16,7 @@ from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
     from surefoot.cli.webhook import Webhook
-    from surefoot.telemetry.alerts import Alert, Alerts, Rule
+    from surefoot.telemetry.doctor.alerts import Alert, Alerts, Rule
     from surefoot.telemetry.follow import Follow
 
 _ROLLOUT = {"data_mode": ("rollout", "mixed")}
@@ -115,7 +115,7 @@ class WatchArgs:
 
     def run(self) -> int:
         from surefoot.cli.webhook import Webhook
-        from surefoot.telemetry.alerts import Alerts
+        from surefoot.telemetry.doctor.alerts import Alerts
         from surefoot.telemetry.follow import Follow
 
         if self.interval <= 0:
@@ -146,7 +146,7 @@ class WatchArgs:
             return runs_root(self.runs) / given / "telemetry.ndjson"
 
     def _rules(self) -> list[Rule]:
-        from surefoot.telemetry.alerts import Rule, parse_rule, read_rules
+        from surefoot.telemetry.doctor.alerts import Rule, parse_rule, read_rules
 
         found = read_rules(self.rules) if self.rules else []
         found += [parse_rule(text) for text in self.rule]
@@ -160,8 +160,8 @@ class WatchArgs:
 
     def _watch(self, follow: Follow, alerts: Alerts, hook: Webhook | None) -> bool:
         """True if --exit-on was met."""
-        from surefoot.telemetry.alerts import SEVERITIES
-        from surefoot.telemetry.read import Problem
+        from surefoot.telemetry.doctor.alerts import SEVERITIES
+        from surefoot.telemetry.reader import Problem
         from surefoot.telemetry.schema import End, Event, Header, Update
 
         worst = len(SEVERITIES) if self.exit_on == "never" else SEVERITIES.index(self.exit_on)

@@ -17,9 +17,9 @@ from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.retention import mark_best, prune
 from surefoot.lm.training import LMTraining, Step
-from surefoot.telemetry.attend import Attending
-from surefoot.telemetry.findings import sentence
-from surefoot.telemetry.rules import read_rules
+from surefoot.telemetry.doctor.findings import sentence
+from surefoot.telemetry.doctor.live import Attending
+from surefoot.telemetry.doctor.rules import read_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.diagnose.diagnostics import resident

@@ -11,7 +11,7 @@ import msgspec
 
 from surefoot.errors import TelemetryError
 from surefoot.telemetry import predecessors as old
-from surefoot.telemetry.read import Problem, read_line, read_records
+from surefoot.telemetry.reader import Problem, read_line, read_records
 from surefoot.telemetry.schema import Record, Update
 
 _THEIR_NAMES = {ours: theirs for theirs, ours in old.OUR_NAMES.items()}

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from surefoot.telemetry import parts
-from surefoot.telemetry.read import Problem, read_line
+from surefoot.telemetry.files import rotation
+from surefoot.telemetry.reader import Problem, read_line
 from surefoot.telemetry.schema import Record, Update
 
 _CHUNK = 1 << 22
@@ -24,7 +24,7 @@ class Follow:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self._live = parts.live_file(Path(path))
+        self._live = rotation.live_file(Path(path))
         self._given = Path(path)
         self._fd: int | None = None
         self._offset = 0
@@ -39,7 +39,7 @@ class Follow:
         """Records and problems since the last call; an empty list if there is nothing yet."""
         items: list[Record | Problem] = []
         if not self._begun:
-            self._live = parts.live_file(self._given)  # it may have been made a directory since
+            self._live = rotation.live_file(self._given)  # it may have been made a directory since
             if not self._live.exists():
                 return items
             self._begun = True
@@ -88,12 +88,12 @@ class Follow:
 
     def _take_parts(self, items: list[Record | Problem]) -> None:
         """Whatever went into compressed parts that were not there before."""
-        for part in parts.rotated_parts(self._live):
+        for part in rotation.rotated_parts(self._live):
             if part.name in self._parts:
                 continue
             self._parts.add(part.name)
             try:
-                with parts.open_part(part) as file:
+                with rotation.open_part(part) as file:
                     for number, line in enumerate(file, 1):
                         self._take(part.name, number, line, items)
             except (OSError, EOFError, zlib.error) as error:

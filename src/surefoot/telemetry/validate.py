@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import parts, predecessors, schema
+from surefoot.telemetry import predecessors, schema
+from surefoot.telemetry.files import rotation
 from surefoot.telemetry.schema import METRICS, VERSION, End, Event, Header, Minibatch, Record, Update
 
 Weight = Literal["error", "warning"]
@@ -68,8 +69,8 @@ def validate(path: Path | str, *, strict: bool = False) -> list[Verdict]:
     Every mistake is told, none raised; only a file that is not there is an error. `strict` also looks for fields that
     nobody knows.
     """
-    live = parts.live_file(Path(path))
-    files = [*parts.rotated_parts(live), live] if Path(path).is_dir() else [live]
+    live = rotation.live_file(Path(path))
+    files = [*rotation.rotated_parts(live), live] if Path(path).is_dir() else [live]
     files = [file for file in files if file.exists()]
     if not files:
         raise TelemetryError(f"there is no record at {path}; give an .ndjson or .jsonl file, or a run directory")
@@ -83,7 +84,7 @@ def validate_lines(name: str, lines: Iterable[bytes], *, strict: bool = False) -
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    with parts.open_part(file) as opened:
+    with rotation.open_part(file) as opened:
         yield from opened
 
 

@@ -15,11 +15,8 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import Diverged, TelemetryError
-from surefoot.telemetry import parts
-from surefoot.telemetry.cut import truncate_after
-from surefoot.telemetry.lines import LineFile, NoFile
-from surefoot.telemetry.merge import Asked, NewRows, Rows, Told, merge, merge_plain
-from surefoot.telemetry.plain import (
+from surefoot.telemetry.files import rotation
+from surefoot.telemetry.files.json_numbers import (
     all_finite,
     finite,
     finite_episodes,
@@ -29,6 +26,9 @@ from surefoot.telemetry.plain import (
     plain_json,
     spelled,
 )
+from surefoot.telemetry.files.line_file import LineFile, NoFile
+from surefoot.telemetry.files.merge_updates import Asked, NewRows, Rows, Told, merge, merge_plain
+from surefoot.telemetry.files.truncate import truncate_after
 from surefoot.telemetry.schema import (
     VERSION,
     End,
@@ -110,7 +110,7 @@ class Recorder:
         self._catching_up = False
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
         self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
-        self.path = None if path is None else parts.live_file(Path(path))
+        self.path = None if path is None else rotation.live_file(Path(path))
         """Where the record is; None if it is switched off."""
         self._file = NoFile() if self.path is None else LineFile(self.path)
         last, torn = self._file.last, self._file.torn_bytes

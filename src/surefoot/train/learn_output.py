@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.export import TensorBoardMirror
+from surefoot.telemetry.export.formats import TensorBoardMirror
 from surefoot.telemetry.schema import VERSION, Episodes, Header, Update
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.training import Training

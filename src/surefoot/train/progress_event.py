@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.findings import Finding
+from surefoot.telemetry.doctor.findings import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

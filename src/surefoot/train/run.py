@@ -23,8 +23,8 @@ from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoi
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.retention import mark_best, prune
-from surefoot.telemetry.attend import Attending
-from surefoot.telemetry.findings import Finding, sentence
+from surefoot.telemetry.doctor.findings import Finding, sentence
+from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode

@@ -14,7 +14,7 @@ from surefoot.cli.lines import LinesScreen, QuietScreen
 from surefoot.cli.render import LiveScreen, make_screen, shown
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.findings import Finding
+from surefoot.telemetry.doctor.findings import Finding
 from surefoot.train.progress_event import EvalPoint, Moment
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"

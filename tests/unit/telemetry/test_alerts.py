@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.alerts import Alerts, Rule, parse_rule, read_rules
+from surefoot.telemetry.doctor.alerts import Alerts, Rule, parse_rule, read_rules
 from surefoot.telemetry.schema import End, Episodes, Finding, Update
 
 COMMON: dict[str, Any] = {"v": "2.0.0", "run": "r", "seq": 1, "t": 1.0, "env_steps": 0}

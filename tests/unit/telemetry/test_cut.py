@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Episode, Event, Record
 from surefoot.telemetry.writer import Recorder, truncate_after
 

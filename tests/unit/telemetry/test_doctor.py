@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.chart import Chart, Returns
-from surefoot.telemetry.doctor import Doctor, consequences, examine, patch_for, primary, seed_spread
-from surefoot.telemetry.findings import Finding
-from surefoot.telemetry.rules import Level, Rule, read_rules, shipped_rules
+from surefoot.telemetry.doctor.doctor import Doctor, consequences, examine, patch_for, primary, seed_spread
+from surefoot.telemetry.doctor.findings import Finding
+from surefoot.telemetry.doctor.metric_history import Chart, Returns
+from surefoot.telemetry.doctor.rules import Level, Rule, read_rules, shipped_rules
+from surefoot.telemetry.doctor.signals import SIGNS, slope_interval
 from surefoot.telemetry.schema import VERSION, End, Episode, Episodes, Event, Header, Record, Update
-from surefoot.telemetry.signs import SIGNS, slope_interval
 
 HEALTHY: dict[str, float] = {
     "policy_loss": -0.01,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.drift import Level, drift, is_metric, levels
-from surefoot.telemetry.read import Table, load_curves
+from surefoot.telemetry.doctor.drift import Level, drift, is_metric, levels
+from surefoot.telemetry.reader import Table, load_curves
 
 
 def table(**columns: list[float]) -> Table:

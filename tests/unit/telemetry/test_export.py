@@ -9,7 +9,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.export import TensorBoardMirror, to_csv, to_monitor_csv, to_tensorboard
+from surefoot.telemetry.export.formats import TensorBoardMirror, to_csv, to_monitor_csv, to_tensorboard
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry.facts import clock_time, gather, number
-from surefoot.telemetry.read import load_curves
+from surefoot.telemetry.export.run_facts import clock_time, gather, number
+from surefoot.telemetry.reader import load_curves
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder
 

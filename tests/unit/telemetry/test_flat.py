@@ -9,7 +9,7 @@ import pytest
 from surefoot.errors import TelemetryError
 from surefoot.telemetry import predecessors as old
 from surefoot.telemetry.flat import FlatMirror, flat_lines, to_flat
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Update
 from surefoot.telemetry.writer import Recorder
 

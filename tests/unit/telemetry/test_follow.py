@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.read import Problem
+from surefoot.telemetry.reader import Problem
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]

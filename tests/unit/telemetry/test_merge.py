@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry.merge import Told, merge, merge_plain
+from surefoot.telemetry.files.merge_updates import Told, merge, merge_plain
 from surefoot.telemetry.schema import Episodes, Update
 
 

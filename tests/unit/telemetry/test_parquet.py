@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.telemetry import parquet
-from surefoot.telemetry.export import to_parquet
-from surefoot.telemetry.parquet import write_parquet
+from surefoot.telemetry.export import parquet
+from surefoot.telemetry.export.formats import to_parquet
+from surefoot.telemetry.export.parquet import write_parquet
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
 

@@ -3,7 +3,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from surefoot.telemetry.plain import finite, finite_episodes, finite_rows, plain_json
+from surefoot.telemetry.files.json_numbers import finite, finite_episodes, finite_rows, plain_json
 from surefoot.telemetry.schema import Episodes
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surefoot.telemetry import predecessors as old
-from surefoot.telemetry.read import Problem, read_line
+from surefoot.telemetry.reader import Problem, read_line
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
 

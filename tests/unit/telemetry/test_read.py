@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import RunNotFound, TelemetryError
-from surefoot.telemetry.read import load_curves, read_all, read_records
+from surefoot.telemetry.reader import load_curves, read_all, read_records
 from surefoot.telemetry.schema import Episodes, Event
 from surefoot.telemetry.writer import Recorder, truncate_after
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.telemetry.read import load_curves, read_all
+from surefoot.telemetry.reader import load_curves, read_all
 from surefoot.telemetry.schema import End, Event, Record, Update
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from surefoot.telemetry.export.summary import Extreme, as_markdown, as_text, summarise
 from surefoot.telemetry.schema import Episodes
-from surefoot.telemetry.summary import Extreme, as_markdown, as_text, summarise
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"

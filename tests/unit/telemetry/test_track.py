@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import track
+from surefoot.telemetry.export import trackers
+from surefoot.telemetry.export.trackers import TrackMirror, open_mirror, to_tool
 from surefoot.telemetry.schema import Episodes
-from surefoot.telemetry.track import TrackMirror, open_mirror, to_tool
 from surefoot.telemetry.writer import Recorder
 
 
@@ -91,7 +91,7 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_fails_while_exporting_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path)
-    monkeypatch.setitem(track._TOOLS, "wandb", (lambda out, run: Heard(fails_at=0), 0.0))
+    monkeypatch.setitem(trackers._TOOLS, "wandb", (lambda out, run: Heard(fails_at=0), 0.0))
     with pytest.raises(TelemetryError, match="no room"):
         to_tool("wandb", tmp_path, tmp_path / "out")
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.facts import gather
-from surefoot.telemetry.read import load_curves
+from surefoot.telemetry.export.page import flat, page_data, sparkline, summary_lines, write_report
+from surefoot.telemetry.export.run_facts import gather
+from surefoot.telemetry.reader import load_curves
 from surefoot.telemetry.schema import Episodes
-from surefoot.telemetry.view import flat, page_data, sparkline, summary_lines, write_report
 from surefoot.telemetry.writer import Recorder
 
 Open = Callable[..., Recorder]

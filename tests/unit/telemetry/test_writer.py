@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from surefoot.errors import Diverged, TelemetryError
-from surefoot.telemetry import lines
-from surefoot.telemetry.parts import is_being_written
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.files import line_file
+from surefoot.telemetry.files.rotation import is_being_written
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import End, Episode, Evaluation, Event, Finding, Header, Minibatch, Record, Update
 from surefoot.telemetry.writer import Recorder, truncate_after
 
@@ -269,7 +269,7 @@ def test_a_full_disk_leaves_whole_lines(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lines.os, "write", nearly_full)
+        patch.setattr(line_file.os, "write", nearly_full)
         with pytest.raises(TelemetryError, match="No space left"):
             recorder.event("lost")
     recorder.event("after")
@@ -320,7 +320,7 @@ def test_a_mirror_sees_every_record_as_written(tmp_path: Path, open_recorder: Op
 
 def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
     synced: list[float] = []
-    monkeypatch.setattr(lines, "_sync", lambda fd: synced.append(clock.now - 1_700_000_000))
+    monkeypatch.setattr(line_file, "_sync", lambda fd: synced.append(clock.now - 1_700_000_000))
     recorder = open_recorder(sync_seconds=5)
     for _ in range(12):
         clock.now += 1
@@ -335,7 +335,7 @@ def finish_syncing(recorder: Any) -> None:
 
 def test_the_disk_is_not_waited_for(tmp_path: Path, open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
     go, pushed = threading.Event(), list[int]()
-    monkeypatch.setattr(lines, "_sync", lambda fd: (go.wait(10), pushed.append(fd)))
+    monkeypatch.setattr(line_file, "_sync", lambda fd: (go.wait(10), pushed.append(fd)))
     recorder = open_recorder(sync_seconds=5)
     clock.now += 6
     recorder.event("begins a sync")
@@ -355,7 +355,7 @@ def test_what_the_disk_refuses_is_told(open_recorder: Open, clock: Any, monkeypa
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lines, "_sync", refuse)
+        patch.setattr(line_file, "_sync", refuse)
         recorder = open_recorder(sync_seconds=5)
         clock.now += 6
         recorder.event("begins a sync")
@@ -439,7 +439,7 @@ def test_minibatches_of_an_update_that_is_made_again_are_cut(tmp_path: Path, ope
 
 def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch):
     synced: list[int] = []
-    monkeypatch.setattr(lines, "_sync", synced.append)
+    monkeypatch.setattr(line_file, "_sync", synced.append)
     recorder = open_recorder()
     recorder.update(env_steps=8, updates=1, m={})
     recorder.finding(

@@ -15,8 +15,8 @@ from surefoot.envs.workers import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError
 from surefoot.learn.checkpoint import load_checkpoint
 from surefoot.learn.retention import best
-from surefoot.telemetry import lines
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.files import line_file
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import End, Evaluation, Header, Minibatch, Update
 from surefoot.train.run import create_run, git_commit, resume_run
 from surefoot.train.rundir.recorder import Keep
@@ -94,7 +94,7 @@ def test_a_checkpoint_counts_only_once_its_record_is_on_the_disk(directory, monk
         time.sleep(0.05)
         counted.append(sorted(p.name for p in directory.checkpoints.glob("0*")))
 
-    monkeypatch.setattr(lines, "_sync", slow)
+    monkeypatch.setattr(line_file, "_sync", slow)
     trained(directory, a_spec(total_steps=32, eval_every=0))
     assert counted[:2] == [[], ["000001"]]
 
@@ -105,7 +105,7 @@ def test_a_record_that_does_not_reach_the_disk_leaves_no_checkpoint(directory, m
 
     run = create_run(directory, a_spec())
     with monkeypatch.context() as patch:
-        patch.setattr(lines, "_sync", refuse)
+        patch.setattr(line_file, "_sync", refuse)
         with pytest.raises(TelemetryError, match="could not be pushed to the disk"):
             list(run.moments())
     assert list(directory.checkpoints.glob("0*")) == []

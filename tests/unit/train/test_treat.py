@@ -11,9 +11,9 @@ from surefoot.cli.usage import Usage
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint import load_checkpoint
-from surefoot.telemetry.attend import Attending
-from surefoot.telemetry.findings import Finding, sentence
-from surefoot.telemetry.read import read_all
+from surefoot.telemetry.doctor.findings import Finding, sentence
+from surefoot.telemetry.doctor.live import Attending
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event
 from surefoot.telemetry.schema import Finding as FindingLine
 from surefoot.train.diagnose.auto_recover import MOST, Patient, Treatment, applicable, patched, treatment

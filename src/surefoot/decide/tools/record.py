@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.decide.agent import Agent
 from surefoot.decide.ppo import PPOChooser
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.alerts import Rule
+from surefoot.telemetry.doctor.alerts import Rule
 from surefoot.telemetry.writer import Recorder
 
 ALERTS = (

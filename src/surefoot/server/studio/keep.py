@@ -19,8 +19,8 @@ from surefoot.learn.files import REAL_FS, RunLock, replace_file
 from surefoot.learn.learner import Learner
 from surefoot.learn.retention import prune
 from surefoot.server.studio.scenes import env_of
-from surefoot.telemetry.attend import Attending
-from surefoot.telemetry.findings import Finding
+from surefoot.telemetry.doctor.findings import Finding
+from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode

@@ -13,10 +13,10 @@ import numpy as np
 from surefoot.errors import RunError, RunNotFound
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
-from surefoot.telemetry.facts import gather
-from surefoot.telemetry.parts import is_being_written, live_file
-from surefoot.telemetry.read import load_curves
-from surefoot.telemetry.view import page, page_data
+from surefoot.telemetry.export.page import page, page_data
+from surefoot.telemetry.export.run_facts import gather
+from surefoot.telemetry.files.rotation import is_being_written, live_file
+from surefoot.telemetry.reader import load_curves
 from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
 from surefoot.train.rundir.run_summary import is_locked, row_of
 from surefoot.train.rundir.rundir import RunDir, list_runs

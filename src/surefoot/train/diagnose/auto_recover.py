@@ -9,11 +9,11 @@ from typing import Any
 from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint import newest_first, step_of
 from surefoot.learn.retention import go_back
-from surefoot.telemetry.attend import Attending
-from surefoot.telemetry.chart import Chart
-from surefoot.telemetry.doctor import patch_for
-from surefoot.telemetry.findings import Finding, gravity, patch_text
-from surefoot.telemetry.rules import shipped_rules
+from surefoot.telemetry.doctor.doctor import patch_for
+from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
+from surefoot.telemetry.doctor.live import Attending
+from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
 from surefoot.train.config import split_settings
 from surefoot.train.progress_event import Moment

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.read import Curves
-from surefoot.telemetry.view import flat
+from surefoot.telemetry.export.page import flat
+from surefoot.telemetry.reader import Curves
 from surefoot.train.diagnose.statistics import Summary, iqms, summarize
 
 POINTS = 60

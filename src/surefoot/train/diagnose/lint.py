@@ -14,7 +14,7 @@ from surefoot.errors import PolicyError, SurefootError
 from surefoot.learn.schedule import value_at
 from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
 from surefoot.nets.policy import Policy
-from surefoot.telemetry.findings import Finding, Severity
+from surefoot.telemetry.doctor.findings import Finding, Severity
 from surefoot.train.collect.collector import Collector
 from surefoot.train.spec import RunSpec
 

@@ -72,7 +72,7 @@ def Monitor(env: AnyEnv, filename: str | None = None, **options: Any) -> AnyEnv:
     if filename is not None:
         raise ConfigError(
             f"Monitor(filename={filename!r}) writes nothing here; train with `surefoot train` and write the file from "
-            "its record: surefoot.telemetry.export.to_monitor_csv(run, out)"
+            "its record: surefoot.telemetry.export.formats.to_monitor_csv(run, out)"
         )
     return env
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.files import RunLock
-from surefoot.telemetry.read import read_records
+from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
 from surefoot.train.rundir.rundir import RunDir
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.export import Tags, TensorBoardMirror
-from surefoot.telemetry.read import read_records
+from surefoot.telemetry.export.formats import Tags, TensorBoardMirror
+from surefoot.telemetry.export.page import flat
+from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import End, Header, Record, Update
-from surefoot.telemetry.view import flat
 from surefoot.telemetry.writer import Mirror
 
 ToolName = Literal["tensorboard", "wandb", "trackio", "mlflow"]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.parquet import write_parquet
-from surefoot.telemetry.read import load_curves, read_records
+from surefoot.telemetry.export.parquet import write_parquet
+from surefoot.telemetry.reader import load_curves, read_records
 from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Header, Record, Update
 
 _EPISODE_TAGS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from surefoot.telemetry.doctor import Doctor
-from surefoot.telemetry.findings import Finding
-from surefoot.telemetry.read import scan
-from surefoot.telemetry.rules import Rule
+from surefoot.telemetry.doctor.doctor import Doctor
+from surefoot.telemetry.doctor.findings import Finding
+from surefoot.telemetry.doctor.rules import Rule
+from surefoot.telemetry.reader import scan
 from surefoot.telemetry.schema import Record
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from surefoot.telemetry import parts
+from surefoot.telemetry.files import rotation
 from surefoot.telemetry.schema import VERSION, Event
 
 
@@ -20,7 +20,7 @@ class _Place:
     part: Path
     offset: int
     first_seq: int
-    before: parts.Position | None
+    before: rotation.Position | None
 
 
 def truncate_after(path: Path | str, updates: int) -> int:
@@ -29,12 +29,12 @@ def truncate_after(path: Path | str, updates: int) -> int:
     An event "resumed" says what was cut. `seq` goes on from the highest ever used, so that nobody who followed the
     record sees a number twice. Without a record there is nothing to cut and nothing is written.
     """
-    live = parts.live_file(Path(path))
+    live = rotation.live_file(Path(path))
     if not live.exists():
         return 0
-    fd = parts.open_locked(live)
+    fd = rotation.open_locked(live)
     try:
-        last, torn = parts.settle(fd, live)
+        last, torn = rotation.settle(fd, live)
         if last is None:
             return 0
         place, lines = _find(live, updates)
@@ -49,13 +49,13 @@ def truncate_after(path: Path | str, updates: int) -> int:
 def _find(live: Path, updates: int) -> tuple[_Place | None, int]:
     """Where the first line after update `updates` is, and how many lines follow from there on."""
     place: _Place | None = None
-    before: parts.Position | None = None
+    before: rotation.Position | None = None
     steps, lines = 0, 0
-    for part in [*parts.rotated_parts(live), live]:
+    for part in [*rotation.rotated_parts(live), live]:
         offset = 0
-        with parts.open_part(part) as file:
+        with rotation.open_part(part) as file:
             for line in file:
-                here = parts.position(line)
+                here = rotation.position(line)
                 if place is None and here and _is_after(here, updates, steps):
                     place = _Place(part, offset, here.seq, before)
                 if place is None and here:
@@ -66,7 +66,7 @@ def _find(live: Path, updates: int) -> tuple[_Place | None, int]:
     return place, lines
 
 
-def _is_after(here: parts.Position, updates: int, steps: int) -> bool:
+def _is_after(here: rotation.Position, updates: int, steps: int) -> bool:
     """What was written on the way to the next update comes after, though no update has been counted since."""
     if here.updates != updates:
         return here.updates > updates
@@ -79,17 +79,17 @@ def _cut(fd: int, live: Path, place: _Place) -> None:
         os.ftruncate(fd, place.offset)
         return
     os.ftruncate(fd, 0)
-    older = parts.rotated_parts(live)
+    older = rotation.rotated_parts(live)
     for part in reversed(older[older.index(place.part) + 1 :]):
         part.unlink()
-    with parts.open_part(place.part) as old, os.fdopen(os.dup(fd), "wb") as new:
+    with rotation.open_part(place.part) as old, os.fdopen(os.dup(fd), "wb") as new:
         new.write(old.read(place.offset))
     os.fsync(fd)
     place.part.unlink()
-    parts.sync_folder(live.parent)
+    rotation.sync_folder(live.parent)
 
 
-def _report(fd: int, updates: int, lines: int, torn: int, place: _Place | None, last: parts.Position) -> None:
+def _report(fd: int, updates: int, lines: int, torn: int, place: _Place | None, last: rotation.Position) -> None:
     at = (place.before if place else last) or last
     event = Event(
         v=VERSION,

@@ -12,9 +12,9 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.chart import Chart
-from surefoot.telemetry.findings import SEVERITIES, Severity, gravity
-from surefoot.telemetry.signs import SIGNS, Evidence, Limits
+from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
+from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.signals import SIGNS, Evidence, Limits
 
 Sign = Callable[[Chart, Limits], Evidence]
 """What is looked for: evidence where it is there, None where it is not."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.telemetry.read import Curves, Table
+from surefoot.telemetry.reader import Curves, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.telemetry import predecessors
-from surefoot.telemetry.drift import Drift, drift, levels
-from surefoot.telemetry.facts import clock_time, gather
-from surefoot.telemetry.parts import is_being_written
-from surefoot.telemetry.read import Curves, Table, load_curves
+from surefoot.telemetry.doctor.drift import Drift, drift, levels
+from surefoot.telemetry.export.run_facts import clock_time, gather
+from surefoot.telemetry.files.rotation import is_being_written
+from surefoot.telemetry.reader import Curves, Table, load_curves
 
 SHOWN = (
     "episodes.return_mean",

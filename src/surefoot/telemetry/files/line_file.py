@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import parts
+from surefoot.telemetry.files import rotation
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -20,9 +20,9 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        fd = parts.open_locked(path)
+        fd = rotation.open_locked(path)
         try:
-            self.last, self.torn_bytes = parts.settle(fd, path)
+            self.last, self.torn_bytes = rotation.settle(fd, path)
         except BaseException:
             os.close(fd)
             raise
@@ -53,7 +53,7 @@ class LineFile:
 
     def rotate(self) -> None:
         """Move everything so far into a compressed part; the file is empty afterwards."""
-        parts.rotate(self._descriptor(), self.path)
+        rotation.rotate(self._descriptor(), self.path)
         self.size = 0
 
     def begin_sync(self) -> None:
@@ -106,7 +106,7 @@ class LineFile:
 class NoFile:
     """Takes lines and keeps none: for a run whose record is switched off."""
 
-    last: parts.Position | None = None
+    last: rotation.Position | None = None
     torn_bytes = size = 0
 
     def __init__(self) -> None:

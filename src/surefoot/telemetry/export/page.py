@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.facts import Facts, gather, number
-from surefoot.telemetry.findings import gravity
-from surefoot.telemetry.parts import is_being_written, live_file
-from surefoot.telemetry.read import Curves, Table, load_curves
+from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.export.run_facts import Facts, gather, number
+from surefoot.telemetry.files.rotation import is_being_written, live_file
+from surefoot.telemetry.reader import Curves, Table, load_curves
 from surefoot.telemetry.schema import METRICS
 
 PANELS = (

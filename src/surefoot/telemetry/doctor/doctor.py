@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.chart import Chart
-from surefoot.telemetry.findings import Finding, gravity
-from surefoot.telemetry.read import Problem, scan
-from surefoot.telemetry.rules import Level, Rule, shipped_rules
+from surefoot.telemetry.doctor.findings import Finding, gravity
+from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.rules import Level, Rule, shipped_rules
+from surefoot.telemetry.doctor.signals import Evidence
+from surefoot.telemetry.reader import Problem, scan
 from surefoot.telemetry.schema import End, Record, Update
-from surefoot.telemetry.signs import Evidence
 
 
 class Doctor:

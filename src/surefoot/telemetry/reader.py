@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import RunNotFound, TelemetryError
-from surefoot.telemetry import parts, predecessors, schema
+from surefoot.telemetry import predecessors, schema
+from surefoot.telemetry.files import rotation
 from surefoot.telemetry.schema import End, Evaluation, Event, Finding, Header, Record, Update
 
 
@@ -76,8 +77,8 @@ def scan(path: Path | str) -> Iterator[Record | Problem]:
 def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise RunNotFound(f"no run or record at {path}; give a run directory or an .ndjson file")
-    live = parts.live_file(path)
-    files = parts.rotated_parts(live) + ([live] if live.exists() else [])
+    live = rotation.live_file(path)
+    files = rotation.rotated_parts(live) + ([live] if live.exists() else [])
     if not files:
         raise TelemetryError(
             f"{path} has no {schema.FILE_NAME}; a run writes one as it trains, unless told --record off"
@@ -100,7 +101,7 @@ def _scan(files: list[Path]) -> Iterator[Record | Problem]:
 def _read_part(part: Path) -> Iterator[Record | Problem]:
     number, seconds = 0, 0.0
     try:
-        with parts.open_part(part) as file:
+        with rotation.open_part(part) as file:
             for line in file:
                 number += 1
                 if not line.endswith(b"\n"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.chart import Chart
+from surefoot.telemetry.doctor.metric_history import Chart
 
 Evidence = dict[str, float] | None
 Limits = Mapping[str, Any]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.read import Table, load_curves
+from surefoot.telemetry.reader import Table, load_curves
 
 _MAD_TO_SIGMA = 1.4826
 _FLOOR = 1e-3

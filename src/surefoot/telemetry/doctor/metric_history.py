@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.read import Problem
+from surefoot.telemetry.reader import Problem
 from surefoot.telemetry.schema import End, Episode, Event, Header, Record, Update
 
 KEPT = 256

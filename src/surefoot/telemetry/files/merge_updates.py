@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import msgspec
 import numpy as np
 
-from surefoot.telemetry.plain import all_finite, numbers_of
+from surefoot.telemetry.files.json_numbers import all_finite, numbers_of
 from surefoot.telemetry.schema import VERSION, Episodes, Update
 
 _Numbers = dict[str, float | None]
