@@ -30,9 +30,9 @@ from typing import Any
 from scale_model import Cost, Handing, line, piece, update
 from surefoot.envs.make import make_world
 from surefoot.scale.backend import STEPWISE
-from surefoot.scale.choose import WORLDS, Placement, open_backend
-from surefoot.scale.far import FarTraining
-from surefoot.scale.worker import RolloutWorker
+from surefoot.scale.backend_spec import WORLDS, Placement, open_backend
+from surefoot.scale.remote_training import FarTraining
+from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.device import pin_threads
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training

@@ -30,8 +30,8 @@ class _Forgetful:
 
 
 def check(count: int, defect: str = "") -> Found:
-    from surefoot.scale.check import check_backend
-    from surefoot.scale.local import local_backend
+    from surefoot.scale.backend_check import check_backend
+    from surefoot.scale.local_backend import local_backend
 
     found, (spec, weights) = Found(), _subject()
     stops = max(1, count // 4)
@@ -40,7 +40,7 @@ def check(count: int, defect: str = "") -> Found:
 
         def make(name: str = name) -> Any:
             if name == "ray":
-                return importlib.import_module("surefoot.scale.ray").ray_backend(spec, 2, timeout=10.0)
+                return importlib.import_module("surefoot.scale.ray_backend").ray_backend(spec, 2, timeout=10.0)
             backend: Any = local_backend(spec, 2, timeout=5.0)
             return _Forgetful(backend) if defect == OLD_PIECE else backend
 

@@ -14,8 +14,8 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend import STEPWISE, Piece, join
-from surefoot.scale.crowd import TogetherTraining
-from surefoot.scale.group import join_group
+from surefoot.scale.process_group import join_group
+from surefoot.scale.shared_training import TogetherTraining
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 

@@ -327,8 +327,8 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
         if spec.overlap:
             raise Usage("--overlap needs workers to walk meanwhile: say --rollouts local:2")
         return Training(spec, make=make)
-    from surefoot.scale.choose import Placement
-    from surefoot.scale.far import FarTraining
+    from surefoot.scale.backend_spec import Placement
+    from surefoot.scale.remote_training import FarTraining
 
     placement = Placement.parse(spec.rollouts, insecure=insecure)
     return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.cli.worlds:maker_of"))

@@ -19,9 +19,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from surefoot.errors import ConfigError
-from surefoot.scale.ray import connect, load_ray
-from surefoot.scale.rungs import Rungs
-from surefoot.scale.trials import Book
+from surefoot.scale.ray_backend import connect, load_ray
+from surefoot.scale.ray_trial import Rungs
+from surefoot.scale.remote_trials import Book
 from surefoot.train.device import pin_threads
 from surefoot.train.tune.final_round import Standing, final_scores
 from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna
@@ -43,7 +43,7 @@ Stop = Callable[[], bool]
 
 
 class Cluster:
-    """A Ray cluster to search on, connected to by the rules of `surefoot.scale.ray.connect`."""
+    """A Ray cluster to search on, connected to by the rules of `surefoot.scale.ray_backend.connect`."""
 
     def __init__(self, address: str, *, allow_insecure_cluster: bool = False, jobs: int | None = None) -> None:
         self.ray, self.tune, self.jobs = load_ray("ray-tune"), load_tune(), jobs

@@ -17,11 +17,11 @@ from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend import Piece, join, shares
-from surefoot.scale.check import check_backend
-from surefoot.scale.choose import WORLDS, Placement
-from surefoot.scale.far import FarTraining
-from surefoot.scale.local import local_backend
-from surefoot.scale.worker import RolloutWorker
+from surefoot.scale.backend_check import check_backend
+from surefoot.scale.backend_spec import WORLDS, Placement
+from surefoot.scale.local_backend import local_backend
+from surefoot.scale.remote_training import FarTraining
+from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.config import CollectConfig
 from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec
@@ -104,7 +104,7 @@ def test_local_workers_keep_the_contract_when_killed_and_when_stopped():
 def test_ray_workers_keep_the_same_contract():
     import ray
 
-    from surefoot.scale.ray import ray_backend
+    from surefoot.scale.ray_backend import ray_backend
 
     spec = a_spec()
     ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="error")
@@ -115,7 +115,7 @@ def test_ray_workers_keep_the_same_contract():
 
 
 def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("surefoot.scale.crew.SETTLED", 0.0)
+    monkeypatch.setattr("surefoot.scale.worker_ledger.SETTLED", 0.0)
     spec = a_spec()
     backend: Any = local_backend(spec, 1, timeout=20.0)
     everyone: set[int] = set()
@@ -301,7 +301,7 @@ class NoRay:
 
 @pytest.mark.usefixtures("no_token")
 def test_ray_is_not_started_by_itself_and_an_open_cluster_is_refused():
-    from surefoot.scale.ray import connect, has_token
+    from surefoot.scale.ray_backend import connect, has_token
 
     with pytest.raises(ConfigError, match="no Ray cluster is connected"):
         connect(NoRay(), "", allow_insecure_cluster=False)
@@ -312,7 +312,7 @@ def test_ray_is_not_started_by_itself_and_an_open_cluster_is_refused():
 
 @pytest.mark.usefixtures("no_token")
 def test_here_starts_a_cluster_of_its_own_and_joins_none():
-    from surefoot.scale.ray import connect
+    from surefoot.scale.ray_backend import connect
 
     asked: list[dict[str, Any]] = []
 
@@ -326,7 +326,7 @@ def test_here_starts_a_cluster_of_its_own_and_joins_none():
 
 @pytest.mark.parametrize("error", [ConnectionError("nobody"), RuntimeError("nobody"), LookupError("nobody")])
 def test_a_cluster_that_is_not_there_or_lets_nobody_in_is_said_in_a_sentence(error: Exception):
-    from surefoot.scale.ray import connect
+    from surefoot.scale.ray_backend import connect
 
     class Gone(NoRay):
         class exceptions:
@@ -341,7 +341,7 @@ def test_a_cluster_that_is_not_there_or_lets_nobody_in_is_said_in_a_sentence(err
 
 @pytest.mark.usefixtures("no_token")
 def test_a_token_by_ray_s_own_settings_lets_a_cluster_in(monkeypatch: pytest.MonkeyPatch):
-    from surefoot.scale.ray import has_token
+    from surefoot.scale.ray_backend import has_token
 
     monkeypatch.setenv("RAY_AUTH_TOKEN", "x")
     assert has_token()

@@ -10,7 +10,7 @@ import pytest
 from scale_hills import Hill
 
 from surefoot.errors import RunError
-from surefoot.scale.rungs import Rungs
+from surefoot.scale.ray_trial import Rungs
 from surefoot.train.tune.search import Plan
 
 PLAN = Plan(trials=2, seeds=4, rungs=4)

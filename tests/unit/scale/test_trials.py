@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scale_hills import Hill
 
-from surefoot.scale.trials import Book, Order
+from surefoot.scale.remote_trials import Book, Order
 from surefoot.train.tune.final_round import standings
 from surefoot.train.tune.report import outcome
 from surefoot.train.tune.search import Plan, begin, open_study

@@ -16,8 +16,8 @@ from surefoot.learn.checkpoint import from_bytes, to_bytes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.scale.backend import shares
-from surefoot.scale.group import Group
-from surefoot.scale.together import SharedLearner, SharedScaler
+from surefoot.scale.process_group import Group
+from surefoot.scale.shared_learner import SharedLearner, SharedScaler
 from surefoot.train.collect.collector import Collector
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker, load_weights

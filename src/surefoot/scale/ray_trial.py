@@ -10,7 +10,7 @@ from typing import Any
 
 from surefoot.errors import CheckpointCorrupt, CheckpointMissing, Diverged, EnvError, RunError, SurefootError
 from surefoot.learn.checkpoint import LATEST, load_checkpoint, save_checkpoint
-from surefoot.scale.trials import Order
+from surefoot.scale.remote_trials import Order
 from surefoot.train.device import pin_threads
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.search import Contest, Plan, Task, read_params

@@ -44,10 +44,10 @@ class Placement:
 def open_backend(spec: RunSpec, placement: Placement) -> RolloutBackend:
     """The workers of a placement, built and waiting."""
     if placement.kind == "local":
-        from surefoot.scale.local import local_backend
+        from surefoot.scale.local_backend import local_backend
 
         return local_backend(spec, placement.workers, worlds=placement.worlds)
-    from surefoot.scale.ray import ray_backend
+    from surefoot.scale.ray_backend import ray_backend
 
     return ray_backend(
         spec,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, EnvError, SurefootError
 from surefoot.scale.backend import Piece, Weights, shares
-from surefoot.scale.choose import WORLDS
-from surefoot.scale.crew import Crew, Lost, Patience
-from surefoot.scale.worker import RolloutWorker
+from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.rollout_worker import RolloutWorker
+from surefoot.scale.worker_ledger import Crew, Lost, Patience
 
 if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec

@@ -28,7 +28,7 @@ from surefoot.learn.tally import Table
 from surefoot.learn.values import ValueScale
 from surefoot.nets.normalizer import Normalizer
 from surefoot.nets.policy import Policy
-from surefoot.scale.group import Group
+from surefoot.scale.process_group import Group
 from surefoot.train.collect.reward import RewardScaler
 
 

@@ -16,7 +16,7 @@ from surefoot.envs.api import Step, View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy
 from surefoot.scale.backend import STEPWISE, Piece, RolloutBackend, join, shares
-from surefoot.scale.choose import Placement, open_backend
+from surefoot.scale.backend_spec import Placement, open_backend
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.spec import RunSpec

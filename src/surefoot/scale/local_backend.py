@@ -18,19 +18,19 @@ from surefoot.envs.workers.worker import serve
 from surefoot.envs.workers.worker_pool import Worker
 from surefoot.errors import EnvError
 from surefoot.scale.backend import STEPWISE, Piece, Weights, shares
-from surefoot.scale.choose import WORLDS
-from surefoot.scale.crew import Crew, Lost, Patience
-from surefoot.scale.memory import Layout, Shared
+from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.shared_arrays import Layout, Shared
+from surefoot.scale.worker_ledger import Crew, Lost, Patience
 
 if TYPE_CHECKING:
-    from surefoot.scale.worker import RolloutWorker
+    from surefoot.scale.rollout_worker import RolloutWorker
     from surefoot.train.spec import RunSpec
 
 PIECE, START = 60.0, 120.0
 """Seconds for a piece, and for a new process to import what it needs and build its world."""
 _PROGRAM = (
     "import sys; pipe, memory, *sys.path = sys.argv[1:]; "
-    "from surefoot.scale.local import main; main(int(pipe), int(memory))"
+    "from surefoot.scale.local_backend import main; main(int(pipe), int(memory))"
 )
 
 
@@ -103,7 +103,7 @@ class _Share:
         self._worker: RolloutWorker | None = None
 
     def build(self, spec: dict[str, Any], number: int, streams: int, generation: int, worlds: str) -> None:
-        from surefoot.scale.worker import RolloutWorker
+        from surefoot.scale.rollout_worker import RolloutWorker
 
         self._worker = RolloutWorker(spec, number, streams, generation, worlds)
 
@@ -135,7 +135,7 @@ class _Share:
 
 def main(pipe: int, memory: int) -> None:
     """What a worker process runs."""
-    importlib.import_module("surefoot.scale.worker")  # now, as a spare has the time
+    importlib.import_module("surefoot.scale.rollout_worker")  # now, as a spare has the time
     serve(pipe, memory, _Share(memory))
 
 
