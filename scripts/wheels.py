@@ -32,7 +32,7 @@ from surefoot import native
 from surefoot.native import include_dir
 assert include_dir().is_relative_to(sys.prefix), include_dir()
 assert (include_dir() / "surefoot_env.h").is_file()
-from surefoot.server import page
+from surefoot.server.http import page
 from surefoot.server.studio import app
 for static in (app.STATIC, page.STATIC):
     assert static.is_relative_to(sys.prefix), static

@@ -21,13 +21,13 @@ LENGTHS = "lengths that lie are believed"
 SECRET = "the-secret-of-the-campaign"
 CODE = {
     KEY_ERROR: """
-import surefoot.server.service as s
+import surefoot.server.decisions.service as s
 s.Service.policy = lambda self, name: self.policies[name]
 """,
     PATHS: """
-import surefoot.server.service as s
+import surefoot.server.decisions.service as s
 from urllib.parse import unquote
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
 def by_path(self, name):
     if name in self.policies:
         return self.policies[name]
@@ -36,7 +36,7 @@ def by_path(self, name):
 s.Service.policy = by_path
 """,
     LENGTHS: """
-import surefoot.server.http as h
+import surefoot.server.http.protocol as h
 def believing(self, body):
     self._size += len(body)
     if self._verdict is None:

@@ -26,7 +26,7 @@ ROWS = ([1.0, 0.0, 0.5, -1.0], [0.0, 1.0, -0.5, 1.0])
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
     from surefoot.learn import retention
-    from surefoot.server import service, store
+    from surefoot.server.decisions import service, store
 
     with contextlib.ExitStack() as undo:
 
@@ -70,10 +70,10 @@ def service_machine(template: Path, told: dict[str, int]) -> type[RuleBasedState
             self.open()
 
         def open(self) -> None:
-            from surefoot.server.app import App
-            from surefoot.server.guard import Guard
-            from surefoot.server.service import Service
-            from surefoot.server.steward import Steward
+            from surefoot.server.decisions.policy_lifecycle import Steward
+            from surefoot.server.decisions.service import Service
+            from surefoot.server.http.access import Guard
+            from surefoot.server.http.app import App
 
             folder = self.place / str(self.lives)
             self.service = Service(folder, seed=0, pupil=helpers.Inline(folder / "policies"), durability="process")
@@ -147,8 +147,8 @@ def make_template(folder: Path) -> None:
     """A service with one policy, made once: its first version takes torch."""
     from msgspec import convert
 
+    from surefoot.server.decisions.service import Service
     from surefoot.server.schema import NewPolicy
-    from surefoot.server.service import Service
 
     helpers = from_tests("unit/server/conftest.py")
 

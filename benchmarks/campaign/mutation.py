@@ -44,7 +44,7 @@ TARGETS = (
         ("mask_logits", "require_choice", "Categorical", "MultiCategorical"),
     ),
     Target("surefoot.data.journal", ("unit/data/test_journal.py",)),
-    Target("surefoot.server.store", ("unit/server/test_store.py",)),
+    Target("surefoot.server.decisions.store", ("unit/server/test_store.py",)),
     Target("surefoot.learn.checkpoint", ("unit/learn/test_checkpoint.py",)),
 )
 

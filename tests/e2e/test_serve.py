@@ -24,7 +24,7 @@ import pytest
 POLICY = {"name": "p", "actions": ["a", "b", "c"], "embedding_size": 8, "training": {"automatic": False}}
 HEAD = b"POST /v1/policies/p/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 BODY = json.dumps({"embedding": [0.5] * 8}).encode()
-QUICK = "import surefoot.server.http as h; h.HEAD_SECONDS, h.BODY_SECONDS = 0.5, 0.7; import surefoot.server.main as m; m.CONNECTIONS = 30"
+QUICK = "import surefoot.server.http.protocol as h; h.HEAD_SECONDS, h.BODY_SECONDS = 0.5, 0.7; import surefoot.server.main as m; m.CONNECTIONS = 30"
 MAIN = "from surefoot.cli.main import main; import sys; sys.exit(main())"
 
 
@@ -320,7 +320,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path):
 
 
 MUTANT = """
-import surefoot.server.store as s
+import surefoot.server.decisions.store as s
 
 def too_early(self, rows, then):
     then(None)

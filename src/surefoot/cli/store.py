@@ -25,7 +25,7 @@ class StoreBackupArgs:
 
     def run(self) -> int:
         """Copy it."""
-        from surefoot.server.keeping import backup
+        from surefoot.server.decisions.backup import backup
 
         print(f"{backup(self.dir, self.out):,} decisions copied to {self.out}, and found whole")
         return 0
@@ -45,7 +45,7 @@ class StoreRestoreArgs:
 
     def run(self) -> int:
         """Copy it back."""
-        from surefoot.server.keeping import restore
+        from surefoot.server.decisions.backup import restore
 
         print(f"{restore(self.dir, self.out):,} decisions restored to {self.out}; surefoot serve --data-dir {self.out}")
         return 0
@@ -70,7 +70,7 @@ class StorePurgeArgs:
 
     def run(self) -> int:
         """Delete it."""
-        from surefoot.server.keeping import purge, seconds_of
+        from surefoot.server.decisions.backup import purge, seconds_of
 
         if (self.older_than is None) == (self.subject is None):
             raise Usage("say what to delete: --older-than TIME or --subject ID, one of them")

@@ -16,11 +16,11 @@ from msgspec import UNSET, UnsetType
 
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
-from surefoot.server.problems import Refused
-from surefoot.server.route import Route
-from surefoot.server.service import Service
-from surefoot.server.serving import Told, made_of
-from surefoot.server.steward import Steward
+from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.served_policy import Told, made_of
+from surefoot.server.decisions.service import Service
+from surefoot.server.http.problems import Refused
+from surefoot.server.http.route import Route
 
 POLICY = "prompts"
 TOLERANCE = 1e-5

@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.errors import ConfigError
-from surefoot.server.app import App
 from surefoot.server.compat import Directive023
-from surefoot.server.guard import Guard, read_tokens
-from surefoot.server.http import Connections
-from surefoot.server.page import page_routes
-from surefoot.server.reading import Copies, reading_app
+from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.service import Service
+from surefoot.server.decisions.store import Durability
+from surefoot.server.http.access import Guard, read_tokens
+from surefoot.server.http.app import App
+from surefoot.server.http.page import page_routes
+from surefoot.server.http.protocol import Connections
+from surefoot.server.read_only import Copies, reading_app
 from surefoot.server.replicas import Replicas
-from surefoot.server.runs import Runs
-from surefoot.server.service import Service
-from surefoot.server.steward import Steward
-from surefoot.server.store import Durability
+from surefoot.server.trained_runs import Runs
 
 CONNECTIONS = 1000
 DRAIN_SECONDS = 10

@@ -8,7 +8,7 @@ import torch
 from surefoot.core.batch import Batch
 from surefoot.decide.described import DescribedPolicy
 from surefoot.nets.policy import Seen
-from surefoot.server.network import Described, probabilities
+from surefoot.server.decisions.numpy_network import Described, probabilities
 
 
 def drawn(seed: int = 0, n: int = 3, k: int = 4, dim: int = 6):

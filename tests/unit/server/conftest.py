@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from surefoot.server.app import App
 from surefoot.server.compat import Directive023
-from surefoot.server.guard import Guard
-from surefoot.server.learning import answer
-from surefoot.server.service import Service
-from surefoot.server.steward import Steward
+from surefoot.server.decisions.learning_process import answer
+from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.service import Service
+from surefoot.server.http.access import Guard
+from surefoot.server.http.app import App
 
 HEAD = {"host": "127.0.0.1:8765", "content-type": "application/json"}
 POLICY = {"name": "greet", "actions": ["hello", "bye", "wave"], "embedding_size": 4}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.server.guard import Guard, read_tokens
-from surefoot.server.openapi import described
-from surefoot.server.service_routes import described_routes
+from surefoot.server.http.access import Guard, read_tokens
+from surefoot.server.http.openapi import described
+from surefoot.server.http.service_routes import described_routes
 
 from .conftest import ROW
 

@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.data.journal import Journal
 from surefoot.errors import JournalError, RunError, RunLocked
-from surefoot.server.keeping import backup, purge, restore, seconds_of
+from surefoot.server.decisions.backup import backup, purge, restore, seconds_of
 
 from .conftest import ROW
 
@@ -68,7 +68,7 @@ def test_what_is_old_is_deleted(serving, tmp_path, monkeypatch):
     fill(serving)
     assert purge(tmp_path / "d", older_than=3600.0).decisions == 0
     now = time.time()
-    monkeypatch.setattr("surefoot.server.keeping.time.time", lambda: now + 7200.0)
+    monkeypatch.setattr("surefoot.server.decisions.backup.time.time", lambda: now + 7200.0)
     assert purge(tmp_path / "d", older_than=3600.0).decisions == 6
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from surefoot.data.rollout import Rollout
-from surefoot.server.learning import Apprentice, Recipe
+from surefoot.server.decisions.learning_process import Apprentice, Recipe
 
 
 def recipe(name: str) -> Recipe:

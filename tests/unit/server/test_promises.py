@@ -187,7 +187,7 @@ def test_probabilities_are_rounded_where_they_are_told_and_exact_where_they_are_
 
 def test_the_log_is_folded_into_the_file_while_it_is_written(serving, monkeypatch):
 
-    from surefoot.server import store
+    from surefoot.server.decisions import store
 
     monkeypatch.setattr(store, "FOLD_EVERY", 0.01)
     monkeypatch.setattr(store, "FOLD_BYTES", 1 << 16)

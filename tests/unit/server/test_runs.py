@@ -12,9 +12,9 @@ from gymnasium import spaces
 
 from surefoot import PPO
 from surefoot.errors import ConfigError
-from surefoot.server.guard import Guard
-from surefoot.server.reading import reading_app
-from surefoot.server.runs import Runs
+from surefoot.server.http.access import Guard
+from surefoot.server.read_only import reading_app
+from surefoot.server.trained_runs import Runs
 
 from .conftest import Asking
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from surefoot.server import schema
-from surefoot.server.learning import answer, save
-from surefoot.server.problems import Refused
-from surefoot.server.service import Service
-from surefoot.server.steward import Steward, excess
+from surefoot.server.decisions.learning_process import answer, save
+from surefoot.server.decisions.policy_lifecycle import Steward, excess
+from surefoot.server.decisions.service import Service
+from surefoot.server.http.problems import Refused
 
 
 def new_policy(**changes):
@@ -388,7 +388,7 @@ def test_an_id_belongs_to_one_policy(tmp_path):
 
 
 def test_what_memory_forgot_the_disk_knows(tmp_path, monkeypatch):
-    monkeypatch.setattr("surefoot.server.service.KEPT", 3)
+    monkeypatch.setattr("surefoot.server.decisions.service.KEPT", 3)
 
     async def story(service):
         first = (await service.decide("greet", [asked("d0")]))[0]

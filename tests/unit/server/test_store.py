@@ -13,9 +13,9 @@ import pytest
 
 from surefoot.data.journal import Entry, Journal, Row
 from surefoot.errors import JournalError
-from surefoot.server import store as stores
-from surefoot.server.problems import Refused
-from surefoot.server.store import Store
+from surefoot.server.decisions import store as stores
+from surefoot.server.decisions.store import Store
+from surefoot.server.http.problems import Refused
 
 from .conftest import times_begun
 

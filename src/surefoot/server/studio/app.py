@@ -20,9 +20,9 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from surefoot.errors import SurefootError
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
+from surefoot.server.studio.commands import Studio
 from surefoot.server.studio.guard import TabGuard
-from surefoot.server.studio.studio import Studio
 
 log = logging.getLogger("surefoot.studio")
 STATIC = Path(str(files("surefoot.server.studio") / "static"))

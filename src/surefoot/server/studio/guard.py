@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from surefoot.server.guard import Guard
-from surefoot.server.problems import Refused
+from surefoot.server.http.access import Guard
+from surefoot.server.http.problems import Refused
 
 
 def new_token() -> str:

@@ -15,9 +15,9 @@ from surefoot.graph.run.live import Live, summary
 from surefoot.graph.run.snapshot import why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
-from surefoot.server.studio.breaks import breaks_of
+from surefoot.server.studio.breakpoints import breaks_of
 from surefoot.server.studio.curves import CurveBook
-from surefoot.server.studio.keep import Keeper, Trains, take_up
+from surefoot.server.studio.run_storage import Keeper, Trains, take_up
 from surefoot.server.studio.scenes import Scene, scenes_of
 from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads

@@ -6,7 +6,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.spec.text import canonical, load_graph, save_graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.desk import Desk, words
+from surefoot.server.studio.graph_files import Desk, words
 
 
 def test_a_change_is_in_the_file_and_in_the_log_before_it_returns(tmp_path) -> None:

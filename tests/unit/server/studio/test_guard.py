@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
 from surefoot.server.studio.guard import TabGuard
 
 GUARD = TabGuard(port=8765, token="t" * 24)

@@ -12,10 +12,10 @@ from surefoot.errors import GraphError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.breaks import breaks_of
+from surefoot.server.studio.breakpoints import breaks_of
 from surefoot.server.studio.curves import MOST, CurveBook
-from surefoot.server.studio.library import Library
-from surefoot.server.studio.remedy import pinned_on, remedy
+from surefoot.server.studio.doctor_fixes import pinned_on, remedy
+from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.scenes import scenes_of
 from surefoot.server.studio.session import Session
 

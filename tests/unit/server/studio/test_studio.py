@@ -13,7 +13,7 @@ import pytest
 
 from surefoot.errors import ConfigError, GraphError, RunNotFound
 from surefoot.server.studio.app import STATIC
-from surefoot.server.studio.studio import Studio
+from surefoot.server.studio.commands import Studio
 
 ROOT = Path(__file__).resolve().parents[4]
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from surefoot.server import schema
-from surefoot.server.openapi import document
-from surefoot.server.problems import Refused
-from surefoot.server.route import BATCH_BODY, Counted, Route, Serves
-from surefoot.server.runs import Runs
+from surefoot.server.http.openapi import document
+from surefoot.server.http.problems import Refused
+from surefoot.server.http.route import BATCH_BODY, Counted, Route, Serves
+from surefoot.server.trained_runs import Runs
 
 
 def base_routes(service: Serves, counted: Counted, metrics: Callable[[], bytes]) -> list[Route]:

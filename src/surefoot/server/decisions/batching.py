@@ -14,11 +14,11 @@ from msgspec import UNSET
 from surefoot.data.experience import Decision as Made
 from surefoot.data.journal import Row
 from surefoot.server import schema
-from surefoot.server.network import Net, draw, log
-from surefoot.server.serving import Asked, Kept, Serving, Waiting, taken_of, told_chances
+from surefoot.server.decisions.numpy_network import Net, draw, log
+from surefoot.server.decisions.served_policy import Asked, Kept, Serving, Waiting, taken_of, told_chances
 
 if TYPE_CHECKING:
-    from surefoot.server.service import Service
+    from surefoot.server.decisions.service import Service
 
 Answered = Callable[[Exception | None], None]
 Slot = tuple[Serving, Asked, Waiting]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from surefoot.errors import ConfigError
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
 
 Scope = Literal["decide", "read", "distribution", "admin"]
 """decide: ask and reward. read: look at policies. distribution: every choice's probability. admin: all of it."""

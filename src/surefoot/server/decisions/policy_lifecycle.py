@@ -16,12 +16,13 @@ from surefoot.data.rollout import Rollout
 from surefoot.decide import offpolicy
 from surefoot.decide.offpolicy import Evaluation
 from surefoot.errors import CheckpointError, DecisionError
-from surefoot.server import direct, schema
-from surefoot.server.learning import Learned, Recipe
-from surefoot.server.network import Net, log, net_of, probabilities
-from surefoot.server.problems import Refused
-from surefoot.server.service import Service
-from surefoot.server.serving import Serving, Told, made_of
+from surefoot.server import schema
+from surefoot.server.decisions import direct_method
+from surefoot.server.decisions.learning_process import Learned, Recipe
+from surefoot.server.decisions.numpy_network import Net, log, net_of, probabilities
+from surefoot.server.decisions.served_policy import Serving, Told, made_of
+from surefoot.server.decisions.service import Service
+from surefoot.server.http.problems import Refused
 
 JOBS = 1000
 """Jobs that can be asked about; older ones are forgotten."""
@@ -202,7 +203,7 @@ class Steward:
         made, reward = [m for m, _ in log_of], np.array([r for _, r in log_of], np.float64)
         logits = network.answer([m.obs for m in made])
         target = [probabilities(x, m.action_mask) for x, m in zip(logits, made, strict=True)]
-        guess = direct.by_description if serving.config.choose == "candidates" else direct.by_action
+        guess = direct_method.by_description if serving.config.choose == "candidates" else direct_method.by_action
         predicted, expected = guess(made, reward, target)
         logged = np.exp([m.log_prob for m in made])
         chosen = np.array([chances[m.action] for chances, m in zip(target, made, strict=True)])

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from surefoot.server.guard import Guard, Scope
+from surefoot.server.http.access import Guard, Scope
 
 BODY = 1 << 20
 BATCH_BODY = 16 << 20

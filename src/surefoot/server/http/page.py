@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from surefoot.errors import ConfigError
-from surefoot.server.route import Route
+from surefoot.server.http.route import Route
 
 STATIC = Path(__file__).with_name("static") / "serve"
 KINDS = {

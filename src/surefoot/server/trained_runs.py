@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from surefoot.errors import SurefootError
 from surefoot.server import schema
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
 
 EPISODES = 10_000
 """Episodes whose memory is kept; the one that was asked about longest ago goes first."""

@@ -16,11 +16,11 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
-from surefoot.server.studio.breaks import breaks_of
-from surefoot.server.studio.desk import Desk, Document
-from surefoot.server.studio.library import Library
-from surefoot.server.studio.remedy import pinned_on, remedy
-from surefoot.server.studio.searches import Searches
+from surefoot.server.studio.breakpoints import breaks_of
+from surefoot.server.studio.doctor_fixes import pinned_on, remedy
+from surefoot.server.studio.graph_files import Desk, Document
+from surefoot.server.studio.run_library import Library
+from surefoot.server.studio.tuning import Searches
 from surefoot.telemetry.schema import METRICS
 from surefoot.train.rundir.rundir import RunDir
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from surefoot.server import schema
-from surefoot.server.problems import PROBLEMS
+from surefoot.server.http.problems import PROBLEMS
 
 if TYPE_CHECKING:
-    from surefoot.server.route import Route
+    from surefoot.server.http.route import Route
 
 VERSION = "1.0.0"
 ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")

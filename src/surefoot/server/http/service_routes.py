@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from surefoot.server import schema
-from surefoot.server.guard import Scope
-from surefoot.server.metrics import exposition
-from surefoot.server.route import BATCH_BODY, Counted, Route
-from surefoot.server.routes import base_routes, distribution_route, run_routes
-from surefoot.server.runs import Runs
-from surefoot.server.service import Service
-from surefoot.server.steward import Steward
+from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.service import Service
+from surefoot.server.http.access import Scope
+from surefoot.server.http.metrics import exposition
+from surefoot.server.http.route import BATCH_BODY, Counted, Route
+from surefoot.server.http.routes import base_routes, distribution_route, run_routes
+from surefoot.server.trained_runs import Runs
 
 _POLICY, _DECISION = "/v1/policies/{policy}", "/v1/decisions/{decision}"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from surefoot.server.service import Service
-from surefoot.server.steward import Steward
+from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.service import Service
 
 
 def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from surefoot.server.app import Answer, App, Asking, Head, head_of
-from surefoot.server.problems import Refused
+from surefoot.server.http.app import Answer, App, Asking, Head, head_of
+from surefoot.server.http.problems import Refused
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
 HEAD_BYTES = 32 << 10

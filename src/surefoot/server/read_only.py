@@ -16,15 +16,15 @@ from surefoot.data.journal import Journal
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
-from surefoot.server.app import App
-from surefoot.server.guard import Guard
-from surefoot.server.metrics import requests_only
-from surefoot.server.network import net_of
-from surefoot.server.problems import Refused
-from surefoot.server.route import Route
-from surefoot.server.routes import base_routes, distribution_route, run_routes
-from surefoot.server.runs import Runs
-from surefoot.server.serving import Serving, chances_of, encoder_of
+from surefoot.server.decisions.numpy_network import net_of
+from surefoot.server.decisions.served_policy import Serving, chances_of, encoder_of
+from surefoot.server.http.access import Guard
+from surefoot.server.http.app import App
+from surefoot.server.http.metrics import requests_only
+from surefoot.server.http.problems import Refused
+from surefoot.server.http.route import Route
+from surefoot.server.http.routes import base_routes, distribution_route, run_routes
+from surefoot.server.trained_runs import Runs
 
 log = logging.getLogger("surefoot.server")
 LOOK_SECONDS = 1.0

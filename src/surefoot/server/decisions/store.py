@@ -18,7 +18,7 @@ from typing import Any
 
 from surefoot.data.journal import Durability, Entry, Journal, Row, row_of
 from surefoot.errors import JournalError
-from surefoot.server.problems import Refused
+from surefoot.server.http.problems import Refused
 
 __all__ = ["Durability", "Store"]
 

@@ -22,8 +22,8 @@ from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
 from surefoot.server import schema
-from surefoot.server.network import Net, probabilities
-from surefoot.server.problems import Refused
+from surefoot.server.decisions.numpy_network import Net, probabilities
+from surefoot.server.http.problems import Refused
 
 RECENT = 1000
 """Rewards that a mean is told of."""

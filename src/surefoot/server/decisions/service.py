@@ -18,12 +18,22 @@ from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.files import RunLock
 from surefoot.server import schema
-from surefoot.server.learning import Apprentice, Learned, Pupil, Recipe
-from surefoot.server.network import net_of
-from surefoot.server.problems import Refused
-from surefoot.server.serving import Asked, Serving, Told, Waiting, ask, chances_of, encoder_of, made_of, value_of
-from surefoot.server.store import Durability, Store
-from surefoot.server.turns import Turns
+from surefoot.server.decisions.batching import Turns
+from surefoot.server.decisions.learning_process import Apprentice, Learned, Pupil, Recipe
+from surefoot.server.decisions.numpy_network import net_of
+from surefoot.server.decisions.served_policy import (
+    Asked,
+    Serving,
+    Told,
+    Waiting,
+    ask,
+    chances_of,
+    encoder_of,
+    made_of,
+    value_of,
+)
+from surefoot.server.decisions.store import Durability, Store
+from surefoot.server.http.problems import Refused
 
 KEPT = 20_000
 """Closed decisions that are kept in memory, for retries and rewards; older ones are looked up on the disk."""
