@@ -11,7 +11,7 @@ import sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from surefoot.lm import PPOTrainer, ValueModel
-from surefoot.lm.tiny import make_tiny
+from surefoot.lm.policy.tiny import make_tiny
 
 PROMPTS = [
     "Tell me about rain.",

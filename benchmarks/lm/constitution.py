@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from judges import breaks, helpfulness
 
-from surefoot.lm.compare import bootstrap, wilson
-from surefoot.lm.get import cache_root
-from surefoot.lm.pipeline import STAGES, Pipeline, PipelineConfig
+from surefoot.lm.constitution.compare import bootstrap, wilson
+from surefoot.lm.constitution.pipeline import STAGES, Pipeline, PipelineConfig
+from surefoot.lm.download import cache_root
 
 ASKED = {
     "What did you do {}?": (

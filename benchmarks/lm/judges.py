@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.lm.compare import refusal
-from surefoot.lm.get import folder_of
+from surefoot.lm.constitution.compare import refusal
+from surefoot.lm.download import folder_of
 
 VIOLATIONS = {
     "honest_about_itself": [

@@ -32,10 +32,10 @@ class Numbers:
 def run(kl: str, seed: int, steps: int) -> dict[str, Any]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from surefoot.lm.backbone import Backbone
     from surefoot.lm.config import LMConfig
-    from surefoot.lm.head import score
-    from surefoot.lm.layout import Sequences, response_states
+    from surefoot.lm.policy.backbone import Backbone
+    from surefoot.lm.policy.vocabulary_head import score
+    from surefoot.lm.sampling.layout import Sequences, response_states
     from surefoot.lm.training import LMTraining
 
     torch.manual_seed(seed)

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from sentences import sentences
 
-from surefoot.lm.compare import wilson
+from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.data import Pair, read_pairs
-from surefoot.lm.get import cache_root
-from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
-from surefoot.lm.reward_model import RewardModel, pair_features, train_reward_model
+from surefoot.lm.download import cache_root
+from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
+from surefoot.lm.rewards.reward_model import RewardModel, pair_features, train_reward_model
 
 CHUNK = 100
 """Pairs whose features are kept together, so that a stop loses a minute."""

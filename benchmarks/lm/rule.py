@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from surefoot.lm.config import LMConfig
-from surefoot.lm.models import load_backbone
+from surefoot.lm.policy.loading import load_backbone
 from surefoot.lm.training import LMTraining, Step
 
 THINGS = (

@@ -15,13 +15,13 @@ import torch
 from judges import Classifier, vader
 from sentences import openings, sentences
 
-from surefoot.lm.compare import bootstrap
 from surefoot.lm.config import LMConfig
+from surefoot.lm.constitution.compare import bootstrap
 from surefoot.lm.data import Pair
-from surefoot.lm.models import Speech, load_backbone
-from surefoot.lm.reward_model import BackboneReward, train_reward_model
-from surefoot.lm.rewards import distinct
-from surefoot.lm.sample import generate
+from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.rewards.reward_model import BackboneReward, train_reward_model
+from surefoot.lm.rewards.rewards import distinct
+from surefoot.lm.sampling.sampler import generate
 from surefoot.lm.sft import nll
 from surefoot.lm.training import LMTraining, Step
 

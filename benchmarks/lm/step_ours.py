@@ -29,8 +29,8 @@ def main() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from surefoot.lm.config import LMConfig
-    from surefoot.lm.models import backbone_of, best_dtype
-    from surefoot.lm.reward_model import BackboneReward
+    from surefoot.lm.policy.loading import backbone_of, best_dtype
+    from surefoot.lm.rewards.reward_model import BackboneReward
     from surefoot.lm.training import LMTraining
 
     torch.set_num_threads(1)

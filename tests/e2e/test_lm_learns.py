@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "lm"))
 
 from lm_helpers import VOCABULARY, char_tokenizer
 
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
-from surefoot.lm.head import score
-from surefoot.lm.layout import Sequences, response_states
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.vocabulary_head import score
+from surefoot.lm.sampling.layout import Sequences, response_states
 from surefoot.lm.training import LMTraining
 
 BETA = 0.25

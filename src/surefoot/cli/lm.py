@@ -96,9 +96,9 @@ class PPOArgs:
 
         from surefoot.lm.config import LMConfig
         from surefoot.lm.data import read_prompts
-        from surefoot.lm.models import load_backbone
+        from surefoot.lm.load_run import load_reward
+        from surefoot.lm.policy.loading import load_backbone
         from surefoot.lm.run import create, fingerprint, resume
-        from surefoot.lm.saved import load_reward
         from surefoot.lm.training import LMTraining
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
@@ -232,7 +232,7 @@ class SFTArgs:
         from surefoot.lm.config import LMConfig
         from surefoot.lm.data import read_demonstrations
         from surefoot.lm.export import export
-        from surefoot.lm.models import Speech, load_backbone
+        from surefoot.lm.policy.loading import Speech, load_backbone
         from surefoot.lm.sft import SFTFit, finetune
 
         lm, more = settings(self.set)
@@ -297,9 +297,9 @@ class RewardArgs:
         import torch
 
         from surefoot.lm.data import read_pairs
-        from surefoot.lm.models import Speech, best_dtype, load_model, load_tokenizer
-        from surefoot.lm.reward_model import RewardModel, train_reward_model
-        from surefoot.lm.saved import save_reward
+        from surefoot.lm.load_run import save_reward
+        from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
+        from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
 
         pairs = read_pairs(self.pairs)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -338,7 +338,7 @@ class GetArgs:
     """smollm2, minilm or tiny."""
 
     def run(self) -> int:
-        from surefoot.lm.get import get
+        from surefoot.lm.download import get
 
         get(self.model)
         return 0

@@ -13,8 +13,8 @@ import tyro
 from surefoot.cli.look import RunName
 
 if TYPE_CHECKING:
-    from surefoot.lm.models import Speech
-    from surefoot.lm.policy import LMPolicy
+    from surefoot.lm.policy.loading import Speech
+    from surefoot.lm.policy.policy import LMPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ChatArgs:
     """One line of JSON an answer."""
 
     def run(self) -> int:
-        from surefoot.lm.saved import load_policy
+        from surefoot.lm.load_run import load_policy
         from surefoot.train.rundir.rundir import find_run, runs_root
 
         policy, speech, step = load_policy(find_run(self.run_name, runs_root(self.runs)), checkpoint=self.checkpoint)
@@ -64,7 +64,7 @@ class ChatArgs:
     def _answers(self, policy: LMPolicy, speech: Speech, text: str) -> tuple[str, str]:
         import torch
 
-        from surefoot.lm.sample import Sampling, generate
+        from surefoot.lm.sampling.sampler import Sampling, generate
 
         sampling = Sampling(max_new_tokens=self.tokens, temperature=self.temperature)
         prompt = speech.ask(text)
@@ -164,7 +164,7 @@ class LMExportArgs:
 
     def run(self) -> int:
         from surefoot.lm.export import export
-        from surefoot.lm.saved import load_policy
+        from surefoot.lm.load_run import load_policy
         from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
@@ -211,7 +211,7 @@ class ConstitutionArgs:
 
     def run(self) -> int:
         from surefoot.cli.usage import Usage
-        from surefoot.lm.constitution import Constitution
+        from surefoot.lm.constitution.principles import Constitution
 
         if self.what == "show":
             told = Constitution.shipped() if self.principles is None else Constitution.read(self.principles)
@@ -225,7 +225,7 @@ class ConstitutionArgs:
             made = told.evaluate(self.given)
             print(json.dumps(made, indent=2) if self.json else ", ".join(made["flagged_principles"]) or "nothing found")
             return 1 if made["any_flagged"] else 0
-        from surefoot.lm.pipeline import STAGES, Pipeline, PipelineConfig
+        from surefoot.lm.constitution.pipeline import STAGES, Pipeline, PipelineConfig
 
         config = Path(self.given)
         say = _silent if self.json else print

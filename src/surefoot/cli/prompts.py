@@ -312,7 +312,7 @@ def own_scorer(name: str) -> Scorer:
     from surefoot.decide.prompts.scorers import CallableScorer
 
     if name == "lm" or name.startswith("lm:"):
-        from surefoot.lm.scoring import scorer
+        from surefoot.lm.rewards.scoring import scorer
 
         return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
     module, colon, function = name.partition(":")

@@ -6,17 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surefoot.lm.backbone import Backbone as Backbone
     from surefoot.lm.config import LMConfig as LMConfig
-    from surefoot.lm.constitution import Constitution as Constitution
-    from surefoot.lm.models import load_backbone as load_backbone
-    from surefoot.lm.policy import LMPolicy as LMPolicy
-    from surefoot.lm.reward_model import RewardModel as RewardModel
-    from surefoot.lm.reward_model import ValueModel as ValueModel
-    from surefoot.lm.reward_model import train_reward_model as train_reward_model
-    from surefoot.lm.sample import Sampling as Sampling
-    from surefoot.lm.sample import generate as generate
-    from surefoot.lm.scoring import scorer as scorer
+    from surefoot.lm.constitution.principles import Constitution as Constitution
+    from surefoot.lm.policy.backbone import Backbone as Backbone
+    from surefoot.lm.policy.loading import load_backbone as load_backbone
+    from surefoot.lm.policy.policy import LMPolicy as LMPolicy
+    from surefoot.lm.rewards.reward_model import RewardModel as RewardModel
+    from surefoot.lm.rewards.reward_model import ValueModel as ValueModel
+    from surefoot.lm.rewards.reward_model import train_reward_model as train_reward_model
+    from surefoot.lm.rewards.scoring import scorer as scorer
+    from surefoot.lm.sampling.sampler import Sampling as Sampling
+    from surefoot.lm.sampling.sampler import generate as generate
     from surefoot.lm.trainer import PPOTrainer as PPOTrainer
     from surefoot.lm.training import LMTraining as LMTraining
 

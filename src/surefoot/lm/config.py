@@ -11,8 +11,8 @@ from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, choice, flag, 
 from surefoot.data.knobs import knob, knobs_to_json, read_texts, settle
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
-from surefoot.lm.kl import require_kl
-from surefoot.lm.sample import Sampling
+from surefoot.lm.rewards.kl_penalty import require_kl
+from surefoot.lm.sampling.sampler import Sampling
 
 AT_LEAST_ONE = whole(Interval(1))
 

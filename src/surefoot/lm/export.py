@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from surefoot.errors import ConfigError
-from surefoot.lm.adapters import Adapter, adapters_in, merge
-from surefoot.lm.backbone import Backbone
+from surefoot.lm.policy.adapters import Adapter, adapters_in, merge
+from surefoot.lm.policy.backbone import Backbone
 
 
 def export(

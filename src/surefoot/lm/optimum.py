@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from surefoot.errors import ConfigError
-from surefoot.lm.experience import consult, lay_out
-from surefoot.lm.policy import LMPolicy
-from surefoot.lm.sample import Sampling, generate
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.sampling.rollout import consult, lay_out
+from surefoot.lm.sampling.sampler import Sampling, generate
 
 Judge = Callable[[Sequence[int]], float]
 """The score of a response's tokens."""

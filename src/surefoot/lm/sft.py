@@ -13,11 +13,11 @@ from torch import Tensor
 from surefoot.errors import DataError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.optimizer import Optimizer
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.data import Talk
-from surefoot.lm.head import score
-from surefoot.lm.layout import Sequences, predicting, response_states
-from surefoot.lm.models import Speech
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.vocabulary_head import score
+from surefoot.lm.sampling.layout import Sequences, predicting, response_states
 
 
 @dataclass(slots=True)

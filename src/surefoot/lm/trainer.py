@@ -20,14 +20,14 @@ from surefoot.errors import CheckpointMissing, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.experience import consult, lay_out, to_rollout, token_rewards
-from surefoot.lm.head import score
-from surefoot.lm.kl import require_kl
-from surefoot.lm.models import Speech
-from surefoot.lm.policy import LMPolicy, ValueHead, ValueOf
-from surefoot.lm.rewards import Said, as_rewards
-from surefoot.lm.sample import Response, Sampling, generate
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.policy import LMPolicy, ValueHead, ValueOf
+from surefoot.lm.policy.vocabulary_head import score
+from surefoot.lm.rewards.kl_penalty import require_kl
+from surefoot.lm.rewards.rewards import Said, as_rewards
+from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
+from surefoot.lm.sampling.sampler import Response, Sampling, generate
 from surefoot.train.training import load_weights
 
 HISTORY = ("policy_losses", "value_losses", "kl_divergences", "step_avg_rewards", "mean_rewards")

@@ -17,15 +17,15 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.piecewise import PiecewiseLearner
 from surefoot.learn.report import UpdateReport
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
-from surefoot.lm.experience import Laid, consult, group_advantages, lay_out, to_rollout, token_rewards
-from surefoot.lm.guards import Guards
-from surefoot.lm.kl import AdaptiveBeta, FixedBeta
-from surefoot.lm.models import Speech
-from surefoot.lm.policy import LMPolicy, NoCritic, ValueOf
-from surefoot.lm.rewards import Drift, Rewards, Said, ScoreScale, as_rewards, distinct, repetition
-from surefoot.lm.sample import Response, generate
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.policy import LMPolicy, NoCritic, ValueOf
+from surefoot.lm.rewards.guards import Guards
+from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
+from surefoot.lm.rewards.rewards import Drift, Rewards, Said, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.sampling.rollout import Laid, consult, group_advantages, lay_out, to_rollout, token_rewards
+from surefoot.lm.sampling.sampler import Response, generate
 from surefoot.train.training import load_weights
 
 Talk = str | Sequence[dict[str, str]]

@@ -6,7 +6,7 @@ import torch
 from lm_helpers import tiny
 from transformers.activations import ACT2FN
 
-from surefoot.lm.backbone import Backbone
+from surefoot.lm.policy.backbone import Backbone
 
 
 def test_the_activation_says_what_the_one_it_stands_for_says():

@@ -10,13 +10,13 @@ import pytest
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import DataError
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.compare import bootstrap, compare_models, refusal, wilson
-from surefoot.lm.constitution import Asking, Constitution
-from surefoot.lm.critique import Revision, revise
-from surefoot.lm.models import Speech
-from surefoot.lm.policy import LMPolicy, NoCritic
-from surefoot.lm.preferences import by_score, compare, pairs_of
+from surefoot.lm.constitution.compare import bootstrap, compare_models, refusal, wilson
+from surefoot.lm.constitution.critique import Revision, revise
+from surefoot.lm.constitution.preferences import by_score, compare, pairs_of
+from surefoot.lm.constitution.principles import Asking, Constitution
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.policy import LMPolicy, NoCritic
 
 ROOT = Path(__file__).parents[3]
 BAD = {

@@ -8,11 +8,11 @@ import pytest
 import torch
 from lm_helpers import tiny
 
-from surefoot.lm import head as heads
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.cache import Prefill, Slots
-from surefoot.lm.gelu import FEW, gelu_tanh
-from surefoot.lm.head import pack_support, score
+from surefoot.lm.policy import vocabulary_head as heads
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.gelu import FEW, gelu_tanh
+from surefoot.lm.policy.kv_cache import Prefill, Slots
+from surefoot.lm.policy.vocabulary_head import pack_support, score
 
 IDS = torch.tensor([[3, 14, 15, 9, 2], [6, 5, 35, 8, 9]])
 

@@ -8,9 +8,9 @@ from lm_helpers import VOCABULARY, char_tokenizer, tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from surefoot.errors import ConfigError
-from surefoot.lm.adapters import settle_adapters
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.export import export
+from surefoot.lm.policy.adapters import settle_adapters
+from surefoot.lm.policy.backbone import Backbone
 
 IDS = torch.tensor([[3, 4, 5, 6]])
 

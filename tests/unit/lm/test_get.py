@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from surefoot.errors import ConfigError
-from surefoot.lm import get as getting
+from surefoot.lm import download as getting
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PIECES = ["h", "e", "l", "o", "Ġ", ".", "Ċ", "1", "2", "he", "ll", "hell", "hello", "Ġhe", "12"]

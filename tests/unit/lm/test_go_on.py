@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks" / "lm"
 
 import common
 
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
+from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.training import LMTraining
 
 

@@ -12,7 +12,7 @@ import rule
 import sentences
 from judges import RULES, breaks
 
-from surefoot.lm.constitution import Constitution
+from surefoot.lm.constitution.principles import Constitution
 
 
 def words(half: str) -> set[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.lm.kl import AdaptiveBeta, FixedBeta, kl_rewards, require_kl
+from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta, kl_rewards, require_kl
 
 
 def test_k1_costs_beta_times_the_log_ratio_and_padding_nothing():

@@ -12,10 +12,10 @@ import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm import get as getting
+from surefoot.lm import download as getting
 from surefoot.lm.config import LMConfig
-from surefoot.lm.get import Packaged, folder_of, get
-from surefoot.lm.models import Speech, best_dtype, load_backbone, resolve
+from surefoot.lm.download import Packaged, folder_of, get
+from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, resolve
 
 TALK = [{"role": "user", "content": "hi"}]
 

@@ -9,10 +9,10 @@ import torch
 from lm_helpers import EOS, tiny
 
 from surefoot.errors import ConfigError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.optimum import achieved, optimum
-from surefoot.lm.policy import LMPolicy
-from surefoot.lm.sample import Sampling
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.sampling.sampler import Sampling
 
 BETA, PROMPT = 0.5, np.array([2, 3])
 

@@ -11,12 +11,12 @@ from lm_helpers import EOS, batch_of, prompts_of, tiny
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.lm.adapters import merge
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.head import pack_support, score, unpack_support
-from surefoot.lm.layout import response_states, sequences_of
-from surefoot.lm.policy import LMPolicy
-from surefoot.lm.sample import Sampling, generate
+from surefoot.lm.policy.adapters import merge
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.policy.vocabulary_head import pack_support, score, unpack_support
+from surefoot.lm.sampling.layout import response_states, sequences_of
+from surefoot.lm.sampling.sampler import Sampling, generate
 
 
 def moved(policy, seed=5):
@@ -113,7 +113,7 @@ def test_chunks_change_nothing(monkeypatch):
     policy = moved(LMPolicy(Backbone(tiny())))
     batch = batch_of(sampled(policy))
     whole = gradients(policy, batch, 1.0)
-    monkeypatch.setattr("surefoot.lm.head.CHUNK", 150)
+    monkeypatch.setattr("surefoot.lm.policy.vocabulary_head.CHUNK", 150)
     parts = gradients(policy, batch, 1.0)
     assert all(torch.allclose(whole[n], parts[n], atol=1e-5) for n in whole)
 

@@ -9,10 +9,10 @@ import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.data import Pair
-from surefoot.lm.models import Speech
-from surefoot.lm.reward_model import (
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.rewards.reward_model import (
     BackboneReward,
     RewardModel,
     ValueModel,
@@ -20,7 +20,7 @@ from surefoot.lm.reward_model import (
     last_token,
     train_reward_model,
 )
-from surefoot.lm.rewards import as_rewards
+from surefoot.lm.rewards.rewards import as_rewards
 
 WORDS = ["sun", "tree", "river", "stone", "cloud", "house", "road", "bird"]
 PAIRS = [Pair("say ", f"{w} good {v}", f"{w} evil {v}") for w in WORDS for v in WORDS]

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from surefoot.errors import ConfigError, RewardError
-from surefoot.lm.experience import group_advantages
-from surefoot.lm.rewards import Drift, Said, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.rewards.rewards import Drift, Said, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.sampling.rollout import group_advantages
 
 SAID = Said(
     prompts=["p", "q"],

@@ -9,8 +9,8 @@ import pytest
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import CheckpointError, ConfigError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
+from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.run import create, resume
 from surefoot.lm.training import LMTraining
 from surefoot.telemetry.validate import validate

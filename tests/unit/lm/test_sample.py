@@ -8,9 +8,9 @@ import torch
 from lm_helpers import EOS, batch_of, prompts_of, tiny
 
 from surefoot.errors import ConfigError
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.policy import LMPolicy
-from surefoot.lm.sample import Sampling, generate
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.sampling.sampler import Sampling, generate
 
 CASES = [
     {},

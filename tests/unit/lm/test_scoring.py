@@ -8,9 +8,9 @@ from lm_helpers import VOCABULARY, char_tokenizer, tiny
 from surefoot.cli.main import main
 from surefoot.lm import scorer
 from surefoot.lm.data import Pair
-from surefoot.lm.models import Speech
-from surefoot.lm.reward_model import RewardModel, train_reward_model
-from surefoot.lm.saved import save_reward
+from surefoot.lm.load_run import save_reward
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
 
 
 @pytest.fixture

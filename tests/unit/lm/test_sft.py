@@ -8,8 +8,8 @@ import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import DataError
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.models import Speech
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
 from surefoot.lm.sft import finetune, nll
 
 ROWS = [(f"say {c}", "yes") for c in "abcdefgh"]

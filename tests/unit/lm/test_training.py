@@ -7,8 +7,8 @@ import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import ConfigError, DataError, RewardError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
+from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.training import LMTraining
 
 PROMPTS = ["hello", "what is", "go on then"]

@@ -82,7 +82,7 @@ SAMPLER = NodeType(
         Port(name="language", type=Type("language"), help="The model itself: policy, reference and critic."),
     ),
     runtime="surefoot.graph.nodes.language:LMSampler",
-    calls="surefoot.lm.sample.generate",
+    calls="surefoot.lm.sampling.sampler.generate",
     effect="rng",
     needs=("seed", "folder"),
     infer=_answered,
@@ -106,7 +106,7 @@ REWARD = NodeType(
     ),
     outputs=(Port(name="scores", type=tensor("float64"), help="[N]"),),
     runtime="surefoot.graph.nodes.language:RewardModel",
-    calls="surefoot.lm.scoring.scorer",
+    calls="surefoot.lm.rewards.scoring.scorer",
     infer=lambda params, given: {"scores": tensor("float64", _rows(given, "responses"))},
 )
 
@@ -135,7 +135,7 @@ KL = NodeType(
         Port(name="kl", type=Type("number"), help="Nats a response."),
     ),
     runtime="surefoot.graph.nodes.language:KLPenalty",
-    calls="surefoot.lm.experience.consult, token_rewards",
+    calls="surefoot.lm.sampling.rollout.consult, token_rewards",
     effect="state",
 )
 

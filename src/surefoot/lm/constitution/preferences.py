@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.lm.constitution import Asking, Constitution
+from surefoot.lm.constitution.principles import Asking, Constitution
 from surefoot.lm.data import Pair
 
 QUESTION = (

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from surefoot.core.batch import Batch
-from surefoot.lm.backbone import Backbone
+from surefoot.lm.policy.backbone import Backbone
 
 SHORTEST = 0.75
 """Rows share a bucket with longer ones down to this share of their length."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from surefoot.lm.models import require_transformers
+from surefoot.lm.policy.loading import require_transformers
 
 LETTERS = ("<eos>", "<unk>", *(chr(i) for i in range(32, 127)), "\n")
 

@@ -14,8 +14,8 @@ import torch
 import yaml
 
 from surefoot.errors import DataError
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.models import Speech
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
 
 Evaluator = Callable[["Principle", str], dict[str, Any]]
 """(principle, text) → at least {"flagged": bool}."""

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from surefoot.data.rollout import Rollout
-from surefoot.lm.head import score
-from surefoot.lm.kl import kl_rewards
-from surefoot.lm.layout import Sequences, join, predicting, response_states
-from surefoot.lm.policy import Critic, LMPolicy
-from surefoot.lm.sample import Response
+from surefoot.lm.policy.policy import Critic, LMPolicy
+from surefoot.lm.policy.vocabulary_head import score
+from surefoot.lm.rewards.kl_penalty import kl_rewards
+from surefoot.lm.sampling.layout import Sequences, join, predicting, response_states
+from surefoot.lm.sampling.sampler import Response
 
 
 @dataclass(slots=True)

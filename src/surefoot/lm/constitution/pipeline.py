@@ -16,17 +16,17 @@ from safetensors.torch import load_file, save_file
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
 from surefoot.learn.files import REAL_FS, RunLock, replace_file
-from surefoot.lm.adapters import settle_adapters
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.compare import compare_models
 from surefoot.lm.config import LMConfig
-from surefoot.lm.constitution import Asking, Constitution
-from surefoot.lm.critique import revise, says_something, write
+from surefoot.lm.constitution.compare import compare_models
+from surefoot.lm.constitution.critique import revise, says_something, write
+from surefoot.lm.constitution.preferences import Verdict, by_score, compare, pairs_of
+from surefoot.lm.constitution.principles import Asking, Constitution
 from surefoot.lm.data import Pair, read_pairs, read_prompts, write_jsonl
-from surefoot.lm.models import Speech, backbone_of, best_dtype, load_model, load_tokenizer
-from surefoot.lm.policy import LMPolicy, NoCritic
-from surefoot.lm.preferences import Verdict, by_score, compare, pairs_of
-from surefoot.lm.reward_model import BackboneReward, train_reward_model
+from surefoot.lm.policy.adapters import settle_adapters
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
+from surefoot.lm.policy.policy import LMPolicy, NoCritic
+from surefoot.lm.rewards.reward_model import BackboneReward, train_reward_model
 from surefoot.lm.run import create, resume
 from surefoot.lm.sft import finetune
 from surefoot.lm.training import LMTraining, as_text

@@ -13,10 +13,10 @@ from torch import Tensor
 from surefoot.data.kinds import Interval, real, whole
 from surefoot.data.knobs import knob, settle
 from surefoot.errors import ConfigError
-from surefoot.lm.cache import Prefill, Slots
-from surefoot.lm.head import FORBIDDEN, pack_support
-from surefoot.lm.layout import Sequences
-from surefoot.lm.policy import Critic, LMPolicy
+from surefoot.lm.policy.kv_cache import Prefill, Slots
+from surefoot.lm.policy.policy import Critic, LMPolicy
+from surefoot.lm.policy.vocabulary_head import FORBIDDEN, pack_support
+from surefoot.lm.sampling.layout import Sequences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,7 @@ _NO_ROWS = Sequences(*(torch.zeros(0, dtype=torch.int64) for _ in range(3)))
 
 
 def _own_model(policy: LMPolicy) -> bool:
-    from surefoot.lm.policy import ValueOf
+    from surefoot.lm.policy.policy import ValueOf
 
     return isinstance(policy.critic, ValueOf)
 

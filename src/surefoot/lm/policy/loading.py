@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
+from surefoot.lm.policy.backbone import Backbone
 
 
 def require_transformers() -> Any:
@@ -62,7 +62,7 @@ def load_model(name: str | Path, *, dtype: torch.dtype, device: torch.device) ->
 
 def resolve(name: str | Path) -> str:
     """A folder for the names `surefoot lm get` knows; anything else as it is."""
-    from surefoot.lm.get import KNOWN, folder_of
+    from surefoot.lm.download import KNOWN, folder_of
 
     if str(name) in KNOWN and not (Path(name) / "config.json").is_file():  # a folder of that name comes first
         folder = folder_of(str(name))

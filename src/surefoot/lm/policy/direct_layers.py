@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from surefoot.lm.adapters import Adapter
-from surefoot.lm.gelu import gelu_tanh
+from surefoot.lm.policy.adapters import Adapter
+from surefoot.lm.policy.gelu import gelu_tanh
 
 Mixed = tuple[Tensor, Tensor]
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from surefoot.lm.config import LMConfig
-from surefoot.lm.constitution import Asking
-from surefoot.lm.models import Speech, load_backbone, load_tokenizer
-from surefoot.lm.reward_model import pad
-from surefoot.lm.saved import load_reward, reward_base
+from surefoot.lm.constitution.principles import Asking
+from surefoot.lm.load_run import load_reward, reward_base
+from surefoot.lm.policy.loading import Speech, load_backbone, load_tokenizer
+from surefoot.lm.rewards.reward_model import pad
 
 QUESTION = "Instruction: {text}\n\nIs this instruction clear, specific and easy to follow? Answer Yes or No.\nAnswer:"
 

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from surefoot.data.seeds import seed_for
-from surefoot.lm.constitution import Constitution, Principle
-from surefoot.lm.models import Speech
-from surefoot.lm.policy import LMPolicy
-from surefoot.lm.rewards import repetition
-from surefoot.lm.sample import Sampling, generate
+from surefoot.lm.constitution.principles import Constitution, Principle
+from surefoot.lm.policy.loading import Speech
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.rewards.rewards import repetition
+from surefoot.lm.sampling.sampler import Sampling, generate
 
 CRITIQUE = "Request: {prompt}\n\nResponse: {response}\n\n{ask}\nCritique:"
 REVISION = "Request: {prompt}\n\nResponse: {response}\n\nCritique: {critique}\n\n{ask}\nWrite only the new response."

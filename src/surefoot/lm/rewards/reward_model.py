@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.data import Pair
-from surefoot.lm.models import Speech
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech
 
 
 def _trunk(base: Any) -> Any:

@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.checkpoint import load_checkpoint
-from surefoot.lm.backbone import Backbone
 from surefoot.lm.config import LMConfig
-from surefoot.lm.models import Speech, best_dtype, load_backbone, load_model
-from surefoot.lm.policy import LMPolicy, NoCritic
-from surefoot.lm.reward_model import BackboneReward, RewardFit, RewardModel
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_model
+from surefoot.lm.policy.policy import LMPolicy, NoCritic
+from surefoot.lm.rewards.reward_model import BackboneReward, RewardFit, RewardModel
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.training import load_weights
 

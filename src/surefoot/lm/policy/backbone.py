@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.errors import ConfigError, PolicyError
-from surefoot.lm.adapters import Adapter, adapt, adapters_in, targets_in
-from surefoot.lm.direct import Direct
+from surefoot.lm.policy.adapters import Adapter, adapt, adapters_in, targets_in
+from surefoot.lm.policy.direct_layers import Direct
 
 TRAINABLE = ("lora", "full", "none")
 

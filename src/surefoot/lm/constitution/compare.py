@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.lm.constitution import Constitution, Evaluator
+from surefoot.lm.constitution.principles import Constitution, Evaluator
 
 
 def wilson(hits: int, count: int, z: float = 1.96) -> tuple[float, float]:

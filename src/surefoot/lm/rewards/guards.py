@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from surefoot.lm.config import LMConfig
-from surefoot.lm.policy import LMPolicy
+from surefoot.lm.policy.policy import LMPolicy
 
 Respond = Callable[[Sequence[np.ndarray]], tuple[list[str], list[str]]]
 PATIENCE = 3

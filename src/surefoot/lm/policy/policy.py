@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.errors import ConfigError
-from surefoot.lm.backbone import Backbone
-from surefoot.lm.head import logits_of, score
-from surefoot.lm.layout import Sequences, predicting, response_states, sequences_of
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.policy.vocabulary_head import logits_of, score
+from surefoot.lm.sampling.layout import Sequences, predicting, response_states, sequences_of
 from surefoot.nets.distributions import Categorical
 from surefoot.nets.policy import PolicyOutput, Seen
 
@@ -161,7 +161,7 @@ class LMPolicy:
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
         """A prompt cannot be made up: rollouts bring it along."""
-        raise ConfigError("a language model's context is its prompt; make rollouts with surefoot.lm.sample")
+        raise ConfigError("a language model's context is its prompt; make rollouts with surefoot.lm.sampling.sampler")
 
     def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
         """The prompt stays as it is."""
