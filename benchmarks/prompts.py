@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.classify import CATEGORIES, classify
 from surefoot.decide.prompts.improve import Chooser, Improved, at_random, by_policy, improve, one_each, round_robin
 from surefoot.decide.prompts.mutations import MUTATIONS

@@ -30,10 +30,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from surefoot.decide.choosers import Chooser, Experience
-from surefoot.decide.encoders import make_encoder
-from surefoot.decide.offpolicy import student
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.encoders.encoder import make_encoder
+from surefoot.decide.evaluation.offpolicy import student
+from surefoot.decide.policy.choosers import Chooser, Experience
+from surefoot.decide.policy.outcome_model import Scene
 from workloads.tool_arms import COST, DECISIONS, SETTINGS, arm_names, chosen, make, passes_left, tune
 from workloads.tool_streams import SCENARIOS, Task, load, moments
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.decide.offpolicy import evaluate
+from surefoot.decide.evaluation.offpolicy import evaluate
 
 ROUNDS, ACTIONS, CONTEXTS = 20_000, 5, 8
 

@@ -26,10 +26,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from surefoot.decide.agent import Agent, AgentConfig
-from surefoot.decide.choosers import EpsilonGreedy, Experience, LinTS, LinUCB, Residual
-from surefoot.decide.encoders import Encoder, HashingEncoder, make_encoder
-from surefoot.decide.outcomes import Scene
-from surefoot.decide.ppo import ChooserConfig, PPOChooser
+from surefoot.decide.encoders.encoder import Encoder, HashingEncoder, make_encoder
+from surefoot.decide.policy.choosers import EpsilonGreedy, Experience, LinTS, LinUCB, Residual
+from surefoot.decide.policy.outcome_model import Scene
+from surefoot.decide.policy.ppo import ChooserConfig, PPOChooser
 from surefoot.decide.rewards import Facts, reward_of
 from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.cache import QueryCache
@@ -208,7 +208,7 @@ def kills_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
 def kill_once(directory: Path, what: str, after: float, *, seed: int) -> dict[str, int]:
     """Start the child, let it work for a moment after the first thing is acknowledged, kill it, look at what it left."""
     forks = multiprocessing.get_context("forkserver")  # what is preloaded is loaded once, not for every child
-    forks.set_forkserver_preload(["surefoot.decide.tools", "surefoot.decide.ppo"])
+    forks.set_forkserver_preload(["surefoot.decide.tools", "surefoot.decide.policy.ppo"])
     ear, mouth = forks.Pipe(duplex=False)
     child = forks.Process(target=tools_child.work, args=(what, directory, seed, mouth), daemon=True)
     child.start()

@@ -8,7 +8,7 @@ import os
 import sys
 
 from surefoot.cli.main import main as surefoot
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens

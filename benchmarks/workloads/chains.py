@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.decide.choosers import Chooser, Experience
-from surefoot.decide.encoders import Encoder
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.encoders.encoder import Encoder
+from surefoot.decide.policy.choosers import Chooser, Experience
+from surefoot.decide.policy.outcome_model import Scene
 
 TOOLS = {
     "answer": "answer a question in words from what is known",

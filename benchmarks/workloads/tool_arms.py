@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
-from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig
-from surefoot.decide.ppo import ChooserConfig, PPOChooser
+from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.policy.outcome_model import OutcomeConfig
+from surefoot.decide.policy.ppo import ChooserConfig, PPOChooser
 from workloads.tool_streams import Task
 
 SETTINGS = Path(__file__).with_name("tool_settings.json")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from surefoot.decide.datasets import read
-from surefoot.decide.encoders import Encoder, Likeness
-from surefoot.decide.static import cache_root
+from surefoot.decide.encoders.encoder import Encoder, Likeness
+from surefoot.decide.encoders.static import cache_root
+from surefoot.decide.evaluation.datasets import read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ import hashlib
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from surefoot.decide.encoders import HashingEncoder
-from surefoot.decide.ppo import PPOChooser
+from surefoot.decide.encoders.encoder import HashingEncoder
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.tools import ToolAgent, tool
 from surefoot.errors import SurefootError
 

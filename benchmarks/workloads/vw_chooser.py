@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import vowpalwabbit
 
-from surefoot.decide.choosers import Choice, Episode
-from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.choosers import Choice, Episode
+from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene
 
 WARM = 400
 """Made-up examples from which VW learns, before the stream begins, that the prior is what an action is worth."""

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.decide.page import page_of
-from surefoot.decide.summary import summary_of
+from surefoot.decide.evaluation.page import page_of
+from surefoot.decide.evaluation.summary import summary_of
 from surefoot.decide.tools.notes import LocalNotes
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -24,7 +24,7 @@ import supervise  # noqa: E402
 import tables  # noqa: E402
 import tools  # noqa: E402
 import tune  # noqa: E402
-from surefoot.decide.encoders import Likeness  # noqa: E402
+from surefoot.decide.encoders.encoder import Likeness  # noqa: E402
 from workloads import tool_arms, tool_streams  # noqa: E402
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.classify import classify
 from surefoot.decide.prompts.measures import measures
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate

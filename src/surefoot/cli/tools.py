@@ -117,8 +117,8 @@ class TrainToolsArgs:
     """Order of the queries, and exploration."""
 
     def run(self) -> int:
-        from surefoot.decide.datasets import read
-        from surefoot.decide.trial import LOG, run_trial
+        from surefoot.decide.evaluation.datasets import read
+        from surefoot.decide.evaluation.trial import LOG, run_trial
 
         if self.count is not None and self.count < 1:
             raise Usage(f"--count is {self.count}; it must be at least 1")
@@ -154,8 +154,8 @@ class EvalToolsArgs:
     """Print one JSON object."""
 
     def run(self) -> int:
-        from surefoot.decide.datasets import read
-        from surefoot.decide.trial import load_agent, made_with
+        from surefoot.decide.evaluation.datasets import read
+        from surefoot.decide.evaluation.trial import load_agent, made_with
 
         agent = _agent(*made_with(self.directory), 0)
         data = read(self.data, self.format, self.topics)
@@ -197,8 +197,8 @@ class ReplayArgs:
     def run(self) -> int:
         from dataclasses import asdict
 
-        from surefoot.decide.replay import replay
-        from surefoot.decide.trial import made_with
+        from surefoot.decide.evaluation.log_replay import replay
+        from surefoot.decide.evaluation.trial import made_with
 
         if self.last < 1:
             raise Usage(f"--last is {self.last}; it must be at least 1")
@@ -230,8 +230,8 @@ class ReportToolsArgs:
     """Print one JSON object, and write no page unless --out names one."""
 
     def run(self) -> int:
-        from surefoot.decide.page import page_of
-        from surefoot.decide.summary import as_text, summary_of
+        from surefoot.decide.evaluation.page import page_of
+        from surefoot.decide.evaluation.summary import as_text, summary_of
         from surefoot.decide.tools.report import rows_in
 
         found = summary_of(rows_in(self.directory))
@@ -256,7 +256,7 @@ class EncoderArgs:
     def run(self) -> int:
         import shutil
 
-        from surefoot.decide.static import StaticEncoder, table_path
+        from surefoot.decide.encoders.static import StaticEncoder, table_path
 
         if self.again:
             shutil.rmtree(table_path(), ignore_errors=True)
@@ -273,7 +273,7 @@ def _questions() -> list[tuple[str, str]]:
 
 def _agent(encoder: str, chooser: str, seed: int) -> Agent:
     from surefoot.decide.agent import Agent, AgentConfig
-    from surefoot.decide.encoders import make_encoder
+    from surefoot.decide.encoders.encoder import make_encoder
     from surefoot.train.device import pin_threads
 
     pin_threads()

@@ -12,12 +12,21 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.data.seeds import seed_for
-from surefoot.decide.calibration import Calibration
-from surefoot.decide.choosers import Choice, Chooser, EpsilonGreedy, Experience, LinTS, LinUCB, Residual, ZeroShot
-from surefoot.decide.encoders import Cached, Encoder
-from surefoot.decide.options import Options
-from surefoot.decide.outcomes import Scene
-from surefoot.decide.ppo import PPOChooser
+from surefoot.decide.encoders.encoder import Cached, Encoder
+from surefoot.decide.policy.calibration import Calibration
+from surefoot.decide.policy.choosers import (
+    Choice,
+    Chooser,
+    EpsilonGreedy,
+    Experience,
+    LinTS,
+    LinUCB,
+    Residual,
+    ZeroShot,
+)
+from surefoot.decide.policy.options import Options
+from surefoot.decide.policy.outcome_model import Scene
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.promotion import Match
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
 from surefoot.learn.report import UpdateReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from surefoot.decide.agent import CHOOSERS, make_chooser
-from surefoot.decide.choosers import Experience, Residual
-from surefoot.decide.encoders import HashingEncoder, Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
-from surefoot.decide.ppo import ChooserConfig, PPOChooser, spread
+from surefoot.decide.encoders.encoder import HashingEncoder, Likeness
+from surefoot.decide.policy.choosers import Experience, Residual
+from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.policy.ppo import ChooserConfig, PPOChooser, spread
 from surefoot.errors import AllActionsMasked
 
 LIKE = Likeness(sharpness=10.0, slope=8.0, middle=0.3)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.decide.calibration import Calibration
-from surefoot.decide.datasets import read
-from surefoot.decide.outcomes import Scene
-from surefoot.decide.page import page_of
-from surefoot.decide.reuse import Log
-from surefoot.decide.summary import as_text, matrix, summary_of
+from surefoot.decide.evaluation.datasets import read
+from surefoot.decide.evaluation.page import page_of
+from surefoot.decide.evaluation.summary import as_text, matrix, summary_of
+from surefoot.decide.policy.calibration import Calibration
+from surefoot.decide.policy.experience_log import Log
+from surefoot.decide.policy.outcome_model import Scene
 from surefoot.errors import RecordingError
 
 

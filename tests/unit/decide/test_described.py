@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from surefoot.core.batch import Batch
-from surefoot.decide.described import DescribedPolicy
+from surefoot.decide.policy.described import DescribedPolicy
 from surefoot.nets.policy import Seen
 from surefoot.server.decisions.numpy_network import Described, probabilities
 

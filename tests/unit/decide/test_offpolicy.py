@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.decide.offpolicy import evaluate, interval, sample_size, student
+from surefoot.decide.evaluation.offpolicy import evaluate, interval, sample_size, student
 from surefoot.decide.promotion import GateConfig, Side, judge
 from surefoot.errors import DecisionError
 

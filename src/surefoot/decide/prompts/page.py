@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from surefoot.decide.page import Point, document, plot, section, table
+from surefoot.decide.evaluation.page import Point, document, plot, section, table
 from surefoot.decide.prompts.classify import classify
 from surefoot.decide.prompts.improve import Improved
 from surefoot.decide.prompts.mutations import MUTATIONS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from surefoot.decide.encoders import make_encoder
+from surefoot.decide.encoders.encoder import make_encoder
 from surefoot.decide.prompts.scorers import FeatureScorer, RidgeScorer, Scorer
 from surefoot.decide.prompts.world import PromptConfig, PromptWorld
 from surefoot.envs.api import World

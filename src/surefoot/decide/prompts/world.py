@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.data.kinds import NOT_NEGATIVE, Interval, real, whole
 from surefoot.data.knobs import knob, settle
 from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
-from surefoot.decide.encoders import Encoder
+from surefoot.decide.encoders.encoder import Encoder
 from surefoot.decide.prompts.classify import CATEGORIES, Category, classify
 from surefoot.decide.prompts.measures import GENERAL, measures
 from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, allowed, mutate

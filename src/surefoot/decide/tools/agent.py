@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from surefoot.decide.agent import Agent, AgentConfig, Explanation, make_chooser
-from surefoot.decide.choosers import Chooser
-from surefoot.decide.encoders import Encoder, make_encoder
-from surefoot.decide.ppo import PPOChooser
+from surefoot.decide.encoders.encoder import Encoder, make_encoder
+from surefoot.decide.evaluation.log_replay import compare
+from surefoot.decide.policy.choosers import Chooser
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.promotion import GateConfig, Judgement, Versions
-from surefoot.decide.replay import compare
 from surefoot.decide.rewards import Feedback, Reward
 from surefoot.decide.tools.cache import QueryCache
 from surefoot.decide.tools.cards import PatternCard, select_card

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.agent import Agent, Decided, Explanation
-from surefoot.decide.choosers import Choice, Experience
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.policy.choosers import Choice, Experience
+from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.tools.spacetime import Spacetime
 from surefoot.errors import DecisionError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.encoders import Encoder
+from surefoot.decide.encoders.encoder import Encoder
 from surefoot.decide.tools.memory import Memory, words_of
 from surefoot.decide.tools.toolbox import Request, ToolResult
 from surefoot.errors import ToolError

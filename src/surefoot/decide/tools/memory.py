@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.encoders import Encoder, Scales
+from surefoot.decide.encoders.encoder import Encoder, Scales
 from surefoot.decide.tools.cards import FUSED, PatternCard
 from surefoot.errors import ToolError
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.agent import Agent
-from surefoot.decide.ppo import PPOChooser
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.doctor.alerts import Rule
 from surefoot.telemetry.writer import Recorder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from surefoot.decide.evaluation.trial import LOG, decisions_of
 from surefoot.decide.tools.reflection import ReflectionBuffer
-from surefoot.decide.trial import LOG, decisions_of
 from surefoot.errors import RunNotFound
 
 

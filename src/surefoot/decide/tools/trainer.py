@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.choosers import Experience
-from surefoot.decide.ppo import PPO_DEFAULTS, PPOChooser
+from surefoot.decide.policy.choosers import Experience
+from surefoot.decide.policy.ppo import PPO_DEFAULTS, PPOChooser
 from surefoot.decide.tools.experience import experience_in
 from surefoot.decide.tools.record import numbers_of
 from surefoot.decide.tools.reflection import ReflectionBuffer

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from surefoot.data.seeds import seed_for
-from surefoot.decide.choosers import Choice, Experience
-from surefoot.decide.encoders import Encoder, make_encoder
-from surefoot.decide.options import Options
-from surefoot.decide.outcomes import Scene
-from surefoot.decide.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
+from surefoot.decide.encoders.encoder import Encoder, make_encoder
+from surefoot.decide.policy.choosers import Choice, Experience
+from surefoot.decide.policy.options import Options
+from surefoot.decide.policy.outcome_model import Scene
+from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
 from surefoot.decide.rewards import Facts, reward_of
 from surefoot.decide.tools.demo import questions, tools
 from surefoot.decide.tools.memory import Memory

@@ -93,7 +93,7 @@ def policy_of(recipe: Recipe) -> Any:
     import torch
 
     from surefoot.data.spaces import Box, Discrete
-    from surefoot.decide.described import DescribedPolicy
+    from surefoot.decide.policy.described import DescribedPolicy
     from surefoot.decide.prompts.networks import MutationNetwork
     from surefoot.nets.actor_critic import ActorCritic
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from surefoot.data.journal import Entry
 from surefoot.data.rollout import Rollout
-from surefoot.decide import offpolicy
-from surefoot.decide.offpolicy import Evaluation
+from surefoot.decide.evaluation import offpolicy
+from surefoot.decide.evaluation.offpolicy import Evaluation
 from surefoot.errors import CheckpointError, DecisionError
 from surefoot.server import schema
 from surefoot.server.decisions import direct_method

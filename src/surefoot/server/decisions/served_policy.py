@@ -19,7 +19,7 @@ from msgspec import UNSET
 from surefoot.data.experience import Decision as Made
 from surefoot.data.journal import Entry
 from surefoot.data.ledger import Ledger
-from surefoot.decide.encoders import Cached, Encoder, HashingEncoder
+from surefoot.decide.encoders.encoder import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
 from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import Net, probabilities

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.mutations import ACTIONS
 from surefoot.decide.prompts.scorers import FeatureScorer
 from surefoot.decide.prompts.text import tokens

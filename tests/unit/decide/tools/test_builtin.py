@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from surefoot.decide.encoders import HashingEncoder
+from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.tools.calc import evaluate, find_expression, show
 from surefoot.decide.tools.demo import database, questions, tools
 from surefoot.decide.tools.memory import Memory, pieces

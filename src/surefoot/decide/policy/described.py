@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.decide.rowwise import RowwisePolicy
+from surefoot.decide.policy.rowwise import RowwisePolicy
 
 HIDDEN, MEETING = 128, 32
 """Units of a tower, and numbers in which what is seen and what is described meet."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.decide.rowwise import RowwisePolicy
+from surefoot.decide.policy.rowwise import RowwisePolicy
 from surefoot.errors import ShapeError
 
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene
+from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene
 from surefoot.errors import AllActionsMasked, ConfigError
 from surefoot.learn.report import UpdateReport
 

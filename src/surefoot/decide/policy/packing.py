@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.choosers import Choice, Episode, Experience
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.policy.choosers import Choice, Episode, Experience
+from surefoot.decide.policy.outcome_model import Scene
 
 _ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
 

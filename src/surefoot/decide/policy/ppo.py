@@ -25,12 +25,12 @@ from surefoot.data.knobs import knob, knobs_to_json, settle
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
-from surefoot.decide.candidates import CandidatePolicy
-from surefoot.decide.choosers import Choice, Episode, Experience, require_candidates
-from surefoot.decide.encoders import Likeness
-from surefoot.decide.outcomes import OutcomeConfig, OutcomeModel, Scene, times, with_bias
-from surefoot.decide.packing import pack, unpack
-from surefoot.decide.reuse import Log, Logged, beside
+from surefoot.decide.encoders.encoder import Likeness
+from surefoot.decide.policy.candidates import CandidatePolicy
+from surefoot.decide.policy.choosers import Choice, Episode, Experience, require_candidates
+from surefoot.decide.policy.experience_log import Log, Logged, beside
+from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
+from surefoot.decide.policy.packing import pack, unpack
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport

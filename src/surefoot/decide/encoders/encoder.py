@@ -170,15 +170,15 @@ def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: 
         case "hashing":
             return HashingEncoder(**options) if options else HashingEncoder(_dim_in(name, 384))
         case "minilm":
-            from surefoot.decide.sentence import MiniLMEncoder
+            from surefoot.decide.encoders.minilm import MiniLMEncoder
 
             return MiniLMEncoder(**options)
         case "static":
-            from surefoot.decide.static import StaticEncoder
+            from surefoot.decide.encoders.static import StaticEncoder
 
             return StaticEncoder.open(say=say, **options)
         case "openai":
-            from surefoot.decide.openai import OpenAIEncoder
+            from surefoot.decide.encoders.openai import OpenAIEncoder
 
             return OpenAIEncoder(**options)
         case "auto":
@@ -188,7 +188,7 @@ def make_encoder(name: str = "auto", *, say: Progress | None = None, **options: 
 
 
 def _auto(say: Progress | None) -> Encoder:
-    from surefoot.decide.static import StaticEncoder, distil_aside, table_path
+    from surefoot.decide.encoders.static import StaticEncoder, distil_aside, table_path
 
     if table_path().exists():
         return StaticEncoder.open(say=say)
@@ -229,7 +229,7 @@ class Scales:
     @classmethod
     def standard(cls, encoder: Encoder) -> Scales:
         """Fitted once on the project's own sentences, so that the same encoder always has the same scales."""
-        from surefoot.decide.sentences import SENTENCES
+        from surefoot.decide.encoders.reference_sentences import SENTENCES
 
         return cls.fit(encoder.encode(SENTENCES))
 

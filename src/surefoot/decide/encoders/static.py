@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.encoders import Likeness, Progress, unit_rows
-from surefoot.decide.sentence import MISSING, model_path
+from surefoot.decide.encoders.encoder import Likeness, Progress, unit_rows
+from surefoot.decide.encoders.minilm import MISSING, model_path
 from surefoot.errors import EncoderError
 
 DIM = 256

@@ -11,10 +11,10 @@ import numpy as np
 
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.agent import Agent
-from surefoot.decide.datasets import Dataset
-from surefoot.decide.ppo import PPOChooser
+from surefoot.decide.evaluation.datasets import Dataset
+from surefoot.decide.policy.experience_log import Log, Logged
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.promotion import Versions
-from surefoot.decide.reuse import Log, Logged
 from surefoot.errors import RecordingError, RunNotFound
 from surefoot.telemetry.writer import Recorder
 

@@ -18,8 +18,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from surefoot.decide.outcomes import OutcomeModel, Scene
-from surefoot.decide.reuse import Logged
+from surefoot.decide.policy.experience_log import Logged
+from surefoot.decide.policy.outcome_model import OutcomeModel, Scene
 from surefoot.errors import DecisionError
 
 ENOUGH = 500.0

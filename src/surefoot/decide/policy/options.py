@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.encoders import Encoder
-from surefoot.decide.outcomes import Scene, times
+from surefoot.decide.encoders.encoder import Encoder
+from surefoot.decide.policy.outcome_model import Scene, times
 from surefoot.errors import ConfigError, UnknownOption
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.data.rollout import Rollout
-from surefoot.decide.outcomes import Scene
+from surefoot.decide.policy.outcome_model import Scene
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.decide.agent import Agent
-from surefoot.decide.offpolicy import Evaluation, Target, evaluate, per_decision
-from surefoot.decide.outcomes import OutcomeModel
-from surefoot.decide.ppo import PPOChooser, spread
+from surefoot.decide.evaluation.offpolicy import Evaluation, Target, evaluate, per_decision
+from surefoot.decide.evaluation.trial import decisions_of, load_agent, log_of
+from surefoot.decide.policy.experience_log import Logged
+from surefoot.decide.policy.outcome_model import OutcomeModel
+from surefoot.decide.policy.ppo import PPOChooser, spread
 from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
-from surefoot.decide.reuse import Logged
-from surefoot.decide.trial import decisions_of, load_agent, log_of
 from surefoot.errors import DecisionError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.calibration import Calibration
+from surefoot.decide.policy.calibration import Calibration
 
 POINTS = 20
 
