@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import CheckpointError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.retention import prune
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import prune
 
 MODES = ("sound", "early", "in place", "torch.save")
 """As shipped; acknowledging before the save; copying over the only checkpoint; a plain torch.save over the only file."""

@@ -22,7 +22,7 @@ import torch
 
 from surefoot.envs.builtin.memory_toy import Recall, Shape
 from surefoot.errors import ConfigError, SurefootError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.train.evaluate import play
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training

@@ -23,7 +23,7 @@ TRUSTING = "a header is believed before the file is looked at"
 
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
-    from surefoot.learn import checkpoint
+    from surefoot.learn.checkpoint import checkpoint
 
     with contextlib.ExitStack() as undo:
         if defect == CHECKSUM:
@@ -91,7 +91,7 @@ def check(count: int, defect: str = "") -> Found:
 def _forged(found: Found) -> None:
     """Headers that lie, under checksums and a seal that are right; then code in the place of every file."""
     from surefoot.errors import CheckpointError
-    from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 
     lies = list(hostile_headers())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -126,7 +126,7 @@ def _faults(found: Found, states: Any, codes: tuple[int, ...], *, in_place: bool
 
 def _judge(found: Found, root: Path, states: Any, error: Any, code: int) -> None:
     from surefoot.errors import CheckpointError
-    from surefoot.learn.checkpoint import load_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 
     try:
         loaded = load_checkpoint(root)

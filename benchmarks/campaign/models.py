@@ -25,7 +25,7 @@ ROWS = ([1.0, 0.0, 0.5, -1.0], [0.0, 1.0, -0.5, 1.0])
 
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
-    from surefoot.learn import retention
+    from surefoot.learn.checkpoint import retention
     from surefoot.server.decisions import service, store
 
     with contextlib.ExitStack() as undo:

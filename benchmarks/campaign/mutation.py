@@ -45,7 +45,7 @@ TARGETS = (
     ),
     Target("surefoot.data.journal", ("unit/data/test_journal.py",)),
     Target("surefoot.server.decisions.store", ("unit/server/test_store.py",)),
-    Target("surefoot.learn.checkpoint", ("unit/learn/test_checkpoint.py",)),
+    Target("surefoot.learn.checkpoint.checkpoint", ("unit/learn/test_checkpoint.py",)),
 )
 
 

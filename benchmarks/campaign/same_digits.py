@@ -79,7 +79,7 @@ def check(count: int, defect: str = "") -> Found:
 
 def _prints(spec: Any, middle: int = 0) -> list[str]:
     """Fingerprints of the whole state after each update; with a save and a load into a new training after `middle`."""
-    from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
     from surefoot.train.rundir.resume_check import fingerprint
     from surefoot.train.training import Training
 

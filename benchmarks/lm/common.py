@@ -39,8 +39,8 @@ class Kept:
 
 def go_on(name: str, training: Any, row: Callable[[Any], Any], *, every: int = 4) -> tuple[list[Any], float]:
     """(a row for each step, CPU-seconds spent before this process): train to the end, from where a stopped run was."""
-    from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-    from surefoot.learn.retention import prune
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+    from surefoot.learn.checkpoint.retention import prune
     from surefoot.lm.download import cache_root
 
     root = cache_root() / "benchmarks" / name

@@ -26,7 +26,7 @@ from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Delay, Graph
 from surefoot.graph.spec.text import save_graph
 from surefoot.graph.templates import NAMES, template
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 
 UPDATES = 3
 SLOW_TO_START = ("language", "tools")

@@ -22,7 +22,7 @@ from surefoot.envs.make import make_world
 from surefoot.envs.workers import supervise, worker_pool
 from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import EnvError, WorkersLost
-from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Event, Update

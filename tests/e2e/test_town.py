@@ -14,7 +14,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.cli.town_ops import behaviour_measures
 from surefoot.cli.town_policy import measure_policy, town_spec, town_training
-from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.town.scenario import load_scenario
 
 SMALL = ["--towns", "4", "--rollout-ticks", "20", "--eval-every", "0", "--display", "quiet", "--set", "hidden=16"]

@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.files import RealFs
-from surefoot.learn.retention import mark_best, pin, prune, unpin
+from surefoot.learn.checkpoint.atomic_files import RealFs
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import mark_best, pin, prune, unpin
 
 OLD = {"weights": {"w": np.zeros(3)}, "optimizer": {"m": np.zeros(3)}, "rng": {"k": np.zeros(3), "n": 0}}
 NEW = {"weights": {"w": np.ones(3)}, "optimizer": {"m": np.ones(3)}, "rng": {"k": np.ones(3), "n": 1}}

@@ -76,7 +76,7 @@ LIGHT = [
     "surefoot.cli.tools",
     "surefoot.learn.schedule",
     "surefoot.learn.report",
-    "surefoot.learn.checkpoint",
+    "surefoot.learn.checkpoint.checkpoint",
     "surefoot.town.scenario",
     "surefoot.town.world",
     "surefoot.town.env",

@@ -219,7 +219,7 @@ class RunsArgs:
 def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Any, int]:
     """A training with a checkpoint's weights in it, and the checkpoint's number."""
     from surefoot.cli.train import open_training
-    from surefoot.learn.checkpoint import load_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
     from surefoot.nets.actor_critic import ActorCritic, policy_from_description
     from surefoot.train.device import pin_threads
     from surefoot.train.predict import refuse_other_spaces

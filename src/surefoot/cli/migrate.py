@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from surefoot.learn.vecnormalize import Statistics
+    from surefoot.learn.checkpoint.vecnormalize import Statistics
     from surefoot.nets.actor_critic import ActorCritic
     from surefoot.train.interop.sb3_import import Sb3Model
 
@@ -41,7 +41,7 @@ class ImportSb3Args:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
-        from surefoot.learn.vecnormalize import read_vecnormalize
+        from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize
         from surefoot.train.interop.sb3_import import policy_from_sb3, read_sb3
 
         model = read_sb3(self.model)
@@ -133,7 +133,7 @@ def _write_run(
 
 def _write_model(policy: ActorCritic, model: Sb3Model, path: Path) -> Path:
     from surefoot.envs.register import action_to_gym, observation_to_gym
-    from surefoot.learn.checkpoint import save_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import save_checkpoint
     from surefoot.train.assemble import refuse_other_place
     from surefoot.train.predict import Spaces
     from surefoot.train.spec import make_spec

@@ -262,7 +262,7 @@ def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
     """What a run was about, and its policy's choices."""
     from surefoot.decide.prompts.improve import by_policy
     from surefoot.decide.prompts.runs import PromptTask
-    from surefoot.learn.checkpoint import load_checkpoint
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
     from surefoot.train.rundir.rundir import find_run, runs_root
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, load_weights

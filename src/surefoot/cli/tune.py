@@ -95,7 +95,7 @@ class TuneArgs:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
-        from surefoot.learn.files import RunLock
+        from surefoot.learn.checkpoint.atomic_files import RunLock
         from surefoot.train.device import pin_threads
         from surefoot.train.tune.search import Plan, optuna, read_plan, write_plan
 
@@ -144,7 +144,7 @@ class TuneArgs:
 
     def task(self) -> Task:
         """What is searched."""
-        from surefoot.learn.search import read_space
+        from surefoot.learn.search_ranges import read_space
         from surefoot.train.tune.env_trials import EnvTask
 
         if self.env.endswith(".json"):

@@ -13,8 +13,8 @@ import numpy as np
 
 from surefoot.decide.evaluation.offpolicy import ENOUGH, Estimate, interval, sample_size, weights
 from surefoot.errors import CheckpointMissing, DecisionError
-from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, newest_first, save_checkpoint, step_of
-from surefoot.learn.files import REAL_FS, read_link, set_link
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, read_link, set_link
+from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint, newest_first, save_checkpoint, step_of
 
 Verdict = Literal["promote", "hold", "fail"]
 

@@ -16,7 +16,7 @@ from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.snapshot import restore, snapshot, why_not
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph, save_graph
-from surefoot.learn.search import MOVING, Choice, Dimension, Range, Space
+from surefoot.learn.search_ranges import MOVING, Choice, Dimension, Range, Space
 from surefoot.train.tune.env_trials import along, start_of
 
 MOVING_HERE = MOVING - {"steps"}

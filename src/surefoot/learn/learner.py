@@ -24,12 +24,12 @@ from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.describe import describe
 from surefoot.learn.native import NativeUpdate, choose_path
 from surefoot.learn.optimizer import Optimizer, critic_of
-from surefoot.learn.pace import Knobs, Pace
 from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
+from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.report_builder import Table, Tally
 from surefoot.learn.sequences import pieces
-from surefoot.learn.tally import Table, Tally
-from surefoot.learn.values import ValueScale
+from surefoot.learn.value_scaling import ValueScale
 from surefoot.nets.policy import Policy
 from surefoot.nets.temperature import at_temperature, discrete_heads
 

@@ -18,8 +18,8 @@ from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.optimizer import Optimizer
-from surefoot.learn.pace import Knobs
-from surefoot.learn.tally import COLUMNS, Table
+from surefoot.learn.rate_control import Knobs
+from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel import KernelNet, why_not
 from surefoot.nets.policy import Policy

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from surefoot.learn.tally import Table
+    from surefoot.learn.report_builder import Table
 
 
 class EpochReport(NamedTuple):

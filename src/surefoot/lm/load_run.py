@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from surefoot.errors import CheckpointIncompatible, ConfigError
-from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_model

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from surefoot.errors import ConfigError, SurefootError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.files import REAL_FS, RunLock, replace_file
-from surefoot.learn.retention import mark_best, prune
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.lm.training import LMTraining, Step
 from surefoot.telemetry.doctor.findings import sentence
 from surefoot.telemetry.doctor.live import Attending

@@ -17,7 +17,7 @@ from surefoot.core.losses import clipped_surrogate
 from surefoot.core.masked import masked_mean
 from surefoot.data.seeds import seed_for
 from surefoot.errors import CheckpointMissing, ConfigError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.lm.policy.backbone import Backbone

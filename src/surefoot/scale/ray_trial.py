@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import CheckpointCorrupt, CheckpointMissing, Diverged, EnvError, RunError, SurefootError
-from surefoot.learn.checkpoint import LATEST, load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import LATEST, load_checkpoint, save_checkpoint
 from surefoot.scale.remote_trials import Order
 from surefoot.train.device import pin_threads
 from surefoot.train.diagnose.statistics import iqm

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.data.seeds import seed_for
-from surefoot.learn.search import nearby
+from surefoot.learn.search_ranges import nearby
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.search import Plan, Task, Tell, begun, nobody, optuna, read_params, suggest, take_back, told
 

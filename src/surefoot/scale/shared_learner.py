@@ -24,8 +24,8 @@ from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.config import PPOConfig, split_sizes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.tally import Table
-from surefoot.learn.values import ValueScale
+from surefoot.learn.report_builder import Table
+from surefoot.learn.value_scaling import ValueScale
 from surefoot.nets.normalizer import Normalizer
 from surefoot.nets.policy import Policy
 from surefoot.scale.process_group import Group

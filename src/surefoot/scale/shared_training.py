@@ -12,7 +12,7 @@ import torch
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError
-from surefoot.learn.checkpoint import from_bytes, to_bytes
+from surefoot.learn.checkpoint.checkpoint import from_bytes, to_bytes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.scale.backend import shares

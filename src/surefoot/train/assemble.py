@@ -20,7 +20,7 @@ from surefoot.envs.make import EnvLike, make_streams, make_world
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import CheckpointError, CheckpointIncompatible, ConfigError, PolicyError
-from surefoot.learn.checkpoint import load_checkpoint, newest_first
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, newest_first
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.presets import preset
 from surefoot.nets.actor_critic import ActorCritic

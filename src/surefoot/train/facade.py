@@ -17,7 +17,7 @@ from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, placement_of
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import ConfigError
-from surefoot.learn.checkpoint import save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import policy_from_description
 from surefoot.nets.policy import Policy
 from surefoot.train.assemble import (

@@ -19,10 +19,10 @@ import torch
 from surefoot.envs.api import World
 from surefoot.envs.make import placement_of
 from surefoot.errors import EnvError, WorkersLost
-from surefoot.learn.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.retention import mark_best, prune
 from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.schema import EndReason

@@ -11,7 +11,7 @@ from surefoot.cli.main import main
 from surefoot.errors import GraphError
 from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
-from surefoot.learn.search import Choice, Range
+from surefoot.learn.search_ranges import Choice, Range
 
 RANGES = {"learning_rate": {"low": 1e-5, "high": 1e-2, "log": True}, "epochs": {"choices": [2, 4]}}
 

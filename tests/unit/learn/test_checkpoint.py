@@ -23,9 +23,9 @@ from surefoot.errors import (
     CheckpointMissing,
     TelemetryError,
 )
-from surefoot.learn import checkpoint
-from surefoot.learn.checkpoint import from_bytes, load_checkpoint, save_checkpoint, to_bytes
-from surefoot.learn.files import RealFs
+from surefoot.learn.checkpoint import checkpoint
+from surefoot.learn.checkpoint.atomic_files import RealFs
+from surefoot.learn.checkpoint.checkpoint import from_bytes, load_checkpoint, save_checkpoint, to_bytes
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
 PARTS = {
@@ -585,5 +585,5 @@ def test_a_pickle_in_any_place_is_refused_and_does_not_run(tmp_path, slot, forge
 
 
 def test_checkpoints_load_without_torch():
-    code = "import sys, surefoot.learn.retention; sys.exit('torch' in sys.modules)"
+    code = "import sys, surefoot.learn.checkpoint.retention; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

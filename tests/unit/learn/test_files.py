@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from surefoot.errors import RunError, RunLocked
-from surefoot.learn.files import (
+from surefoot.learn.checkpoint.atomic_files import (
     REAL_FS,
     RealFs,
     RunLock,
@@ -180,7 +180,7 @@ def test_a_lock_in_a_directory_that_is_not_there_is_a_run_error(tmp_path):
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from surefoot.learn.files import RunLock
+from surefoot.learn.checkpoint.atomic_files import RunLock
 with RunLock(Path(sys.argv[1])):
     if os.fork() == 0:
         print(os.getpid(), flush=True)  # By the worker itself: by then it has let go of the lock.

@@ -13,8 +13,8 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import Box, Discrete
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.learn.pace import Knobs, Pace
-from surefoot.learn.tally import COLUMNS, Table
+from surefoot.learn.rate_control import Knobs, Pace
+from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen

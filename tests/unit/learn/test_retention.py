@@ -6,9 +6,9 @@ import os
 import pytest
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing, ConfigError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.files import RealFs
-from surefoot.learn.retention import best, go_back, mark_best, pin, pinned, prune, sweep, unpin
+from surefoot.learn.checkpoint.atomic_files import RealFs
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import best, go_back, mark_best, pin, pinned, prune, sweep, unpin
 
 DEAD = 4_194_305  # One more than the largest process id Linux gives.
 

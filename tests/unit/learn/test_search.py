@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.search import (
+from surefoot.learn.search_ranges import (
     MOVING,
     SEARCH,
     SEARCH_CONTINUOUS,

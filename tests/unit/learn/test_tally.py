@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from surefoot.core.losses import Losses
-from surefoot.learn.tally import Tally
+from surefoot.learn.report_builder import Tally
 
 
 def losses(log_ratio: list[float], **parts: float) -> Losses:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from surefoot.errors import CheckpointCorrupt
-from surefoot.learn.torchzip import members, read_tensors
+from surefoot.learn.checkpoint.torch_zip import members, read_tensors
 
 
 def saved(value, **options) -> bytes:

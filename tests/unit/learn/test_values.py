@@ -15,7 +15,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.learn.values import MEMORY, ValueScale
+from surefoot.learn.value_scaling import MEMORY, ValueScale
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen

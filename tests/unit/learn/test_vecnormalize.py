@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
-from surefoot.learn.vecnormalize import read_vecnormalize
+from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "sb3" / "vecnormalize.pkl"
 """Written by Stable-Baselines3 2.9.2: Pendulum-v1, 512 steps of two envs, clip_obs=5, gamma=0.98."""

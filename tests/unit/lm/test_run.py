@@ -40,12 +40,12 @@ def test_a_full_disk_is_one_error_and_the_earlier_checkpoint_stays(tmp_path, mon
     run = create(RunDir(tmp_path), training(), about=ABOUT)
     going = run.steps()
     next(going)
-    from surefoot.learn import files
+    from surefoot.learn.checkpoint import atomic_files
 
     def full(self, path, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.RealFs, "write", full)
+    monkeypatch.setattr(atomic_files.RealFs, "write", full)
     with pytest.raises(CheckpointError, match="No space left on device; earlier checkpoints are untouched"):
         list(going)
     run.close("error")

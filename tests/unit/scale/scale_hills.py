@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.errors import ConfigError, Diverged, RunError
-from surefoot.learn.search import Choice, Range, Space
+from surefoot.learn.search_ranges import Choice, Range, Space
 
 
 class Hill:

@@ -14,7 +14,7 @@ from surefoot.data.spaces import Box, Discrete, MultiDiscrete
 from surefoot.envs.builtin.maze import Maze
 from surefoot.envs.builtin.streams import Streams
 from surefoot.errors import CheckpointIncompatible, ConfigError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Linear
 from surefoot.nets.config import NetConfig

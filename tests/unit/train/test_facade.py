@@ -27,7 +27,7 @@ from surefoot.errors import (
     PolicyError,
     ShapeError,
 )
-from surefoot.learn.checkpoint import save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.train.facade import PPO, evaluate_policy, make_vec_env
 from surefoot.train.interop.sb3_names import DummyVecEnv, Monitor, VecNormalize, set_random_seed

@@ -16,7 +16,7 @@ from surefoot.envs.builtin.maze import LongMaze
 from surefoot.envs.builtin.streams import Streams
 from surefoot.envs.goals import landmarks, offsets
 from surefoot.errors import CheckpointIncompatible, ConfigError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig

@@ -13,8 +13,8 @@ from surefoot.cli.train import path_note
 from surefoot.data.spaces import Discrete
 from surefoot.envs.workers import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError
-from surefoot.learn.checkpoint import load_checkpoint
-from surefoot.learn.retention import best
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.retention import best
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import End, Evaluation, Header, Minibatch, Update

@@ -18,8 +18,8 @@ from surefoot import PPO
 from surefoot.cli.main import main
 from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
-from surefoot.learn.checkpoint import load_checkpoint
-from surefoot.learn.vecnormalize import Statistics
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.vecnormalize import Statistics
 from surefoot.nets.policy import Seen
 from surefoot.train.interop.sb3_import import action_of, observation_of, policy_from_sb3, read_sb3
 

@@ -13,7 +13,7 @@ from surefoot.envs.agents.two_player import SeatWorld
 from surefoot.envs.api import View
 from surefoot.envs.builtin.connect_four import Connect
 from surefoot.errors import ConfigError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.nets.config import NetConfig
 from surefoot.train.algorithms.opponents import LATEST, Noise, Player, Pool, SelfPlayConfig, player_of, weights_of
 from surefoot.train.algorithms.selfplay import Match, SelfPlay, play_match, self_play_world

@@ -10,7 +10,7 @@ from surefoot.cli.train import attending
 from surefoot.cli.usage import Usage
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
-from surefoot.learn.checkpoint import load_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.reader import read_all

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import ConfigError, Diverged, RunError
-from surefoot.learn.search import Choice, Range
+from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.final_round import play_off, standings
 from surefoot.train.tune.report import outcome, write_outcome

@@ -7,7 +7,7 @@ import pytest
 from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule import Linear
-from surefoot.learn.search import Choice, Range
+from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
 from surefoot.train.tune.env_trials import EnvTask, start_of

@@ -19,7 +19,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.decide.prompts.networks import MutationNetwork
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig as LearnerConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport

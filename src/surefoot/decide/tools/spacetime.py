@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.decide.rewards import Facts
 from surefoot.errors import RecordingError
-from surefoot.learn.files import REAL_FS, replace_file
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 
 STAGES = (
     "pattern_selection",

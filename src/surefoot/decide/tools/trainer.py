@@ -16,7 +16,7 @@ from surefoot.decide.tools.reflection import ReflectionBuffer
 from surefoot.decide.tools.spacetime import Spacetime
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.learn import config as learn_config
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.report import UpdateReport
 
 

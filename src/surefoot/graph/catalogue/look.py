@@ -73,7 +73,7 @@ NODES = (
         ),
         outputs=(Port(name="saved", type=Type("number"), help="The update that was saved."),),
         runtime="surefoot.graph.nodes.look:CheckpointNode",
-        calls="surefoot.learn.checkpoint.save_checkpoint",
+        calls="surefoot.learn.checkpoint.checkpoint.save_checkpoint",
         effect="io",
         needs=("folder",),
         clocks=lambda params, given: _sometimes(given, "saved"),

@@ -8,8 +8,8 @@ from typing import Any
 
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
-from surefoot.learn.checkpoint import save_checkpoint
-from surefoot.learn.retention import prune
+from surefoot.learn.checkpoint.checkpoint import save_checkpoint
+from surefoot.learn.checkpoint.retention import prune
 from surefoot.nets.policy import Policy
 from surefoot.telemetry import writer
 from surefoot.telemetry.schema import Episodes

@@ -11,8 +11,8 @@ from typing import Any
 from surefoot.errors import CheckpointIncompatible, CheckpointMissing, RunError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.snapshot import restore, snapshot, why_not
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.retention import prune
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import prune
 
 KEPT = 2
 

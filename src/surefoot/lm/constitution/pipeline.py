@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
-from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import compare_models
 from surefoot.lm.constitution.critique import revise, says_something, write

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from surefoot.data.journal import Entry, Journal
 from surefoot.errors import JournalError, RunError
-from surefoot.learn.files import RunLock
+from surefoot.learn.checkpoint.atomic_files import RunLock
 
 FILE = "decisions.sqlite"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}

@@ -16,7 +16,7 @@ from surefoot.data.experience import Outcome
 from surefoot.data.journal import Entry
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, DecisionError
-from surefoot.learn.files import RunLock
+from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server import schema
 from surefoot.server.decisions.batching import Turns
 from surefoot.server.decisions.learning_process import Apprentice, Learned, Pupil, Recipe

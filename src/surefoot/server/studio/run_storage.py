@@ -14,10 +14,10 @@ from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.snapshot import restore, snapshot, why_inexact, why_not
 from surefoot.graph.schedule import Schedule
 from surefoot.graph.spec.text import canonical, to_json
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
-from surefoot.learn.files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.retention import prune
 from surefoot.learn.learner import Learner
-from surefoot.learn.retention import prune
 from surefoot.server.studio.scenes import env_of
 from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.doctor.live import Attending

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.errors import ConfigError, Diverged
-from surefoot.learn.checkpoint import newest_first, step_of
-from surefoot.learn.retention import go_back
+from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
+from surefoot.learn.checkpoint.retention import go_back
 from surefoot.telemetry.doctor.doctor import patch_for
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
 from surefoot.telemetry.doctor.live import Attending

@@ -16,7 +16,7 @@ from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.envs.api import World
 from surefoot.envs.builtin.units import Components, meaning
 from surefoot.errors import CheckpointIncompatible, PolicyError
-from surefoot.learn.files import REAL_FS, make_directory, replace_file
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, make_directory, replace_file
 from surefoot.nets.actor_critic import ActorCritic, policy_from_description
 from surefoot.nets.onnx import IR_VERSION, MASK, OPSET, policy_graph, port_name
 from surefoot.nets.sheet import Port, Sheet, optional_module

@@ -1,7 +1,7 @@
 """Models of Stable-Baselines3: the weights of a .zip in a policy of ours that chooses and judges alike.
 
 Only two members of the zip are looked at: `data`, which is JSON (what it has of pickles in base64 is left alone), and
-`policy.pth`, whose tensors learn/torchzip.py reads without running anything.
+`policy.pth`, whose tensors learn/checkpoint/torch_zip.py reads without running anything.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import torch
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing, SurefootError
-from surefoot.learn.torchzip import members, read_tensors
-from surefoot.learn.vecnormalize import Statistics
+from surefoot.learn.checkpoint.torch_zip import members, read_tensors
+from surefoot.learn.checkpoint.vecnormalize import Statistics
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 

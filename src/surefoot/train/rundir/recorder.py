@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.tally import COLUMNS
+from surefoot.learn.report_builder import COLUMNS
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Mirror, Recorder
 from surefoot.train.collect.episodes import Episode

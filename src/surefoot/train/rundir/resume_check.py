@@ -16,7 +16,7 @@ import torch
 
 from surefoot.envs.ids import is_code
 from surefoot.errors import ConfigError, RunError
-from surefoot.learn.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.errors import RunLocked, SurefootError
-from surefoot.learn.files import RunLock
+from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
 from surefoot.train.rundir.rundir import RunDir

@@ -11,7 +11,7 @@ from surefoot.envs.api import World
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Cosine, Linear, StepDecay
-from surefoot.learn.search import MOVING, SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
+from surefoot.learn.search_ranges import MOVING, SEARCH, SEARCH_CONTINUOUS, Choice, Range, Space, changed
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play

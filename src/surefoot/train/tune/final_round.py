@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.errors import Diverged, EnvError
-from surefoot.learn.search import Space
+from surefoot.learn.search_ranges import Space
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna, read_params
 

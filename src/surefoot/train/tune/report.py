@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from surefoot.learn.files import REAL_FS, replace_file
-from surefoot.learn.search import Choice, Range, Space, label
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
+from surefoot.learn.search_ranges import Choice, Range, Space, label
 from surefoot.train.diagnose.statistics import summarize
 from surefoot.train.tune.final_round import Standing, standings
 from surefoot.train.tune.search import TAKEN_BACK, Plan, Task, optuna, read_params

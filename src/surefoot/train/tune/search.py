@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from surefoot.errors import ConfigError, Diverged, EnvError, RunError
-from surefoot.learn.files import REAL_FS, replace_file
-from surefoot.learn.search import Choice, Dimension, Range, Space, label
+from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
+from surefoot.learn.search_ranges import Choice, Dimension, Range, Space, label
 from surefoot.train.diagnose.statistics import iqm
 
 PLAN, JOURNAL, STUDY = "tune.json", "study.journal", "surefoot"

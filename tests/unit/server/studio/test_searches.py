@@ -9,7 +9,7 @@ import pytest
 from surefoot.errors import RunError, RunNotFound
 from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
-from surefoot.learn.files import RunLock
+from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server.studio.tuning import Searches
 from surefoot.train.tune.report import outcome, write_outcome
 from surefoot.train.tune.search import Plan, begin, open_study, search, write_plan

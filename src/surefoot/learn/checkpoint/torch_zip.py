@@ -1,7 +1,7 @@
 """Reads the tensors of a file that torch.save wrote, without running anything that is in it.
 
 Such a file is a zip: raw bytes of storages, and a program for a stack machine (data.pkl) that says which tensors are made of
-them. The usual reader of that program can call any function it names; ours (learn/stackprogram.py) calls none.
+them. The usual reader of that program can call any function it names; ours (learn/checkpoint/pickle_reader.py) calls none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot.errors import CheckpointCorrupt
-from surefoot.learn.stackprogram import Name, walk
+from surefoot.learn.checkpoint.pickle_reader import Name, walk
 
 LARGEST = 1 << 30
 """Bytes of a storage, or of a member of an archive, that are read at most."""

@@ -32,7 +32,15 @@ from safetensors.numpy import load as arrays_from_bytes
 from safetensors.numpy import save as arrays_to_bytes
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointIncompatible, CheckpointMissing
-from surefoot.learn.files import REAL_FS, REPLACED, Fs, make_directory, read_link, set_link, write_directory
+from surefoot.learn.checkpoint.atomic_files import (
+    REAL_FS,
+    REPLACED,
+    Fs,
+    make_directory,
+    read_link,
+    set_link,
+    write_directory,
+)
 
 FORMAT_VERSION = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from surefoot.learn.config import PPOConfig
+from surefoot.learn.report_builder import Table
 from surefoot.learn.schedule import value_at
-from surefoot.learn.tally import Table
 
 SLOWEST, FASTEST, FACTOR = 1e-5, 1e-2, 1.5
 """Between which learning rates, and in which steps, the rate follows the KL (Schulman 2017, as Isaac's trainers do)."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.data.kinds import as_mapping
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
-from surefoot.learn.stackprogram import OBJECTS, Name, walk
+from surefoot.learn.checkpoint.pickle_reader import OBJECTS, Name, walk
 
 _ROOT = "VecNormalize"
 _MODULES = ("numpy", "gymnasium.spaces", "gym.spaces", "stable_baselines3.common", "collections")

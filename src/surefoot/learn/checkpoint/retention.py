@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import CheckpointCorrupt, CheckpointError, CheckpointMissing, ConfigError
-from surefoot.learn.checkpoint import LATEST, newest_first, read_verified, step_of
-from surefoot.learn.files import (
+from surefoot.learn.checkpoint.atomic_files import (
     REAL_FS,
     REPLACED,
     TMP_PREFIX,
@@ -20,6 +19,7 @@ from surefoot.learn.files import (
     temporary_name,
     writer_lives,
 )
+from surefoot.learn.checkpoint.checkpoint import LATEST, newest_first, read_verified, step_of
 
 BEST, PINNED = "best", "pinned.json"
 
