@@ -21,7 +21,7 @@ from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel import KernelNet, why_not
+from surefoot.nets.kernel_layout import KernelNet, why_not
 from surefoot.nets.policy import Policy
 
 _OPTIMIZER = {"adam": 0, "adamw": 1, "sgd": 2, "rmsprop": 3}

@@ -28,8 +28,8 @@ from surefoot.nets.heads import (
     TanhHead,
 )
 from surefoot.nets.networks import Trunks
+from surefoot.nets.onnx_builder import BATCH, Port, Sheet, onnx_helper, optional_module
 from surefoot.nets.recurrent import Memory
-from surefoot.nets.sheet import BATCH, Port, Sheet, onnx_helper, optional_module
 from surefoot.nets.torsos import Flatten, Images, Parts
 
 OPSET, IR_VERSION = 17, 8

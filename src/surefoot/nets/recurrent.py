@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from surefoot.nets.scan import can_scan, scan, step
+from surefoot.nets.recurrent_kernel import can_scan, scan, step
 from surefoot.nets.torsos import layer, narrow_linear
 
 GATES = {"gru": 3, "lstm": 4}

@@ -14,7 +14,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.kernel import KernelNet, why_not
+from surefoot.nets.kernel_layout import KernelNet, why_not
 from surefoot.nets.policy import Seen
 
 needs_kernel = pytest.mark.skipif(native.kernel is None, reason=native.why_not)

@@ -11,8 +11,8 @@ from surefoot.errors import ConfigError, PolicyError
 from surefoot.nets import onnx as ours
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.onnx_builder import optional_module
 from surefoot.nets.policy import Seen
-from surefoot.nets.sheet import optional_module
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -13,7 +13,7 @@ from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import NonFiniteValue
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel import KernelNet, why_not
+from surefoot.nets.kernel_layout import KernelNet, why_not
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
 from surefoot.train.collect.nonfinite import Guard, finite
