@@ -55,7 +55,7 @@ from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import NAMES, template
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
-from surefoot.town.scenario import load_scenario
+from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.run import create_run

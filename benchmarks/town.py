@@ -84,7 +84,7 @@ def learn(name: str, seed: int) -> dict[str, Any]:
     """One seed of one scenario: trained, chance and script on the same unseen episodes, and the curve on the way."""
     from surefoot.cli.town_ops import behaviour_measures
     from surefoot.cli.town_policy import measure_policy, town_spec, town_training
-    from surefoot.town.scenario import load_scenario
+    from surefoot.town.scenarios.scenario import load_scenario
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
     scenario = load_scenario(name)
@@ -130,7 +130,7 @@ def teacher(name: str, seed: int) -> dict[str, Any]:
 def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
     """Live steps until the policy reaches the target twice in a row, and once more in episodes looked at only then."""
     from surefoot.cli.town_policy import measure_policy, town_spec, town_training
-    from surefoot.town.scenario import load_scenario
+    from surefoot.town.scenarios.scenario import load_scenario
     from surefoot.train.collect.offpolicy import ReplayRules
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
@@ -159,9 +159,9 @@ def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
 
 def world_speed(name: str, towns: int, chunks: int = 20, variant: str | None = None) -> dict[str, float]:
     """Agent-steps a CPU-second with random legal actions, observations and masks included."""
-    from surefoot.town.scenario import load_scenario
-    from surefoot.town.script import random_actions
-    from surefoot.town.world import TownWorld
+    from surefoot.town.scenarios.scenario import load_scenario
+    from surefoot.town.sim.script import random_actions
+    from surefoot.town.sim.world import TownWorld
 
     world, rng = TownWorld(load_scenario(name), towns, variant=variant), np.random.default_rng(0)
     rates = []
@@ -176,7 +176,7 @@ def world_speed(name: str, towns: int, chunks: int = 20, variant: str | None = N
 def train_speed(peer: str | None, updates: int = 6) -> dict[str, Any]:
     """Training steps a CPU-second, ours and Stable-Baselines3's, on the same scenario, network and minibatches."""
     from surefoot.cli.town_policy import town_spec, town_training
-    from surefoot.town.scenario import load_scenario
+    from surefoot.town.scenarios.scenario import load_scenario
 
     scenario = load_scenario("queue_conflict")
     training = town_training(town_spec(scenario, eval_every=0))
@@ -209,9 +209,9 @@ def train_speed(peer: str | None, updates: int = 6) -> dict[str, Any]:
 
 def scaling(agents: int, ticks: int = 60) -> dict[str, float]:
     """CPU-microseconds an agent-tick in one town of so many."""
-    from surefoot.town.scenario import Scenario, load_scenario
-    from surefoot.town.script import random_actions
-    from surefoot.town.world import TownWorld
+    from surefoot.town.scenarios.scenario import Scenario, load_scenario
+    from surefoot.town.sim.script import random_actions
+    from surefoot.town.sim.world import TownWorld
 
     values = load_scenario("market_town").to_json()
     first = values["agents"]
@@ -289,7 +289,7 @@ def cpu_seconds() -> float:
 
 def table(results: dict[str, Any]) -> list[str]:
     """Every result as lines; an interval is a 95 % bootstrap of the IQM over seeds."""
-    from surefoot.town.scenario import load_scenario
+    from surefoot.town.scenarios.scenario import load_scenario
     from surefoot.train.diagnose.statistics import summarize
 
     lines = ["| scenario | measure | random | script | trained | apart |", "|---|---|---|---|---|---|"]
@@ -344,7 +344,7 @@ def speeds(told: dict[str, Any]) -> list[str]:
 
 
 def is_better(measure: str, one: float, other: float) -> bool:
-    from surefoot.town.measure import better
+    from surefoot.town.sim.measure import better
 
     return better(measure, one, other)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from surefoot.cli.town_capture import capture_behaviour
 from surefoot.data.replay import write_sample
 from surefoot.data.replayset import write_manifest
-from surefoot.town.scenario import load_scenario
+from surefoot.town.scenarios.scenario import load_scenario
 
 FOLDER = Path(__file__).resolve().parent.parent / "src/surefoot/town/samples"
 KINDS = {"base": ("random", 11), "conflict_high": ("script", 12), "conflict_low": ("random", 13)}

@@ -20,8 +20,8 @@ def main(file: str, towns: int, ticks: int, updates: int) -> None:
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecEnv
 
-    from surefoot.town.env import TownEnv
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
+    from surefoot.town.sim.parallel_env import TownEnv
 
     scenario = Scenario.from_json(json.loads(Path(file).read_text()))
 

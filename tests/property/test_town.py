@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.town.layout import REACH, make_layout
-from surefoot.town.scenario import load_scenario
-from surefoot.town.state import begin, make_randomness
-from surefoot.town.tick import tick, welcome
+from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.sim.layout import REACH, make_layout
+from surefoot.town.sim.state import begin, make_randomness
+from surefoot.town.sim.tick import tick, welcome
 
 LAYOUTS = {name: make_layout(load_scenario(name)) for name in ("queue_conflict", "kitchen_breakfast", "market_town")}
 

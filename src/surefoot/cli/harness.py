@@ -18,8 +18,8 @@ from surefoot.data.trajectory import Recording
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import Policy
 from surefoot.telemetry.flat import FlatMirror
-from surefoot.town.loop import record_behaviour
-from surefoot.town.scenario import Scenario, load_scenario
+from surefoot.town.scenarios.scenario import Scenario, load_scenario
+from surefoot.town.sim.town_loop import record_behaviour
 from surefoot.train.algorithms.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult, anneal
 from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone
 from surefoot.train.collect.offpolicy import ReplayRules

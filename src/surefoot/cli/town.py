@@ -14,7 +14,7 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
@@ -356,7 +356,7 @@ def at_least_one(**counts: int | None) -> None:
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:
     """A scenario as it was asked for on the command line; a run's own works too."""
-    from surefoot.town.scenario import Scenario, load_scenario
+    from surefoot.town.scenarios.scenario import Scenario, load_scenario
 
     path = Path(name)
     if (path / "run.json").is_file():

@@ -11,8 +11,8 @@ from surefoot.data.replayset import ReplayDataset, RolloutBuffer, samples_of
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.nets.policy import Policy
-from surefoot.town.scenario import Scenario
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.world import TownWorld
 from surefoot.train.collect.collector import Collector
 
 
@@ -40,7 +40,7 @@ def capture_behaviour(
 ) -> RolloutBuffer:
     """The same of the script or of chance; a script's log-probs are 0, for it always does what it does."""
     from surefoot.data.rollout import Rollout
-    from surefoot.town.loop import decider
+    from surefoot.town.sim.town_loop import decider
 
     world = TownWorld(scenario, towns, variant=variant)
     decide, view = decider(world, behaviour, seed), world.reset(seed)

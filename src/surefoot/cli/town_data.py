@@ -14,7 +14,7 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import RolloutBuffer
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
 
 Names = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 
@@ -105,7 +105,7 @@ class TownCaptureArgs:
         return made
 
     def _to_minari(self, scenario: Scenario) -> None:
-        from surefoot.town.loop import record_behaviour
+        from surefoot.town.sim.town_loop import record_behaviour
         from surefoot.train.interop.minari import write_minari
 
         if self.policy not in ("script", "random", "idle"):
@@ -181,7 +181,7 @@ class TownScenariosArgs:
     """As JSON."""
 
     def run(self) -> int:
-        from surefoot.town.scenario import load_scenario, scenario_schema, shipped
+        from surefoot.town.scenarios.scenario import load_scenario, scenario_schema, shipped
 
         if self.schema:
             print(json.dumps(scenario_schema(), indent=2))
@@ -215,7 +215,7 @@ class TownSamplesArgs:
     def run(self) -> int:
         import shutil
 
-        from surefoot.town import scenario
+        from surefoot.town.scenarios import scenario
 
         self.output.mkdir(parents=True, exist_ok=True)
         for path in sorted((Path(scenario.__file__).parent / "samples").iterdir()):

@@ -15,7 +15,7 @@ from surefoot.cli.town import at_least_one, load
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.town.loop import Frame, SimulationLoop
+    from surefoot.town.sim.town_loop import Frame, SimulationLoop
 
 Subject = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN|SCENARIO")]
 SIGNS = {"shower": "w", "fridge": "f", "stove": "s", "bed": "b", "bench": "n", "cafe": "c", "grocer": "g", "desk": "d"}
@@ -66,7 +66,7 @@ class TownWatchArgs:
         return 0
 
     def _stories(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.town.story import sentence
+        from surefoot.town.view.story import sentence
 
         for frame in loop.run(ticks):
             for happening in frame.happened:
@@ -84,7 +84,7 @@ def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from surefoot.town.story import sentence
+    from surefoot.town.view.story import sentence
 
     scenario, state = loop.world.scenario, frame.state
     told += [f"{frame.tick:4} {sentence(h, scenario)}" for h in frame.happened if h.kind != "use_done"]
@@ -175,8 +175,8 @@ class TownFilmArgs:
         return 0
 
     def _page(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.town import scenario
-        from surefoot.town.story import scene, shot
+        from surefoot.town.scenarios import scenario
+        from surefoot.town.view.story import scene, shot
 
         layout = loop.world.layout
         film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
@@ -186,7 +186,7 @@ class TownFilmArgs:
         self.output.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
 
     def _pictures(self, loop: SimulationLoop, ticks: int) -> list[Any]:
-        from surefoot.town.picture import picture
+        from surefoot.town.view.picture import picture
 
         return [picture(loop.world.layout, frame.state, 0, loop.world.happened) for frame in loop.run(ticks)]
 
@@ -210,15 +210,15 @@ class TownFilmArgs:
 
 def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, runs: Path | None) -> SimulationLoop:
     """A running town: a run's policy, or a behaviour in a scenario."""
-    from surefoot.town.loop import SimulationLoop
-    from surefoot.town.scenario import shipped
+    from surefoot.town.scenarios.scenario import shipped
+    from surefoot.town.sim.town_loop import SimulationLoop
     from surefoot.train.rundir.rundir import find_run, runs_root
 
     if subject in shipped() or subject.endswith((".yaml", ".yml")):
         return SimulationLoop(load(subject), policy, seed=seed)
     from surefoot.cli.look import load_policy
     from surefoot.cli.town_policy import PolicyRuntime
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
 
     training, _ = load_policy(find_run(subject, runs_root(runs)), "latest", None)
     kwargs = training.spec.env_kwargs

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from surefoot.cli.harness import TrainingHarness
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,8 +217,8 @@ class TownAcceptArgs:
 
 def behaviour_measures(scenario: Scenario, name: str, episodes: int, seed: int) -> dict[str, np.ndarray]:
     """Measures of the script, of chance or of doing nothing, on unseen episodes."""
-    from surefoot.town.loop import decider, play_towns
-    from surefoot.town.world import TownWorld
+    from surefoot.town.sim.town_loop import decider, play_towns
+    from surefoot.town.sim.world import TownWorld
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
     world = TownWorld(scenario, min(episodes, 64))
@@ -267,8 +267,8 @@ class TownPromoteArgs:
     def run(self) -> int:
         from surefoot.cli.look import load_policy
         from surefoot.cli.town_capture import policy_hash
-        from surefoot.town.promotion import Promotion
-        from surefoot.town.scenario import Scenario
+        from surefoot.town.scenarios.scenario import Scenario
+        from surefoot.town.training.promotion import Promotion
         from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))
@@ -310,7 +310,7 @@ class TownPromoteArgs:
     ) -> tuple[bool, list[str]]:
         from surefoot.cli.look import load_policy
         from surefoot.cli.town_policy import measure_policy
-        from surefoot.town.promotion import gates
+        from surefoot.town.training.promotion import gates
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
         from surefoot.train.rundir.rundir import RunDir
 

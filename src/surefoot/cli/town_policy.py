@@ -12,9 +12,9 @@ from surefoot.cli.worlds import TOWN, town_maker
 from surefoot.envs.api import View
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, Seen
-from surefoot.town.loop import play_towns
-from surefoot.town.scenario import Scenario
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.town_loop import play_towns
+from surefoot.town.sim.world import TownWorld
 from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.evaluate import chooser
 from surefoot.train.spec import RunSpec, make_spec

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from surefoot.cli.town import TownTrainArgs
     from surefoot.data.replayset import ReplayDataset
     from surefoot.data.trajectory import Recording
-    from surefoot.town.scenario import Scenario
+    from surefoot.town.scenarios.scenario import Scenario
     from surefoot.train.algorithms.anneal import Stage, StageResult
     from surefoot.train.run import Run
     from surefoot.train.training import Training
@@ -41,7 +41,7 @@ def teach(
 
 def _recording(args: TownTrainArgs, scenario: Scenario, dataset: ReplayDataset | None, seed: int) -> Recording:
     from surefoot.cli.town_capture import trajectories_of
-    from surefoot.town.loop import record_behaviour
+    from surefoot.town.sim.town_loop import record_behaviour
 
     if dataset is not None:
         return trajectories_of(dataset)

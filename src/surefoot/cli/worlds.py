@@ -60,8 +60,8 @@ def town_maker(env: str, env_kwargs: dict[str, Any] | None = None) -> WorldMaker
 
     `streams` counts agents; as many towns as they fill are made, at least one.
     """
-    from surefoot.town.scenario import Scenario, load_scenario
-    from surefoot.town.world import TownWorld
+    from surefoot.town.scenarios.scenario import Scenario, load_scenario
+    from surefoot.town.sim.world import TownWorld
 
     options = dict(env_kwargs or {})
     described = options.pop("scenario", None)
@@ -104,7 +104,7 @@ def policy_maker(name: str) -> Callable[[World], Any]:
 def single_env(env: str) -> Any:
     """One env as its author wrote it, for looking at: an id, what `module:function` returns, or a world in C."""
     if env.startswith(TOWN):
-        from surefoot.town.env import TownEnv
+        from surefoot.town.sim.parallel_env import TownEnv
 
         return TownEnv(env.removeprefix(TOWN))
     if is_library(env):

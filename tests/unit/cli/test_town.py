@@ -12,8 +12,8 @@ from surefoot.cli.town_policy import town_spec
 from surefoot.cli.town_teach import stages_of
 from surefoot.cli.usage import Usage
 from surefoot.errors import CheckpointError
-from surefoot.town.promotion import Promotion, gates
-from surefoot.town.scenario import load_scenario
+from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.training.promotion import Promotion, gates
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from surefoot.town.env import TownEnv, parallel_env
-from surefoot.town.rewards import PARTS
+from surefoot.town.sim.parallel_env import TownEnv, parallel_env
+from surefoot.town.sim.rewards import PARTS
 
 pettingzoo = pytest.importorskip("pettingzoo")
 

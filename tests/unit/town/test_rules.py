@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from surefoot.town.layout import CHAT, EAST, LEAVE, NORTH, USE, WAIT, WEST, make_layout
-from surefoot.town.masks import action_mask
-from surefoot.town.observe import neighbours
-from surefoot.town.rewards import PARTS
-from surefoot.town.scenario import parse_scenario
-from surefoot.town.state import COUNT, begin, make_randomness
-from surefoot.town.tick import tick, utilities_of, welcome
+from surefoot.town.scenarios.scenario import parse_scenario
+from surefoot.town.sim.layout import CHAT, EAST, LEAVE, NORTH, USE, WAIT, WEST, make_layout
+from surefoot.town.sim.masks import action_mask
+from surefoot.town.sim.observe import neighbours
+from surefoot.town.sim.rewards import PARTS
+from surefoot.town.sim.state import COUNT, begin, make_randomness
+from surefoot.town.sim.tick import tick, utilities_of, welcome
 
 TOWN = """\
 name: small

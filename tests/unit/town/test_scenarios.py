@@ -5,7 +5,7 @@ import json
 import pytest
 
 from surefoot.errors import ScenarioError
-from surefoot.town.scenario import Scenario, load_scenario, parse_scenario, scenario_schema, shipped
+from surefoot.town.scenarios.scenario import Scenario, load_scenario, parse_scenario, scenario_schema, shipped
 
 SMALL = """\
 name: small

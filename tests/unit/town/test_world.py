@@ -7,13 +7,13 @@ import pytest
 
 from surefoot.envs.gym.snapshot import rng_to_json
 from surefoot.errors import CheckpointIncompatible, EnvError
-from surefoot.town.layout import make_layout
-from surefoot.town.loop import SimulationLoop, decider, play_towns, record_behaviour
-from surefoot.town.measure import SMALLER_IS_BETTER, better
-from surefoot.town.observe import CONFLICT_FEATURES
-from surefoot.town.scenario import Scenario, load_scenario, shipped
-from surefoot.town.script import Script, random_actions
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import Scenario, load_scenario, shipped
+from surefoot.town.sim.layout import make_layout
+from surefoot.town.sim.measure import SMALLER_IS_BETTER, better
+from surefoot.town.sim.observe import CONFLICT_FEATURES
+from surefoot.town.sim.script import Script, random_actions
+from surefoot.town.sim.town_loop import SimulationLoop, decider, play_towns, record_behaviour
+from surefoot.town.sim.world import TownWorld
 
 
 def test_agents_of_all_towns_are_streams_and_conflict_features_are_always_there() -> None:

@@ -7,8 +7,8 @@ from surefoot.cli.harness import TrainingHarness
 from surefoot.cli.town_capture import capture_behaviour, policy_hash
 from surefoot.cli.town_policy import town_spec, town_training
 from surefoot.errors import ConfigError, ReplayError
-from surefoot.town.loop import record_behaviour
-from surefoot.town.scenario import load_scenario
+from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.sim.town_loop import record_behaviour
 from surefoot.train.algorithms.anneal import AnnealRules, Stage, anneal, verdict
 from surefoot.train.collect.offpolicy import ReplayRules
 from surefoot.train.collect.replay_cycles import Cycles

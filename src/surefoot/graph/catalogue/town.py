@@ -12,8 +12,8 @@ from surefoot.data.spaces import Discrete
 from surefoot.graph.catalogue.worlds import STEP, parts_of
 from surefoot.graph.spec.declare import NodeType, Param, Port, Types
 from surefoot.graph.spec.types import CONST, ONCE, Clock, Type, when
-from surefoot.town.scenario import VARIANTS, load_scenario, shipped
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import VARIANTS, load_scenario, shipped
+from surefoot.town.sim.world import TownWorld
 
 
 @functools.lru_cache(maxsize=64)
@@ -62,7 +62,7 @@ NODES = (
             Port(name="observations", type=Type("obs"), help="What all agents see first; said once."),
         ),
         runtime="surefoot.graph.nodes.town:Scenario",
-        calls="surefoot.town.world.TownWorld",
+        calls="surefoot.town.sim.world.TownWorld",
         effect="rng",
         needs=("seed",),
         source=ONCE,
@@ -76,7 +76,7 @@ NODES = (
         category="Town",
         summary="A tick of all towns: agents walk, queue, quarrel and work. Who is not in town has rows that do not count.",
         runtime="surefoot.graph.nodes.town:TownStep",
-        calls="surefoot.town.world.TownWorld.step",
+        calls="surefoot.town.sim.world.TownWorld.step",
         aliases=(),
     ),
     NodeType(
@@ -96,7 +96,7 @@ NODES = (
             ),
         ),
         runtime="surefoot.graph.nodes.town:ConflictStats",
-        calls="surefoot.town.world.TownWorld.take_counts",
+        calls="surefoot.town.sim.world.TownWorld.take_counts",
         effect="state",
         clocks=_stats_clocks,
     ),

@@ -7,8 +7,8 @@ from typing import Any
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError
 from surefoot.graph.nodes.worlds import Environment, Step
-from surefoot.town.scenario import load_scenario
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.sim.world import TownWorld
 
 
 class Scenario(Environment):

@@ -14,7 +14,7 @@ from surefoot.graph.nodes.town import Scenario
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
-from surefoot.town.picture import picture
+from surefoot.town.view.picture import picture
 
 DRAWN = ("CartPole", "Pendulum", "Acrobot", "MountainCar")
 COPIES = 4

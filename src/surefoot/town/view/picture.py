@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.happenings import Happenings
-from surefoot.town.layout import Layout
-from surefoot.town.state import State
+from surefoot.town.sim.events import Happenings
+from surefoot.town.sim.layout import Layout
+from surefoot.town.sim.state import State
 
 TILE = 24
 FLOOR, WALL, RED = (240, 238, 230), (88, 82, 78), (214, 60, 52)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import CheckpointIncompatible
-from surefoot.town.layout import Layout
+from surefoot.town.sim.layout import Layout
 
 IDLE, AWAIT, ON_TIME, LATE, ABSENT, POST = range(6)
 """States of a shift."""

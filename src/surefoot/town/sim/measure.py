@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.check import MEASURES
-from surefoot.town.state import COUNT
+from surefoot.town.scenarios.check import MEASURES
+from surefoot.town.sim.state import COUNT
 
 SMALLER_IS_BETTER = frozenset(
     {"waiting", "unserved", "conflict_intensity", "conflicts", "rivalry_integral", "need_deficit"}

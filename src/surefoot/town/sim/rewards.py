@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.town.jobs import Pay
-from surefoot.town.layout import REACH, Layout
-from surefoot.town.state import State
+from surefoot.town.sim.jobs import Pay
+from surefoot.town.sim.layout import REACH, Layout
+from surefoot.town.sim.state import State
 
 PARTS = ("survival", "needs", "wage", "punctuality", "social", "avoidance", "terminal")
 SURVIVAL, NEED, WAGE, PUNCTUALITY, SOCIAL, AVOIDANCE, TERMINAL = range(len(PARTS))

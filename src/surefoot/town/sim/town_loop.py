@@ -12,11 +12,11 @@ from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.errors import ConfigError
-from surefoot.town.happenings import Happening
-from surefoot.town.scenario import Scenario
-from surefoot.town.script import Chance, Script
-from surefoot.town.state import State
-from surefoot.town.world import TownWorld
+from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.events import Happening
+from surefoot.town.sim.script import Chance, Script
+from surefoot.town.sim.state import State
+from surefoot.town.sim.world import TownWorld
 
 Decide = Callable[[TownWorld, View], np.ndarray]
 """From a world and what is seen in it to one action a stream."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.layout import Layout, first_of_each, numbers
-from surefoot.town.state import State
+from surefoot.town.sim.layout import Layout, first_of_each, numbers
+from surefoot.town.sim.state import State
 
 HANDOVER = (0.05, 0.05, -0.05)
 SHARED_MEAL = (0.10, 0.25, 0.0)

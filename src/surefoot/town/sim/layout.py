@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from surefoot.town.scenario import NEEDS, PROFILES, Scenario
+from surefoot.town.scenarios.scenario import NEEDS, PROFILES, Scenario
 
 WAIT, NORTH, EAST, SOUTH, WEST, LEAVE, CHAT, USE = range(8)
 """Actions; USE + k uses an object of the k-th type."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.town.happenings import Happenings
-from surefoot.town.layout import REACH, Layout
-from surefoot.town.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State, add_count
-from surefoot.town.ties import HELPED_WHEN_LATE, TOOK_SHIFT, both_ways
+from surefoot.town.sim.events import Happenings
+from surefoot.town.sim.layout import REACH, Layout
+from surefoot.town.sim.relationships import HELPED_WHEN_LATE, TOOK_SHIFT, both_ways
+from surefoot.town.sim.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State, add_count
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.layout import Layout
-from surefoot.town.state import State
+from surefoot.town.sim.layout import Layout
+from surefoot.town.sim.state import State
 
 COMPACT_WINDOW = 7
 

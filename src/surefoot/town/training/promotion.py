@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.errors import CheckpointError
-from surefoot.town.measure import SMALLER_IS_BETTER
+from surefoot.town.sim.measure import SMALLER_IS_BETTER
 
 Decision = Literal["PROMOTE", "HOLD", "FAIL"]
 HISTORY = 50

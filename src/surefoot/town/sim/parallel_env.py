@@ -8,14 +8,14 @@ import numpy as np
 from gymnasium import spaces
 
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
-from surefoot.town.layout import make_layout
-from surefoot.town.maps import MapMaker
-from surefoot.town.masks import action_mask
-from surefoot.town.observe import feature_names, features, neighbours
-from surefoot.town.rewards import PARTS
-from surefoot.town.scenario import Scenario, load_scenario
-from surefoot.town.state import Randomness, State, begin, make_randomness
-from surefoot.town.tick import tick, utilities_of
+from surefoot.town.scenarios.scenario import Scenario, load_scenario
+from surefoot.town.sim.layout import make_layout
+from surefoot.town.sim.maps import MapMaker
+from surefoot.town.sim.masks import action_mask
+from surefoot.town.sim.observe import feature_names, features, neighbours
+from surefoot.town.sim.rewards import PARTS
+from surefoot.town.sim.state import Randomness, State, begin, make_randomness
+from surefoot.town.sim.tick import tick, utilities_of
 
 Seen = Any
 """[F] float32 features; with a map {"features": …, "map": …}."""
@@ -104,7 +104,7 @@ class TownEnv:
 
     def render(self) -> np.ndarray:
         """A picture of the town, [H, W, 3] uint8."""
-        from surefoot.town.picture import picture
+        from surefoot.town.view.picture import picture
 
         return picture(self.layout, self._state, 0)
 

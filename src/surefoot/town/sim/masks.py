@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.layout import CHAT, LEAVE, NORTH, USE, WAIT, Layout, first_agent, first_place
-from surefoot.town.queues import Utilities
-from surefoot.town.state import State
-from surefoot.town.ties import rivalry_with
+from surefoot.town.sim.layout import CHAT, LEAVE, NORTH, USE, WAIT, Layout, first_agent, first_place
+from surefoot.town.sim.queues import Utilities
+from surefoot.town.sim.relationships import rivalry_with
+from surefoot.town.sim.state import State
 
 
 def action_mask(

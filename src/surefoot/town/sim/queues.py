@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.town.happenings import Happenings
-from surefoot.town.layout import LEAVE, REACH, USE, Layout, first_of_each
-from surefoot.town.state import COUNT, State, add_count
-from surefoot.town.ties import HANDOVER, SHARED_MEAL, both_ways
+from surefoot.town.sim.events import Happenings
+from surefoot.town.sim.layout import LEAVE, REACH, USE, Layout, first_of_each
+from surefoot.town.sim.relationships import HANDOVER, SHARED_MEAL, both_ways
+from surefoot.town.sim.state import COUNT, State, add_count
 
 GHOST_STEP, LONGER_QUEUE = 1.5, 0.25
 LEAST_INTENSITY, MOST_INTENSITY = 0.1, 5.0

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.town.happenings import Happenings
-from surefoot.town.jobs import work
-from surefoot.town.layout import CHAT, NORTH, WEST, Layout
-from surefoot.town.queues import (
+from surefoot.town.scenarios.scenario import PERTURBATIONS
+from surefoot.town.sim.events import Happenings
+from surefoot.town.sim.jobs import work
+from surefoot.town.sim.layout import CHAT, NORTH, WEST, Layout
+from surefoot.town.sim.queues import (
     BLACKOUT,
     OUTAGE,
     Utilities,
@@ -20,10 +21,9 @@ from surefoot.town.queues import (
     request,
     walk_away,
 )
-from surefoot.town.rewards import Facts, reward
-from surefoot.town.scenario import PERTURBATIONS
-from surefoot.town.state import COUNT, Randomness, State, plan_events, settle
-from surefoot.town.ties import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
+from surefoot.town.sim.relationships import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
+from surefoot.town.sim.rewards import Facts, reward
+from surefoot.town.sim.state import COUNT, Randomness, State, plan_events, settle
 
 
 @dataclass(slots=True, kw_only=True)

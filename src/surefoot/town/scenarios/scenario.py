@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import ScenarioError
-from surefoot.town.yamlread import Lines, build, knob, need, parse_yaml, read_yaml, schema_of
+from surefoot.town.scenarios.yaml_reader import Lines, build, knob, need, parse_yaml, read_yaml, schema_of
 
 NEEDS = ("hunger", "hygiene", "energy")
 VARIANTS = ("features", "hybrid", "full", "compact")
@@ -258,7 +258,7 @@ class Scenario:
     behavior: Behaviour = knob(Behaviour(), "The script.")
     spawn: Spawning = knob(Spawning(), "How beginnings vary.")
     training: TrainingRules = knob(TrainingRules(), "How it is trained.")
-    measures: list[str] = knob([], "What counts here, best first: names of `surefoot.town.measure`.")
+    measures: list[str] = knob([], "What counts here, best first: names of `surefoot.town.sim.measure`.")
 
     def to_json(self) -> dict[str, Any]:
         """JSON values from which `from_json` makes an equal scenario."""
@@ -333,7 +333,7 @@ def parse_scenario(text: str, source: str = "<text>") -> Scenario:
 def from_values(values: dict[str, Any], lines: Lines) -> Scenario:
     """A scenario from plain values, checked: that it hangs together, not only that each value is of its kind."""
     scenario = build(Scenario, _with_affordance_defaults(values), lines)
-    from surefoot.town.check import check_scenario
+    from surefoot.town.scenarios.check import check_scenario
 
     check_scenario(scenario, lines)
     return scenario

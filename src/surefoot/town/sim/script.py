@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from surefoot.town.layout import CHAT, EAST, NORTH, SOUTH, USE, WAIT, WEST, Layout
-from surefoot.town.scenario import NEEDS
-from surefoot.town.state import State
-from surefoot.town.ties import tie_distance
+from surefoot.town.scenarios.scenario import NEEDS
+from surefoot.town.sim.layout import CHAT, EAST, NORTH, SOUTH, USE, WAIT, WEST, Layout
+from surefoot.town.sim.relationships import tie_distance
+from surefoot.town.sim.state import State
 
 
 class Behaviour(Protocol):

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from surefoot.town.layout import USE, WAY, Layout, first_agent, first_place
-from surefoot.town.queues import Utilities
-from surefoot.town.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
-from surefoot.town.ties import added
-from surefoot.town.ties import strongest as strongest_of
+from surefoot.town.sim.layout import USE, WAY, Layout, first_agent, first_place
+from surefoot.town.sim.queues import Utilities
+from surefoot.town.sim.relationships import added
+from surefoot.town.sim.relationships import strongest as strongest_of
+from surefoot.town.sim.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
 
 OWN = (
     "need_hunger",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from surefoot.town.scenario import AFFORDANCES, MODES, PERTURBATIONS, PROFILES, VARIANTS, Scenario
-from surefoot.town.yamlread import Lines
+from surefoot.town.scenarios.scenario import AFFORDANCES, MODES, PERTURBATIONS, PROFILES, VARIANTS, Scenario
+from surefoot.town.scenarios.yaml_reader import Lines
 
 MEASURES = (
     "return",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.town.happenings import Happening
-from surefoot.town.layout import Layout
-from surefoot.town.loop import Frame
-from surefoot.town.scenario import Scenario
-from surefoot.town.state import SHIFT_STATES
+from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.sim.events import Happening
+from surefoot.town.sim.layout import Layout
+from surefoot.town.sim.state import SHIFT_STATES
+from surefoot.town.sim.town_loop import Frame
 
 _SENTENCES = {
     "use_done": "{actor} is done with {thing}",

@@ -10,15 +10,15 @@ from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError
-from surefoot.town.happenings import Happenings
-from surefoot.town.layout import make_layout
-from surefoot.town.maps import MapMaker
-from surefoot.town.masks import action_mask
-from surefoot.town.measure import measures
-from surefoot.town.observe import feature_names, features, neighbours
-from surefoot.town.scenario import VARIANTS, Scenario
-from surefoot.town.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
-from surefoot.town.tick import Outcome, tick, utilities_of, welcome
+from surefoot.town.scenarios.scenario import VARIANTS, Scenario
+from surefoot.town.sim.events import Happenings
+from surefoot.town.sim.layout import make_layout
+from surefoot.town.sim.maps import MapMaker
+from surefoot.town.sim.masks import action_mask
+from surefoot.town.sim.measure import measures
+from surefoot.town.sim.observe import feature_names, features, neighbours
+from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
+from surefoot.town.sim.tick import Outcome, tick, utilities_of, welcome
 
 FEATURES, MAP, STATE = "features", "map", "state"
 """Parts of an observation; "state", what everybody sees side by side, is for a central critic."""
@@ -162,7 +162,7 @@ class TownWorld:
         return self._see()
 
     def render(self) -> np.ndarray | None:
-        from surefoot.town.picture import picture
+        from surefoot.town.view.picture import picture
 
         return picture(self.layout, self.now, 0, self.happened)
 
