@@ -37,8 +37,8 @@ from unittest import mock
 import numpy as np
 import torch
 
-from surefoot.cli.town_ops import behaviour_measures
 from surefoot.cli.town_policy import measure_policy
+from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.envs.make import make_world
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script

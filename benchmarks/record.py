@@ -144,7 +144,7 @@ def validating(lines: int) -> dict[str, float]:
 
 def reaction(times: int) -> dict[str, float]:
     """Seconds from a line's being written to the alert's being told, with the watcher's own interval."""
-    from surefoot.cli.watch import WatchArgs
+    from surefoot.cli.verbs.telemetry.watch import WatchArgs
     from surefoot.telemetry.writer import Recorder
 
     waits: list[float] = []

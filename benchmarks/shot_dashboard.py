@@ -21,11 +21,11 @@ import numpy as np
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
-from surefoot.cli.boxes import Line
-from surefoot.cli.frame import frame
-from surefoot.cli.history import Header, History
-from surefoot.cli.plot import BITS
-from surefoot.cli.render import Picture, closing
+from surefoot.cli.dashboard.braille_plot import BITS
+from surefoot.cli.dashboard.frame import frame
+from surefoot.cli.dashboard.history import Header, History
+from surefoot.cli.dashboard.screen import Picture, closing
+from surefoot.cli.dashboard.text_boxes import Line
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry import schema
 from surefoot.train.progress_event import EvalPoint, Moment

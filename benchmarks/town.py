@@ -82,8 +82,8 @@ def means(found: dict[str, np.ndarray]) -> dict[str, float]:
 
 def learn(name: str, seed: int) -> dict[str, Any]:
     """One seed of one scenario: trained, chance and script on the same unseen episodes, and the curve on the way."""
-    from surefoot.cli.town_ops import behaviour_measures
     from surefoot.cli.town_policy import measure_policy, town_spec, town_training
+    from surefoot.cli.verbs.town.promote import behaviour_measures
     from surefoot.town.scenarios.scenario import load_scenario
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
@@ -111,7 +111,7 @@ def learn(name: str, seed: int) -> dict[str, Any]:
 def teacher(name: str, seed: int) -> dict[str, Any]:
     """A clone of the script, then PPO from its weights."""
     from surefoot.cli.harness import TrainingHarness
-    from surefoot.cli.town_ops import behaviour_measures
+    from surefoot.cli.verbs.town.promote import behaviour_measures
 
     harness = TrainingHarness(name, settings={"seed": seed})
     cloned = harness.run_bc_training(epochs=30)

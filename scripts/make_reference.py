@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its pa
 
 import record_schema
 
-from surefoot.cli.doctor import plan_text
 from surefoot.cli.helptext import parts
-from surefoot.cli.inspect import all_knobs
 from surefoot.cli.main import VERBS
+from surefoot.cli.verbs.doctor import plan_text
+from surefoot.cli.verbs.settings import all_knobs
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear, schedule_to_json

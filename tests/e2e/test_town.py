@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.town_ops import behaviour_measures
 from surefoot.cli.town_policy import measure_policy, town_spec, town_training
+from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.town.scenarios.scenario import load_scenario
 

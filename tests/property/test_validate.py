@@ -8,7 +8,7 @@ import json
 import random
 from pathlib import Path
 
-from surefoot.cli.telemetry import SummaryArgs, ValidateArgs
+from surefoot.cli.verbs.telemetry.telemetry import SummaryArgs, ValidateArgs
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.alerts import Alerts, parse_rule
 from surefoot.telemetry.doctor.doctor import examine

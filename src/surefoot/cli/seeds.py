@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from surefoot.cli.train import TrainArgs
+from surefoot.cli.verbs.train import TrainArgs
 from surefoot.envs.ids import is_code, short_name
 from surefoot.train.diagnose.statistics import summarize
 from surefoot.train.rundir.rundir import runs_root

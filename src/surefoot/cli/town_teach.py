@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.cli.town import TownTrainArgs
+    from surefoot.cli.verbs.town.train import TownTrainArgs
     from surefoot.data.replayset import ReplayDataset
     from surefoot.data.trajectory import Recording
     from surefoot.town.scenarios.scenario import Scenario

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.cli.bands import Reading, Surroundings, out_of_range, readings
+from surefoot.cli.dashboard.metric_ranges import Reading, Surroundings, out_of_range, readings
 from surefoot.learn.report import UpdateReport
 
 # A healthy update in the middle of a run; each test spoils one number.

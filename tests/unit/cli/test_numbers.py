@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from surefoot.cli.numbers import compact, duration, number
+from surefoot.cli.dashboard.numbers import compact, duration, number
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from surefoot.cli.plot import Picture, chart, curve, sparkline
+from surefoot.cli.dashboard.braille_plot import Picture, chart, curve, sparkline
 from surefoot.errors import ConfigError
 
 # Dot numbers of a braille cell by (row, column), from the Unicode standard.

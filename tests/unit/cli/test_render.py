@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from surefoot.cli.boxes import length
-from surefoot.cli.frame import frame
-from surefoot.cli.history import Header, History, Trace
-from surefoot.cli.lines import LinesScreen, QuietScreen
-from surefoot.cli.render import LiveScreen, make_screen, shown
+from surefoot.cli.dashboard.frame import frame
+from surefoot.cli.dashboard.history import Header, History, Trace
+from surefoot.cli.dashboard.plain_lines import LinesScreen, QuietScreen
+from surefoot.cli.dashboard.screen import LiveScreen, make_screen, shown
+from surefoot.cli.dashboard.text_boxes import length
 from surefoot.errors import ConfigError
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.doctor.findings import Finding

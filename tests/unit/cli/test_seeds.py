@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.cli.seeds import _command
-from surefoot.cli.train import TrainArgs
+from surefoot.cli.verbs.train import TrainArgs
 
 
 @pytest.mark.parametrize(

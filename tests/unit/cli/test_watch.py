@@ -14,7 +14,7 @@ import pytest
 
 from surefoot.cli.main import main
 from surefoot.cli.usage import Usage
-from surefoot.cli.watch import WatchArgs
+from surefoot.cli.verbs.telemetry.watch import WatchArgs
 from surefoot.cli.webhook import Webhook, checked_url
 from surefoot.telemetry.writer import Recorder
 

@@ -1,0 +1,349 @@
+"""`surefoot prompts …`: text in, better text out; and the policy that learns how."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from surefoot.cli.usage import Usage
+from surefoot.cli.verbs.train import Display, Pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from surefoot.decide.prompts.improve import Chooser, Improved
+    from surefoot.decide.prompts.runs import PromptTask
+    from surefoot.decide.prompts.scorers import Scorer
+    from surefoot.decide.prompts.world import PromptWorld
+    from surefoot.envs.api import View
+
+Json = Annotated[bool, tyro.conf.arg(name="json")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsTrainArgs:
+    """Train a policy that chooses mutations for prompts like yours.
+
+    The reward is what a mutation gains in score less what its tokens cost, so stopping is learned too. The run is an
+    ordinary one: `surefoot runs`, `report`, `doctor` and `telemetry` work on it, and Ctrl-C saves.
+
+        surefoot prompts train --prompts my_prompts.txt --name mine
+        surefoot prompts improve "Write a story about bees." --run mine
+    """
+
+    prompts: Path
+    """A text file with a prompt a line, or .jsonl with a field "prompt"."""
+    steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 80_000
+    """Mutations to learn from."""
+    seed: int = 0
+    """Everything random follows from it."""
+    scores: Path | None = None
+    """People's scores to fit the scorer to first: .jsonl with "prompt" and "score" (1 to 5)."""
+    scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|lm:MODEL")] = None
+    """In place of the shipped scorer: a function of your own that takes a prompt and returns 0 to 1, or a language model,
+    such as lm:smollm2 or a folder that `surefoot lm reward` wrote."""
+    encoder: str = "hashing-1-256"
+    """How texts become numbers: hashing-1-256, static, minilm or openai."""
+    token_cost: float = 0.008
+    """What an added token costs, in score."""
+    max_steps: int = 5
+    """Mutations of a prompt at most."""
+    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    """Change a setting of PPO, as in `surefoot train`."""
+    name: str | None = None
+    """The run's name."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    display: Display = "auto"
+    """live dashboard, plain lines, or quiet."""
+
+    def run(self) -> int:
+        from surefoot.cli.verbs.train import attending, drive, pairs
+        from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
+        from surefoot.decide.prompts.world import PromptConfig
+        from surefoot.train.device import pin_threads
+        from surefoot.train.run import create_run
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
+        from surefoot.train.spec import make_spec
+        from surefoot.train.training import Training
+
+        pin_threads(1)
+        task = PromptTask(
+            prompts=tuple(read_prompts(self.prompts)),
+            encoder=self.encoder,
+            config=PromptConfig(max_steps=self.max_steps, token_cost=self.token_cost),
+            scorer=self._scorer(),
+        )
+        settings = {**SETTINGS, **pairs(self.set, "--set"), "seed": self.seed}
+        action = task.world(1).action
+        spec = make_spec(ENV, action, preset_name="sb3", settings=settings, total_steps=self.steps)
+        training = Training(spec, make=task.make)
+        directory = new_run_dir(ENV, spec.seed, root=runs_root(self.runs), name=self.name)
+        if self.scorer is None:
+            task.save(directory.path)
+        command = ["surefoot", *sys.argv[1:]]
+        run = create_run(directory, spec, training=training, command=command, doctor=attending(False, False))
+        return drive(run, self.display)
+
+    def _scorer(self) -> Scorer:
+        from surefoot.decide.prompts.scorers import FeatureScorer, RidgeScorer
+
+        if self.scores is not None and self.scorer is not None:
+            raise Usage("--scores and --scorer were both given; scores are for the shipped scorer")
+        if self.scorer is not None:
+            return own_scorer(self.scorer)
+        if self.scores is None:
+            return FeatureScorer()
+        prompts, scores = read_scores(self.scores)
+        scorer = RidgeScorer()
+        fit = scorer.fit(prompts, scores)
+        print(
+            f"the scorer learned from {fit.examples} scores; on {fit.held_out} it had not seen: off by {fit.mae:.2f} on a "
+            f"scale of 1, rank correlation {fit.rank_correlation:.2f}"
+        )
+        return scorer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsImproveArgs:
+    """Show which mutations make a prompt better, what each gains and what it costs; then the better prompt.
+
+        surefoot prompts improve "Write a story about bees."
+        surefoot prompts improve --run mine < prompt.txt
+
+    With --run a trained policy chooses; without, the scorer is asked at every step what each mutation would gain.
+    """
+
+    prompt: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="PROMPT")] = ()
+    """The prompt; none reads the standard input."""
+    run_name: Annotated[str | None, tyro.conf.arg(name="run", metavar="RUN")] = None
+    """A run of `surefoot prompts train` whose policy chooses."""
+    token_cost: float = 0.008
+    """Without --run: what an added token costs, in score."""
+    as_json: Json = False
+    """Print JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from surefoot.decide.prompts.improve import improve
+
+        text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
+        if not text.strip():
+            raise Usage('the prompt is empty; surefoot prompts improve "Write a story about bees."')
+        task, choose = self._chooser(text)
+        (found,) = improve(choose, task.world(1, in_order=True))
+        if self.as_json:
+            print(json.dumps(found.to_json(), ensure_ascii=False))
+        else:
+            print("\n".join(lines(found, "the policy" if self.run_name else "the scorer")))
+        return 0
+
+    def _chooser(self, text: str) -> tuple[PromptTask, Chooser]:
+        from dataclasses import replace
+
+        from surefoot.decide.prompts.runs import PromptTask
+        from surefoot.decide.prompts.world import PromptConfig
+
+        if self.run_name is None:
+            task = PromptTask(prompts=(text,), encoder="hashing-1-16", config=PromptConfig(token_cost=self.token_cost))
+            return task, greedy
+        task, choose = trained(self.run_name, self.runs)
+        return replace(task, prompts=(text,)), choose
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsEvalArgs:
+    """Tell what a trained policy makes of prompts it has not seen, beside a random choice and one after the other.
+
+    surefoot prompts eval mine --prompts unseen.txt
+    """
+
+    run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """A run of `surefoot prompts train`."""
+    prompts: Path | None = None
+    """The prompts; those it was trained on if none are given."""
+    as_json: Json = False
+    """Print JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from dataclasses import replace
+
+        import numpy as np
+
+        from surefoot.decide.prompts.improve import at_random, improve, round_robin
+        from surefoot.decide.prompts.runs import read_prompts
+
+        task, choose = trained(self.run_name, self.runs)
+        if self.prompts is not None:
+            task = replace(task, prompts=tuple(read_prompts(self.prompts)))
+        rows: dict[str, dict[str, float]] = {}
+        for name, way in {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}.items():
+            found = improve(way, task.world(min(64, len(task.prompts)), in_order=True))
+            gains, tokens = [e.gain for e in found], [float(e.tokens_added) for e in found]
+            rows[name] = {
+                "reward": float(np.mean([e.reward for e in found])),
+                "gain": float(np.mean(gains)),
+                "tokens": float(np.mean(tokens)),
+                "mutations": float(np.mean([len(e.changes) for e in found])),
+            }
+        if self.as_json:
+            print(json.dumps({"prompts": len(task.prompts), "rows": rows}))
+            return 0
+        print(f"{len(task.prompts)} prompts   reward = gain - {task.config.token_cost:g} a token")
+        for name, row in rows.items():
+            told = "   ".join(f"{what} {x:.3f}" for what, x in row.items())
+            print(f"  {name:<20} {told}")
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsReportArgs:
+    """Write a run on prompts as one page that needs nothing but a browser: how it learned, what it chooses for which prompts,
+    what that is worth beside a random choice and one after the other, and what became of the prompts.
+
+        surefoot prompts report mine
+        surefoot prompts report mine --prompts held_out.txt -o held_out.html
+    """
+
+    run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """A run of `surefoot prompts train` or `rlaif`."""
+    prompts: Path | None = None
+    """The prompts; those it was trained on if none are given."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Where the page goes (default: prompts.html in the run's directory)."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        from dataclasses import replace
+
+        from surefoot.decide.prompts.improve import at_random, improve, round_robin
+        from surefoot.decide.prompts.page import prompts_page, said
+        from surefoot.decide.prompts.runs import read_prompts
+        from surefoot.train.rundir.rundir import find_run, runs_root
+
+        directory = find_run(self.run_name, runs_root(self.runs))
+        task, choose = trained(self.run_name, self.runs)
+        if self.prompts is not None:
+            task = replace(task, prompts=tuple(read_prompts(self.prompts)))
+        named = {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}
+        ways = {
+            name: improve(way, task.world(min(64, len(task.prompts)), in_order=True)) for name, way in named.items()
+        }
+        title = f"{directory.name}: which mutations prompts need"
+        page = prompts_page(title, ways, learned(directory.path), token_cost=task.config.token_cost)
+        out = self.out or directory.path / "prompts.html"
+        out.write_text(page, encoding="utf-8")
+        print(f"{said(ways)} → {out}")
+        return 0
+
+
+def learned(directory: Path) -> list[tuple[float, float]]:
+    """(mutations so far, reward of an episode) of every update in a run's record."""
+    from surefoot.telemetry.reader import read_records
+    from surefoot.telemetry.schema import Update
+
+    return [
+        (float(record.env_steps), float(record.episodes.return_mean))
+        for record in read_records(directory)
+        if isinstance(record, Update) and record.episodes is not None and record.episodes.return_mean is not None
+    ]
+
+
+def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
+    """What a run was about, and its policy's choices."""
+    from surefoot.decide.prompts.improve import by_policy
+    from surefoot.decide.prompts.runs import PromptTask
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+    from surefoot.train.rundir.rundir import find_run, runs_root
+    from surefoot.train.spec import RunSpec
+    from surefoot.train.training import Training, load_weights
+
+    directory = find_run(name, runs_root(runs))
+    task = PromptTask.load(directory.path)
+    training = Training(RunSpec.from_json(directory.read_header()["spec"]), make=task.make)
+    load_weights(training.policy, load_checkpoint(directory.checkpoints).parts["weights"])
+    return task, by_policy(training.policy)
+
+
+def greedy(world: PromptWorld, view: View) -> np.ndarray:
+    """Whatever would gain most right now, by asking the scorer about each mutation; stop where nothing gains."""
+    import numpy as np
+
+    from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
+    from surefoot.decide.prompts.text import tokens
+
+    assert view.action_mask is not None
+    chosen = np.full(world.num_envs, ACTIONS.index(STOP))
+    for i, text in enumerate(world.texts):
+        best = 0.0
+        for k in range(len(MUTATIONS)):
+            if view.action_mask[i, k]:
+                made = mutate(text, k, category=world.categories[i], seed=world.seed).text
+                cost = world.config.token_cost * (tokens(made) - tokens(text))
+                gain = float(world.scorer.score([made], [world.categories[i]])[0]) - world.scores[i] - cost
+                if gain > best:
+                    best, chosen[i] = gain, k
+    return chosen
+
+
+def lines(found: Improved, who: str) -> list[str]:
+    """A prompt's way, step by step."""
+    told = [f"score {found.score_before:.2f}"]
+    told += [f"  {c.mutation:<20} {c.gain:+.2f} for {c.tokens:+d} tokens" for c in found.changes]
+    if not found.changes:
+        told.append(f"  {who} would leave it as it is")
+    told.append(f"score {found.score:.2f}, {found.tokens_added:+d} tokens")
+    return [*told, "", found.text]
+
+
+def own_scorer(name: str) -> Scorer:
+    """MODULE:FUNCTION or lm:MODEL as a scorer."""
+    import importlib
+
+    from surefoot.decide.prompts.scorers import CallableScorer
+
+    if name == "lm" or name.startswith("lm:"):
+        from surefoot.lm.rewards.scoring import scorer
+
+        return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise Usage(f"--scorer {name} is neither MODULE:FUNCTION, such as judges:politeness, nor lm:MODEL")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return CallableScorer(getattr(importlib.import_module(module), function))
+    except (ImportError, AttributeError) as why:
+        raise Usage(f"--scorer {name} cannot be found: {why}") from why
+
+
+def read_scores(path: Path) -> tuple[list[str], list[float]]:
+    """Prompts and people's scores of 1 to 5 as 0 to 1; a bad line is named by its number."""
+    from surefoot.errors import ConfigError
+
+    prompts, scores = list[str](), list[float]()
+    try:
+        rows = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as why:
+        raise ConfigError(f"cannot read scores from {path}: {why}") from why
+    for number, line in enumerate(rows, 1):
+        if not line.strip():
+            continue
+        try:
+            row: Any = json.loads(line)
+            prompt, score = str(row["prompt"]), float(row["score"])
+        except (ValueError, TypeError, KeyError, RecursionError) as why:
+            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {why}') from why
+        if not 1.0 <= score <= 5.0:
+            raise ConfigError(f"{path}:{number} has score {score:g}; people score from 1 to 5")
+        prompts.append(prompt)
+        scores.append((score - 1.0) / 4.0)
+    return prompts, scores

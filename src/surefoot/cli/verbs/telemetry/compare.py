@@ -1,0 +1,87 @@
+"""`surefoot telemetry compare`: runs that differ only in their seed are one row; rows differ in what was set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from surefoot.cli.dashboard.braille_plot import sparkline
+from surefoot.cli.usage import Usage
+from surefoot.cli.verbs.telemetry.telemetry import Json, record_of
+from surefoot.telemetry.reader import load_curves
+from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareArgs:
+    """Compare runs: those that differ only in their seed are put together, with IQM and its 95 % bootstrap interval.
+
+        surefoot telemetry compare a-s0 a-s1 a-s2 b-s0 b-s1 b-s2 -o compare.svg
+        surefoot telemetry compare runs/* --metric approx_kl
+
+    The score of a run is its last evaluation, or, where a run has none, the mean return of the last tenth of its
+    updates. What was set differently is listed. With two groups the chance that a run of the first beats one of the
+    second is told. Exit codes: 0 compared, 2 a run is not there or has nothing to compare.
+    """
+
+    names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
+    """Runs' directories or names, or .ndjson and .jsonl files."""
+    metric: str = "return"
+    """What to compare: return, or any number of an update, such as approx_kl."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Draw the curves with their bands to this SVG file."""
+    as_json: Json = False
+    """Print JSON."""
+    runs: Path | None = None
+    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+
+    def run(self) -> int:
+        if not self.names:
+            raise Usage("no RUN given; `surefoot telemetry compare RUN RUN …` takes any number")
+        loaded = [(name, load_curves(record_of(name, self.runs))) for name in self.names]
+        evaluated = self.metric == "return" and all(len(curves.evals) for _, curves in loaded)
+        ones = [one_run(name, curves, self.metric, evaluated=evaluated) for name, curves in loaded]
+        groups = group(ones)
+        different = differences(ones)
+        if self.out:
+            from surefoot.cli.verbs.telemetry.compare_picture import draw
+
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.out.write_text(draw(groups, self.metric))
+        what = "last evaluation" if evaluated else f"{self.metric}, last tenth of updates"
+        if self.as_json:
+            print(json.dumps(_plain(groups, different, what)))
+        else:
+            print("\n".join(_text(groups, different, what)))
+            if self.out:
+                print(f"→ {self.out}")
+        return 0
+
+
+def _text(groups: list[Group], different: dict[str, list[str]], what: str) -> list[str]:
+    width = max(len(g.label) for g in groups)
+    lines = [f"{what}; 95 % bootstrap interval of the IQM over seeds", ""]
+    lines.append(f"{'':<{width}}  {'n':>3} {'IQM':>10}  {'95 %':<23} {'min':>10} {'max':>10}  curve")
+    for g in sorted(groups, key=lambda g: -g.summary.iqm):
+        s = g.summary
+        interval = f"[{s.low:.4g}, {s.high:.4g}]" if s.count > 1 else "one seed: none"
+        lines.append(
+            f"{g.label:<{width}}  {s.count:>3} {s.iqm:>10.4g}  {interval:<23} {s.minimum:>10.4g} {s.maximum:>10.4g}  "
+            f"{sparkline(g.middle, 24)}"
+        )
+    if len(groups) == 2:
+        share = chance(groups[0].scores, groups[1].scores)
+        lines += ["", f"a run of {groups[0].label!r} is above one of {groups[1].label!r} in {share:.0%} of the pairs"]
+    if different and "record" not in different:
+        lines += ["", "set differently:", *[f"  {name}: {' | '.join(values)}" for name, values in different.items()]]
+    return lines
+
+
+def _plain(groups: list[Group], different: dict[str, list[str]], what: str) -> dict[str, Any]:
+    told = [{"label": g.label, "runs": g.runs, "scores": g.scores, **asdict(g.summary)} for g in groups]
+    pair = {"first_above_second": chance(groups[0].scores, groups[1].scores)} if len(groups) == 2 else {}
+    return {"what": what, "groups": told, "different": different, **pair}
