@@ -37,7 +37,6 @@ from unittest import mock
 import numpy as np
 import torch
 
-from surefoot.cli.town_policy import measure_policy
 from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.envs.make import make_world
 from surefoot.errors import GraphError
@@ -56,6 +55,7 @@ from surefoot.graph.templates import NAMES, template
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
 from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.training.policy import measure_policy
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.run import create_run

@@ -44,10 +44,10 @@ def slope(values: list[float]) -> float:
 
 
 def soak(cycles: int, folder: Path, scenario: str, rotate_bytes: int) -> dict[str, Any]:
-    from surefoot.cli.harness import TrainingHarness
     from surefoot.data.replayset import ReplayDataset, read_manifest
     from surefoot.telemetry.files.rotation import rotated_parts
     from surefoot.telemetry.writer import Recorder
+    from surefoot.town.training.harness import TrainingHarness
 
     harness = TrainingHarness(scenario, towns=8, settings={"lr": 1e-3})
     before = float(harness.measure(64)["return"].mean())

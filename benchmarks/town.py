@@ -82,9 +82,9 @@ def means(found: dict[str, np.ndarray]) -> dict[str, float]:
 
 def learn(name: str, seed: int) -> dict[str, Any]:
     """One seed of one scenario: trained, chance and script on the same unseen episodes, and the curve on the way."""
-    from surefoot.cli.town_policy import measure_policy, town_spec, town_training
     from surefoot.cli.verbs.town.promote import behaviour_measures
     from surefoot.town.scenarios.scenario import load_scenario
+    from surefoot.town.training.policy import measure_policy, town_spec, town_training
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
     scenario = load_scenario(name)
@@ -110,8 +110,8 @@ def learn(name: str, seed: int) -> dict[str, Any]:
 
 def teacher(name: str, seed: int) -> dict[str, Any]:
     """A clone of the script, then PPO from its weights."""
-    from surefoot.cli.harness import TrainingHarness
     from surefoot.cli.verbs.town.promote import behaviour_measures
+    from surefoot.town.training.harness import TrainingHarness
 
     harness = TrainingHarness(name, settings={"seed": seed})
     cloned = harness.run_bc_training(epochs=30)
@@ -129,8 +129,8 @@ def teacher(name: str, seed: int) -> dict[str, Any]:
 
 def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
     """Live steps until the policy reaches the target twice in a row, and once more in episodes looked at only then."""
-    from surefoot.cli.town_policy import measure_policy, town_spec, town_training
     from surefoot.town.scenarios.scenario import load_scenario
+    from surefoot.town.training.policy import measure_policy, town_spec, town_training
     from surefoot.train.collect.offpolicy import ReplayRules
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
@@ -175,8 +175,8 @@ def world_speed(name: str, towns: int, chunks: int = 20, variant: str | None = N
 
 def train_speed(peer: str | None, updates: int = 6) -> dict[str, Any]:
     """Training steps a CPU-second, ours and Stable-Baselines3's, on the same scenario, network and minibatches."""
-    from surefoot.cli.town_policy import town_spec, town_training
     from surefoot.town.scenarios.scenario import load_scenario
+    from surefoot.town.training.policy import town_spec, town_training
 
     scenario = load_scenario("queue_conflict")
     training = town_training(town_spec(scenario, eval_every=0))

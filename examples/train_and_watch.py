@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from surefoot import PPO, evaluate_policy
-from surefoot.cli.picture import film, write_gif
 from surefoot.envs.make import make_world
+from surefoot.train.render import film, write_gif
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "100_000"))
 OUT = Path("runs/examples")

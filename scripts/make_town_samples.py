@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from surefoot.cli.town_capture import capture_behaviour
 from surefoot.data.replay import write_sample
 from surefoot.data.replayset import write_manifest
 from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.training.capture import capture_behaviour
 
 FOLDER = Path(__file__).resolve().parent.parent / "src/surefoot/town/samples"
 KINDS = {"base": ("random", 11), "conflict_high": ("script", 12), "conflict_low": ("random", 13)}

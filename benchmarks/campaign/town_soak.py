@@ -18,7 +18,7 @@ SAME = "every update is that of the batch before"
 
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
-    from surefoot.cli.harness import TrainingHarness
+    from surefoot.town.training.harness import TrainingHarness
 
     capture, ppo = TrainingHarness.capture_rollout, TrainingHarness.run_ppo
     kept: list[Any] = []

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.town_policy import measure_policy, town_spec, town_training
 from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.training.policy import measure_policy, town_spec, town_training
 
 SMALL = ["--towns", "4", "--rollout-ticks", "20", "--eval-every", "0", "--display", "quiet", "--set", "hidden=16"]
 
@@ -79,8 +79,8 @@ def test_a_town_learns_more_than_chance_and_more_than_nothing(tmp_path: Path) ->
 
 def test_samples_say_how_they_came_about(tmp_path: Path) -> None:
     """Captured, then captured again from what the manifest says: the same digests."""
-    from surefoot.cli.town_capture import capture_behaviour
     from surefoot.town.scenarios.scenario import Scenario
+    from surefoot.town.training.capture import capture_behaviour
 
     assert main(["town", "capture", "queue_conflict", "-o", str(tmp_path), "--policy", "random", "--ticks", "30"]) == 0
     manifest = json.loads((tmp_path / "rollout_sample_manifest.json").read_text())

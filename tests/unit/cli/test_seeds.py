@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.cli.seeds import _command
+from surefoot.cli.verbs.seeds import _command
 from surefoot.cli.verbs.train import TrainArgs
 
 

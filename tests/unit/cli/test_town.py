@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.town_policy import town_spec
-from surefoot.cli.town_teach import stages_of
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import TownTrainArgs
 from surefoot.errors import CheckpointError
 from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.training.policy import town_spec
 from surefoot.town.training.promotion import Promotion, gates
+from surefoot.town.training.teach import stages_of
 
 
 @pytest.mark.parametrize(

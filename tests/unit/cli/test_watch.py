@@ -15,7 +15,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.telemetry.watch import WatchArgs
-from surefoot.cli.webhook import Webhook, checked_url
+from surefoot.telemetry.doctor.webhook import Webhook, checked_url
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from surefoot.cli.harness import TrainingHarness
-from surefoot.cli.town_capture import capture_behaviour, policy_hash
-from surefoot.cli.town_policy import town_spec, town_training
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.town_loop import record_behaviour
+from surefoot.town.training.capture import capture_behaviour, policy_hash
+from surefoot.town.training.harness import TrainingHarness
+from surefoot.town.training.policy import town_spec, town_training
 from surefoot.train.algorithms.anneal import AnnealRules, Stage, anneal, verdict
 from surefoot.train.collect.offpolicy import ReplayRules
 from surefoot.train.collect.replay_cycles import Cycles

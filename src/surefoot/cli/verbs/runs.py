@@ -114,7 +114,7 @@ class PlayArgs:
     def run(self) -> int:
         import sys
 
-        from surefoot.cli.picture import film, show_in_terminal, write_gif
+        from surefoot.train.render import film, show_in_terminal, write_gif
         from surefoot.train.rundir.rundir import find_run, runs_root
 
         directory = find_run(self.run_name, runs_root(self.runs))

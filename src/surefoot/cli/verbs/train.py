@@ -131,7 +131,7 @@ class TrainArgs:
             print_spec(spec)
             return 0
         if self.seeds > 1:
-            from surefoot.cli.seeds import train_seeds
+            from surefoot.cli.verbs.seeds import train_seeds
 
             return train_seeds(self, spec)
         from surefoot.train.device import pin_threads

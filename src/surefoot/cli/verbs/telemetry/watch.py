@@ -15,8 +15,8 @@ from surefoot.cli.usage import Usage
 from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from surefoot.cli.webhook import Webhook
     from surefoot.telemetry.doctor.alerts import Alert, Alerts, Rule
+    from surefoot.telemetry.doctor.webhook import Webhook
     from surefoot.telemetry.follow import Follow
 
 _ROLLOUT = {"data_mode": ("rollout", "mixed")}
@@ -114,8 +114,8 @@ class WatchArgs:
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
-        from surefoot.cli.webhook import Webhook
         from surefoot.telemetry.doctor.alerts import Alerts
+        from surefoot.telemetry.doctor.webhook import Webhook
         from surefoot.telemetry.follow import Follow
 
         if self.interval <= 0:

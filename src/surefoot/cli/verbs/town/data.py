@@ -77,7 +77,7 @@ class TownCaptureArgs:
         return 0
 
     def _capture(self, scenario: Scenario) -> RolloutBuffer:
-        from surefoot.cli.town_capture import capture_behaviour, capture_samples
+        from surefoot.town.training.capture import capture_behaviour, capture_samples
 
         ticks, seed = self.ticks or scenario.ticks, scenario.seed if self.seed is None else self.seed
         if self.policy in ("script", "random", "idle"):

@@ -17,8 +17,8 @@ from surefoot.cli.verbs.town.train import ScenarioName, load
 if TYPE_CHECKING:
     import numpy as np
 
-    from surefoot.cli.harness import TrainingHarness
     from surefoot.town.scenarios.scenario import Scenario
+    from surefoot.town.training.harness import TrainingHarness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class TownAcceptArgs:
     """Everything random follows from it."""
 
     def run(self) -> int:
-        from surefoot.cli.harness import TrainingHarness
+        from surefoot.town.training.harness import TrainingHarness
         from surefoot.train.device import pin_threads
 
         if self.cycles < 1 or self.updates < 1:
@@ -265,9 +265,9 @@ class TownPromoteArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
-        from surefoot.cli.town_capture import policy_hash
         from surefoot.cli.verbs.runs import load_policy
         from surefoot.town.scenarios.scenario import Scenario
+        from surefoot.town.training.capture import policy_hash
         from surefoot.town.training.promotion import Promotion
         from surefoot.train.rundir.rundir import find_run, runs_root
 
@@ -308,8 +308,8 @@ class TownPromoteArgs:
     def _look(
         self, training: Any, scenario: Scenario, promotion: Any, directory: Any, number: int
     ) -> tuple[bool, list[str]]:
-        from surefoot.cli.town_policy import measure_policy
         from surefoot.cli.verbs.runs import load_policy
+        from surefoot.town.training.policy import measure_policy
         from surefoot.town.training.promotion import gates
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
         from surefoot.train.rundir.rundir import RunDir

@@ -219,7 +219,7 @@ class TownTrainArgs:
         return given | ({"seed": self.seed} if self.seed is not None else {})
 
     def _spec(self, scenario: Scenario) -> RunSpec:
-        from surefoot.cli.town_policy import town_spec
+        from surefoot.town.training.policy import town_spec
 
         return town_spec(
             scenario,
@@ -256,14 +256,14 @@ class TownTrainArgs:
         )
 
     def _learn(self, scenario: Scenario, mode: Mode, dataset: ReplayDataset | None) -> int:
-        from surefoot.cli.town_policy import town_training
+        from surefoot.town.training.policy import town_training
 
         training = self._adopted(town_training(self._spec(scenario)))
         return self._drive(scenario, self._cycles(training, mode, dataset), mode)
 
     def _taught(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:
-        from surefoot.cli.town_policy import town_training
-        from surefoot.cli.town_teach import teach
+        from surefoot.town.training.policy import town_training
+        from surefoot.town.training.teach import teach
 
         run, code = teach(self, scenario, self._adopted(town_training(self._spec(scenario))), dataset)
         self._after(scenario, run)
@@ -316,8 +316,8 @@ class TownTrainArgs:
         return code
 
     def _after(self, scenario: Scenario, run: Run) -> None:
-        from surefoot.cli.town_capture import capture_samples
-        from surefoot.cli.town_policy import measure_policy
+        from surefoot.town.training.capture import capture_samples
+        from surefoot.town.training.policy import measure_policy
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
         kwargs, spec = run.spec.env_kwargs, run.spec

@@ -191,7 +191,7 @@ class TownFilmArgs:
         return [picture(loop.world.layout, frame.state, 0, loop.world.happened) for frame in loop.run(ticks)]
 
     def _gif(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.cli.picture import write_gif
+        from surefoot.train.render import write_gif
 
         write_gif(self._pictures(loop, ticks), self.output, fps=self.fps)
 
@@ -216,9 +216,9 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
 
     if subject in shipped() or subject.endswith((".yaml", ".yml")):
         return SimulationLoop(load(subject), policy, seed=seed)
-    from surefoot.cli.town_policy import PolicyRuntime
     from surefoot.cli.verbs.runs import load_policy
     from surefoot.town.scenarios.scenario import Scenario
+    from surefoot.town.training.policy import PolicyRuntime
 
     training, _ = load_policy(find_run(subject, runs_root(runs)), "latest", None)
     kwargs = training.spec.env_kwargs

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.cli.town_capture import capture_samples, trajectories_of
-from surefoot.cli.town_policy import PolicyRuntime, measure_policy, town_spec, town_training
 from surefoot.data.replay import ReplaySample, read_sample
 from surefoot.data.replayset import ReplayDataset, RolloutBuffer, read_manifest
 from surefoot.data.trajectory import Recording
@@ -20,6 +18,8 @@ from surefoot.nets.policy import Policy
 from surefoot.telemetry.flat import FlatMirror
 from surefoot.town.scenarios.scenario import Scenario, load_scenario
 from surefoot.town.sim.town_loop import record_behaviour
+from surefoot.town.training.capture import capture_samples, trajectories_of
+from surefoot.town.training.policy import PolicyRuntime, measure_policy, town_spec, town_training
 from surefoot.train.algorithms.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult, anneal
 from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone
 from surefoot.train.collect.offpolicy import ReplayRules

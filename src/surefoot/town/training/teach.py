@@ -40,8 +40,8 @@ def teach(
 
 
 def _recording(args: TownTrainArgs, scenario: Scenario, dataset: ReplayDataset | None, seed: int) -> Recording:
-    from surefoot.cli.town_capture import trajectories_of
     from surefoot.town.sim.town_loop import record_behaviour
+    from surefoot.town.training.capture import trajectories_of
 
     if dataset is not None:
         return trajectories_of(dataset)
@@ -66,7 +66,7 @@ def _clone(args: TownTrainArgs, run: Run, training: Training, recording: Recordi
 
 
 def _anneal(args: TownTrainArgs, run: Run, training: Training, recording: Recording, scenario: Scenario) -> int:
-    from surefoot.cli.town_policy import measure_policy
+    from surefoot.town.training.policy import measure_policy
     from surefoot.train.algorithms.anneal import AnnealRules, anneal, verdict
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
