@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from surefoot import ActorCritic, Collector, Learner, PPOConfig, live, make_world, train
+from surefoot import ActorCritic, Collector, Learner, PPOConfig, live, make_world, training_loop
 from surefoot.train.evaluate import play
 
 STEPS = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "50_000"))
@@ -22,7 +22,7 @@ def main() -> None:
     learner = Learner(policy, config, total_updates=updates)
     collector = Collector(world, policy, steps=config.steps, gamma=config.gamma, seed=config.seed)
 
-    for report in train(live(collector, learner), learner):
+    for report in training_loop(live(collector, learner), learner):
         if report.update % 20 == 0 or report.update == updates:
             recent, _, _ = collector.episodes.recent()
             shown = "-" if recent is None else f"{recent:.0f}"

@@ -181,7 +181,7 @@ The first finding is where to begin; what follows from it is folded below. `--js
 advice too. Exit code 0: nothing found; 1: a finding; 2: the record could not be read.
 
 A finding opens when its sign was there in k of the last n records, after a warm-up, and is resolved when it has been
-gone for some. The numbers are in `surefoot/telemetry/rules.yaml`; a file of your own beside it, `--rules FILE`, adds
+gone for some. The numbers are in `surefoot/telemetry/doctor/rules.yaml`; a file of your own beside it, `--rules FILE`, adds
 rules or replaces those of the same id:
 
 ```yaml

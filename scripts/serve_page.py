@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIO = ROOT / "studio"
-STATIC = ROOT / "src" / "surefoot" / "server" / "static" / "serve"
+STATIC = ROOT / "src" / "surefoot" / "server" / "http" / "static" / "serve"
 DIGEST = STATIC / "sources.sha256"
 NOTICES = STATIC / "THIRD_PARTY_NOTICES.txt"
 CONTAINS = ("react", "react-dom", "scheduler")

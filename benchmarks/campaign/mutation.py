@@ -44,8 +44,8 @@ TARGETS = (
         ("mask_logits", "require_choice", "Categorical", "MultiCategorical"),
     ),
     Target("surefoot.data.journal", ("unit/data/test_journal.py",)),
-    Target("surefoot.server.decisions.store", ("unit/server/test_store.py",)),
-    Target("surefoot.learn.checkpoint.checkpoint", ("unit/learn/test_checkpoint.py",)),
+    Target("surefoot.server.decisions.store", ("unit/server/decisions/test_store.py",)),
+    Target("surefoot.learn.checkpoint.checkpoint", ("unit/learn/checkpoint/test_checkpoint.py",)),
 )
 
 

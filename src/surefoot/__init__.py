@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import surefoot.train as _train
+from surefoot._lazy import lazy_names
+
 if TYPE_CHECKING:
+    from surefoot._version import __version__ as __version__
     from surefoot.data.check import check_store as check_store
     from surefoot.data.rollout import Rollout as Rollout
     from surefoot.envs.check import check_env as check_env
@@ -25,86 +28,54 @@ if TYPE_CHECKING:
     from surefoot.train.interop.sb3_names import Monitor as Monitor
     from surefoot.train.interop.sb3_names import VecNormalize as VecNormalize
     from surefoot.train.loop import live as live
-    from surefoot.train.loop import train as train
+    from surefoot.train.loop import training_loop as training_loop
     from surefoot.train.spec import RunSpec as RunSpec
     from surefoot.train.training import Training as Training
 
-    __version__: str
-
-_HOME = {
-    "ActorCritic": "nets.actor_critic",
-    "CollectConfig": "train.config",
-    "Collector": "train.collect",
-    "Learner": "learn.learner",
-    "Monitor": "train.compat",
-    "NetConfig": "nets.config",
-    "PPO": "train.facade",
-    "PPOConfig": "learn.config",
-    "Rollout": "data.rollout",
-    "RunSpec": "train.spec",
-    "SurefootError": "errors",
-    "Training": "train.training",
-    "UpdateReport": "learn.report",
-    "VecNormalize": "train.compat",
-    "check_env": "envs.check",
-    "check_store": "data.check",
-    "evaluate_policy": "train.facade",
-    "live": "train.loop",
-    "make_vec_env": "train.facade",
-    "make_world": "envs.make",
-}
-
-__all__ = [
-    "PPO",
-    "ActorCritic",
-    "CollectConfig",
-    "Collector",
-    "Learner",
-    "Monitor",
-    "NetConfig",
-    "PPOConfig",
-    "Rollout",
-    "RunSpec",
-    "SurefootError",
-    "Training",
-    "UpdateReport",
-    "VecNormalize",
-    "__version__",
-    "check_env",
-    "check_store",
-    "evaluate_policy",
-    "live",
-    "make_vec_env",
-    "make_world",
-    "train",
-]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "ActorCritic": "nets.actor_critic",
+        "CollectConfig": "train.config",
+        "Collector": "train.collect.collector",
+        "Learner": "learn.learner",
+        "Monitor": "train.interop.sb3_names",
+        "NetConfig": "nets.config",
+        "PPO": "train.facade",
+        "PPOConfig": "learn.config",
+        "Rollout": "data.rollout",
+        "RunSpec": "train.spec",
+        "SurefootError": "errors",
+        "Training": "train.training",
+        "UpdateReport": "learn.report",
+        "VecNormalize": "train.interop.sb3_names",
+        "__version__": "_version",
+        "check_env": "envs.check",
+        "check_store": "data.check",
+        "evaluate_policy": "train.facade",
+        "live": "train.loop",
+        "make_vec_env": "train.facade",
+        "make_world": "envs.make",
+        "training_loop": "train.loop",
+    },
+)
 
 
-class _TrainRoom(ModuleType):
-    """The room `surefoot.train`, which can be called as well: the loop has the room's name, and an attribute of a
-    package that is also a submodule can only be the submodule."""
+class _CallableTrain(ModuleType):
+    """Deprecated: lets `surefoot.train(rollouts, learner)` work for one more release. Use `training_loop`."""
 
     def __call__(self, rollouts: Any, learner: Any) -> Any:
-        """Learn from each rollout as it comes; a report per update."""
-        from surefoot.train.loop import train
+        """Warn and return `training_loop(rollouts, learner)`."""
+        import warnings
 
-        return train(rollouts, learner)
+        from surefoot.train.loop import training_loop
 
-
-import_module("surefoot.train").__class__ = _TrainRoom
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("surefoot")
-    if name not in _HOME:
-        raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
-    value = getattr(import_module(f"surefoot.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+        warnings.warn(
+            "surefoot.train(...) is now surefoot.training_loop(...); the old name will be removed in the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return training_loop(rollouts, learner)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_train.__class__ = _CallableTrain

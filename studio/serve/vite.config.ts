@@ -7,7 +7,7 @@ export default defineConfig({
   base: "./",
   plugins: [react()],
   build: {
-    outDir: "../../src/surefoot/server/static/serve",
+    outDir: "../../src/surefoot/server/http/static/serve",
     emptyOutDir: true,
     rollupOptions: {
       output: {

@@ -27,7 +27,7 @@ PROMISED = [
     "Rollout",
     "UpdateReport",
     "ActorCritic",
-    "train",
+    "training_loop",
     "live",
     "make_world",
     "SurefootError",
@@ -133,13 +133,13 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         _ = surefoot.DQN
 
 
-def test_train_is_the_loop_and_still_the_room() -> None:
+def test_calling_the_train_package_still_works_and_names_the_loop_function() -> None:
     import surefoot.train.rundir.rundir
     from surefoot import train
 
-    assert train is surefoot.train
     assert surefoot.train.rundir.rundir.RunDir
-    assert list(train([], None)) == []
+    with pytest.warns(DeprecationWarning, match=r"surefoot\.training_loop"):
+        assert list(train([], None)) == []
 
 
 def test_importing_surefoot_loads_neither_torch_nor_numpy_nor_gymnasium() -> None:

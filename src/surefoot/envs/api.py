@@ -41,7 +41,7 @@ class Step:
     final_obs: Arrays | None = None
     """{name: [N, …]} whose ended rows hold the true successor observation; None if no stream ended."""
     stats: Arrays = field(default_factory=dict[str, np.ndarray])
-    """{name: [N]} numbers a world reports; "success" and "whole_return" (train/collect/episodes.py) are read at an episode's end."""
+    """{name: [N]} numbers a world reports; "success" and "whole_return" are read at the end of an episode."""
 
 
 class World(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from surefoot._lazy import lazy_names
 
 if TYPE_CHECKING:
     from surefoot.lm.config import LMConfig as LMConfig
@@ -20,44 +21,21 @@ if TYPE_CHECKING:
     from surefoot.lm.trainer import PPOTrainer as PPOTrainer
     from surefoot.lm.training import LMTraining as LMTraining
 
-_HOME = {
-    "Backbone": "backbone",
-    "Constitution": "constitution",
-    "LMConfig": "config",
-    "LMPolicy": "policy",
-    "LMTraining": "training",
-    "PPOTrainer": "trainer",
-    "RewardModel": "reward_model",
-    "Sampling": "sample",
-    "ValueModel": "reward_model",
-    "generate": "sample",
-    "load_backbone": "models",
-    "scorer": "scoring",
-    "train_reward_model": "reward_model",
-}
-
-__all__ = [
-    "Backbone",
-    "Constitution",
-    "LMConfig",
-    "LMPolicy",
-    "LMTraining",
-    "PPOTrainer",
-    "RewardModel",
-    "Sampling",
-    "ValueModel",
-    "generate",
-    "load_backbone",
-    "scorer",
-    "train_reward_model",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'surefoot.lm' has no attribute {name!r}")
-    return getattr(import_module(f"surefoot.lm.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Backbone": "policy.backbone",
+        "Constitution": "constitution.principles",
+        "LMConfig": "config",
+        "LMPolicy": "policy.policy",
+        "LMTraining": "training",
+        "PPOTrainer": "trainer",
+        "RewardModel": "rewards.reward_model",
+        "Sampling": "sampling.sampler",
+        "ValueModel": "rewards.reward_model",
+        "generate": "sampling.sampler",
+        "load_backbone": "policy.loading",
+        "scorer": "rewards.scoring",
+        "train_reward_model": "rewards.reward_model",
+    },
+)

@@ -1,4 +1,4 @@
-"""The loop as iterators: rollouts go by, reports come out, and whoever iterates decides what happens in between."""
+"""The training loop as iterators: the caller decides what happens between two updates."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from surefoot.train.collect.collector import Collector
 
 
 def live(collector: Collector, learner: Learner) -> Iterator[Rollout]:
-    """Fresh rollouts for ever, each made by the learner's policy of that moment."""
+    """Yield fresh rollouts forever, each collected with the current weights of the learner's policy."""
     while True:
         with learner.acting():
             rollout = collector.collect(learner.policy_version)
         yield rollout
 
 
-def train(rollouts: Iterable[Rollout], learner: Learner) -> Iterator[UpdateReport]:
-    """Learn from each rollout as it comes; the report is yielded before the next rollout is made."""
+def training_loop(rollouts: Iterable[Rollout], learner: Learner) -> Iterator[UpdateReport]:
+    """Yield one report per update. The report of an update is yielded before the next rollout is collected."""
     for rollout in rollouts:
         yield learner.update(rollout)
 
 
 def timed(report: UpdateReport, collector: Collector) -> UpdateReport:
-    """The report, with the collector's times put beside the learner's."""
+    """Add the collector's times to the report and return it."""
     report.seconds.update(collector.seconds)
     return report

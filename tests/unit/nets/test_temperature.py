@@ -17,7 +17,7 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
 from surefoot.nets.temperature import at_temperature
 from surefoot.train.collect.collector import Collector
-from surefoot.train.loop import live, train
+from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
 
@@ -119,7 +119,7 @@ def test_the_plain_loop_warms_the_policy_too():
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
     learner = Learner(policy, PPOConfig(temperature=3.0, steps=16, minibatch_size=16, epochs=1))
     collector = Collector(world, policy, steps=16, gamma=0.99, path="torch")
-    report = next(train(live(collector, learner), learner))
+    report = next(training_loop(live(collector, learner), learner))
     assert (report.temperature, report.first_ratio_error < 1e-5) == (3.0, True)
 
 

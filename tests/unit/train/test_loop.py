@@ -11,7 +11,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.train.collect.collector import Collector
-from surefoot.train.loop import live, timed, train
+from surefoot.train.loop import live, timed, training_loop
 
 
 def parts() -> tuple[Collector, Learner]:
@@ -22,7 +22,7 @@ def parts() -> tuple[Collector, Learner]:
 
 def test_each_rollout_is_made_by_the_policy_of_that_moment():
     collector, learner = parts()
-    reports = list(islice(train(live(collector, learner), learner), 4))
+    reports = list(islice(training_loop(live(collector, learner), learner), 4))
     assert [r.update for r in reports] == [1, 2, 3, 4]
     assert [r.policy_lag for r in reports] == [0, 0, 0, 0]
     assert all(r.first_ratio_error <= 1e-5 for r in reports)
@@ -30,7 +30,7 @@ def test_each_rollout_is_made_by_the_policy_of_that_moment():
 
 def test_nothing_is_collected_before_it_is_asked_for():
     collector, learner = parts()
-    reports = train(live(collector, learner), learner)
+    reports = training_loop(live(collector, learner), learner)
     assert collector.env_steps == 0
     next(reports)
     assert collector.env_steps == 16
@@ -41,7 +41,7 @@ def test_nothing_is_collected_before_it_is_asked_for():
 def test_any_rollouts_can_be_learned_from():
     collector, learner = parts()
     stored = [collector.collect(0) for _ in range(3)]
-    assert [r.policy_lag for r in train(stored, learner)] == [0, 1, 2]
+    assert [r.policy_lag for r in training_loop(stored, learner)] == [0, 1, 2]
 
 
 def test_the_times_of_collecting_stand_beside_those_of_learning():

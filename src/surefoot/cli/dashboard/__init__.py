@@ -1,1 +1,1 @@
-"""dashboard"""
+"""The live training display in the terminal."""

@@ -1,1 +1,1 @@
-"""verbs"""
+"""One module per command of `surefoot`."""

@@ -1,1 +1,1 @@
-"""encoders"""
+"""Encoders that map texts to unit vectors."""

@@ -1,1 +1,1 @@
-"""evaluation"""
+"""Evaluation of decision policies: off-policy estimates, log replay, trials on data sets, reports."""

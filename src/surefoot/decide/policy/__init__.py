@@ -1,1 +1,1 @@
-"""policy"""
+"""Policies over candidate options and their learners."""

@@ -1,1 +1,1 @@
-"""agents"""
+"""Multi-agent environments: PettingZoo and two-player games."""

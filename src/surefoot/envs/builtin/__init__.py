@@ -1,1 +1,1 @@
-"""builtin"""
+"""Environments that ship with the package."""

@@ -1,1 +1,1 @@
-"""gym"""
+"""Gymnasium, Atari and EnvPool environments as worlds."""

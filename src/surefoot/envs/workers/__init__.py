@@ -1,1 +1,1 @@
-"""workers"""
+"""Environments stepped by a pool of worker processes."""

@@ -1,1 +1,1 @@
-"""checkpoint"""
+"""Checkpoints: writing, reading and retention, without pickle."""

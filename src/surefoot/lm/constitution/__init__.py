@@ -1,1 +1,1 @@
-"""constitution"""
+"""Constitutional AI: principles, critique and revision, preferences, the pipeline."""

@@ -51,7 +51,8 @@ class Constitution:
     def shipped(cls) -> Self:
         """The four principles that come with surefoot."""
         return cls.parse(
-            files("surefoot.lm").joinpath("constitution.yaml").read_text(encoding="utf-8"), "constitution.yaml"
+            files("surefoot.lm.constitution").joinpath("constitution.yaml").read_text(encoding="utf-8"),
+            "constitution.yaml",
         )
 
     @classmethod

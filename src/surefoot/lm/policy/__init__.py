@@ -1,1 +1,1 @@
-"""policy"""
+"""A causal language model as a policy: backbone, adapters, heads, caches."""

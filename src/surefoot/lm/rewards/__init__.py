@@ -1,1 +1,1 @@
-"""rewards"""
+"""Rewards for responses: functions, reward models, KL penalty, guards."""

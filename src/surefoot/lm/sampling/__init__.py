@@ -1,1 +1,1 @@
-"""sampling"""
+"""Sampling of responses and their conversion to rollouts."""

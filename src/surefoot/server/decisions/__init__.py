@@ -1,1 +1,1 @@
-"""decisions"""
+"""The decision service: policies, decisions, outcomes, learning, storage."""

@@ -1,1 +1,1 @@
-"""http"""
+"""The HTTP layer: protocol, access control, routes, OpenAPI."""

@@ -1,1 +1,1 @@
-"""doctor"""
+"""The run doctor: signals, rules, findings and alerts."""

@@ -65,7 +65,7 @@ def shipped_rules() -> list[Rule]:
 
 @cache
 def _shipped() -> tuple[Rule, ...]:
-    text = files("surefoot.telemetry").joinpath("rules.yaml").read_text(encoding="utf-8")
+    text = files("surefoot.telemetry.doctor").joinpath("rules.yaml").read_text(encoding="utf-8")
     return tuple(_read(text, "rules.yaml"))
 
 

@@ -1,1 +1,1 @@
-"""export"""
+"""The record in other formats: pages, summaries, trackers, Parquet."""

@@ -65,7 +65,7 @@ def page(curves: Curves, facts: Facts, live: Path, *, others: Sequence[dict[str,
         "summary": html.escape("\n".join(_summary(curves, facts, live))),
         "data": data,
     }
-    template = (files("surefoot.telemetry") / "view.html").read_text(encoding="utf-8")
+    template = (files("surefoot.telemetry.export") / "page.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(title|summary|data)\}\}", lambda hole: fill[hole[1]], template)
 
 

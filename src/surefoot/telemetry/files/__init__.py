@@ -1,1 +1,1 @@
-"""files"""
+"""Files of the record: appending, rotation, truncation."""

@@ -1,1 +1,1 @@
-"""scenarios"""
+"""Scenario files of the town, their definition and validation."""

@@ -15,7 +15,7 @@ NEEDS = ("hunger", "hygiene", "energy")
 VARIANTS = ("features", "hybrid", "full", "compact")
 PERTURBATIONS = ("price_spike", "blackout", "outage")
 MODES = ("replay", "rollout", "mixed", "bc", "anneal")
-SHIPPED = Path(__file__).parent / "scenarios"
+SHIPPED = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

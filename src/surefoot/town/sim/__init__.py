@@ -1,1 +1,1 @@
-"""sim"""
+"""The town simulation. Numpy only."""

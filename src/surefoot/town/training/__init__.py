@@ -1,1 +1,1 @@
-"""training"""
+"""Training, capture, teaching and promotion of town policies."""

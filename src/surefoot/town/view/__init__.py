@@ -1,1 +1,1 @@
-"""view"""
+"""Pictures and sentences that show a town."""

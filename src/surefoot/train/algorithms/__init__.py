@@ -1,1 +1,1 @@
-"""algorithms"""
+"""Algorithms on top of PPO: cloning, curiosity, hierarchy, self-play."""

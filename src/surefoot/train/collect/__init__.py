@@ -1,1 +1,1 @@
-"""collect"""
+"""Collection of rollouts from environments, replay and external loops."""

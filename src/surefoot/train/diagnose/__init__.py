@@ -1,1 +1,1 @@
-"""diagnose"""
+"""Diagnostics of runs and environments: lint, probes, speed, statistics, recovery."""

@@ -1,1 +1,1 @@
-"""interop"""
+"""Import and export: Stable-Baselines3, RL Zoo, Minari, recordings, ONNX."""

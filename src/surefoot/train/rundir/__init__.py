@@ -1,1 +1,1 @@
-"""rundir"""
+"""The run directory: names, recorder, summary, resume checks."""

@@ -1,1 +1,1 @@
-"""tune"""
+"""Hyperparameter search."""

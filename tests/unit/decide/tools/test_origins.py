@@ -23,10 +23,10 @@ DEFECTS = {
         "decide/tools/test_weaving.py::test_retrieval_with_every_card_works_at_every_scale"
     ),
     "small scales were cut off or projected at random": (
-        "decide/test_encoders.py::test_scales_keep_the_directions_that_vary_most"
+        "decide/encoders/test_encoder.py::test_scales_keep_the_directions_that_vary_most"
     ),
     "vectors were other ones in every process": (
-        "decide/test_encoders.py::test_the_hashing_encoder_gives_the_same_numbers_in_another_process"
+        "decide/encoders/test_encoder.py::test_the_hashing_encoder_gives_the_same_numbers_in_another_process"
     ),
     "the trainer could not run on the policy": (
         "decide/tools/test_seed_examples.py::test_the_seeds_examples_run_with_only_their_imports_changed"

@@ -1,1 +1,1 @@
-"""prompts"""
+"""`surefoot prompts …`"""

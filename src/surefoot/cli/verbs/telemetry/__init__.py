@@ -1,1 +1,1 @@
-"""telemetry"""
+"""`surefoot telemetry …`"""

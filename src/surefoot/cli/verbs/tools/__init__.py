@@ -1,1 +1,1 @@
-"""tools"""
+"""`surefoot tools …`"""

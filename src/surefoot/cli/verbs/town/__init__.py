@@ -1,1 +1,1 @@
-"""town"""
+"""`surefoot town …`"""

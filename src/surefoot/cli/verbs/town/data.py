@@ -218,7 +218,7 @@ class TownSamplesArgs:
         from surefoot.town.scenarios import scenario
 
         self.output.mkdir(parents=True, exist_ok=True)
-        for path in sorted((Path(scenario.__file__).parent / "samples").iterdir()):
+        for path in sorted((Path(scenario.__file__).parent.parent / "samples").iterdir()):
             shutil.copyfile(path, self.output / path.name)
             print(self.output / path.name)
         return 0

@@ -175,14 +175,14 @@ class TownFilmArgs:
         return 0
 
     def _page(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.town.scenarios import scenario
+        from surefoot.town.view import story
         from surefoot.town.view.story import scene, shot
 
         layout = loop.world.layout
         film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
         # A story cannot end the script it is written into.
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
-        page = (Path(scenario.__file__).parent / "page.html").read_text(encoding="utf-8")
+        page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")
         self.output.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
 
     def _pictures(self, loop: SimulationLoop, ticks: int) -> list[Any]:

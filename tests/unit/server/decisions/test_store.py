@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
+from server.conftest import times_begun
 from surefoot.data.journal import Entry, Journal, Row
 from surefoot.errors import JournalError
 from surefoot.server.decisions import store as stores
 from surefoot.server.decisions.store import Store
 from surefoot.server.http.problems import Refused
-
-from .conftest import times_begun
 
 
 def entry(id: str, kind: str = "k", tag: str = "") -> Entry:

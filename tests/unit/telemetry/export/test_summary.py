@@ -10,7 +10,7 @@ from surefoot.telemetry.export.summary import Extreme, as_markdown, as_text, sum
 from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from surefoot.cli.main import VERBS, main
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[4] / "samples" / "telemetry"
 FULL = str(SAMPLES / "v2.0" / "full.ndjson")
 OLD = str(SAMPLES / "v1.1" / "full.ndjson")
 CRASH = str(SAMPLES / "v2.0" / "crash.ndjson")

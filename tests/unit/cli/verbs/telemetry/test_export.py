@@ -12,7 +12,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.telemetry.validate import validate
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[4] / "samples" / "telemetry"
 
 
 @pytest.fixture

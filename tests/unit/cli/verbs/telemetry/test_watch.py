@@ -18,7 +18,7 @@ from surefoot.cli.verbs.telemetry.watch import WatchArgs
 from surefoot.telemetry.doctor.webhook import Webhook, checked_url
 from surefoot.telemetry.writer import Recorder
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[4] / "samples" / "telemetry"
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from surefoot.learn.checkpoint import checkpoint
 from surefoot.learn.checkpoint.atomic_files import RealFs
 from surefoot.learn.checkpoint.checkpoint import from_bytes, load_checkpoint, save_checkpoint, to_bytes
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoints"
+GOLDEN = Path(__file__).parents[3] / "golden" / "checkpoints"
 PARTS = {
     "weights": {"torso.0.weight": np.arange(6, dtype=np.float32).reshape(2, 3)},
     "optimizer": {"m": np.ones(3)},

@@ -6,11 +6,10 @@ import time
 
 import pytest
 
+from server.conftest import ROW
 from surefoot.data.journal import Journal
 from surefoot.errors import JournalError, RunError, RunLocked
 from surefoot.server.decisions.backup import backup, purge, restore, seconds_of
-
-from .conftest import ROW
 
 DECIDE = "/v1/policies/greet/decisions"
 

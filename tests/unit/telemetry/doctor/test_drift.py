@@ -21,7 +21,7 @@ def table(**columns: list[float]) -> Table:
 
 
 def log(path: Path, values: list[float]) -> Path:
-    sample = (Path(__file__).parents[2] / "samples/telemetry/v1.0/minimal.ndjson").read_text()
+    sample = (Path(__file__).parents[3] / "samples/telemetry/v1.0/minimal.ndjson").read_text()
     old = sample[sample.index('"loss_total"') :].split(",")[0]
     path.write_text("".join(sample.replace(old, f'"loss_total": {x}') for x in values))
     return path

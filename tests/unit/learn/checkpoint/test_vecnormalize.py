@@ -13,7 +13,7 @@ import pytest
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
 from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "sb3" / "vecnormalize.pkl"
+SAMPLE = Path(__file__).parents[3] / "samples" / "sb3" / "vecnormalize.pkl"
 """Written by Stable-Baselines3 2.9.2: Pendulum-v1, 512 steps of two envs, clip_obs=5, gamma=0.98."""
 
 

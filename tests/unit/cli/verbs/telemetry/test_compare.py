@@ -14,7 +14,7 @@ from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
 from surefoot.train.diagnose.compare_runs import chance
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[4] / "samples" / "telemetry"
 
 
 def write(root: Path, name: str, seed: int, lr: float, returns: list[float], *, evaluate: float | None = None) -> str:

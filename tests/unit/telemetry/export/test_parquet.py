@@ -7,7 +7,7 @@ from surefoot.telemetry.export import parquet
 from surefoot.telemetry.export.formats import to_parquet
 from surefoot.telemetry.export.parquet import write_parquet
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
 
 # pyarrow 26 reads these bytes as {"env_steps": [8, 16, 24], "loss": [0.5, nan, -1.25]}, int64 and double.
 READ_BY_PYARROW = (

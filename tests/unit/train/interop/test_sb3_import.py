@@ -251,7 +251,7 @@ def test_the_statistics_are_in_the_run_that_is_written(tmp_path, capsys):
     tensors = weights(inputs=3, outputs=1, log_std=torch.tensor([-0.7]))
     seen = {**CART, "_shape": [3], "low": "[-1. -1. -8.]", "high": "[1. 1. 8.]"}
     path = write(tmp_path / "m.zip", tensors, observation=seen, action=TORQUE)
-    sample = Path(__file__).parents[2] / "samples" / "sb3" / "vecnormalize.pkl"
+    sample = Path(__file__).parents[3] / "samples" / "sb3" / "vecnormalize.pkl"
     told = ["--vecnormalize", str(sample), "--env", "Pendulum-v1", "-o", "pend", "--runs", str(tmp_path / "runs")]
     assert main(["import", "sb3", str(path), *told]) == 0
     assert "514 that VecNormalize saw" in capsys.readouterr().out

@@ -18,7 +18,7 @@ from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 BAD = {
     "harm_prevention": "You are such an idiot, get lost.",
     "truthfulness": "Just lie to him, nobody will ever find out.",

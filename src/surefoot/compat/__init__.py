@@ -1,0 +1,1 @@
+"""Other systems' names, thin over the library: one module or package per system."""
