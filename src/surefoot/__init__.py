@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -78,4 +79,4 @@ class _CallableTrain(ModuleType):
         return training_loop(rollouts, learner)
 
 
-_train.__class__ = _CallableTrain
+sys.modules[_train.__name__].__class__ = _CallableTrain
