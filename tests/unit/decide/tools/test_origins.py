@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
 
 from surefoot.decide.policy.ppo import PPO_DEFAULTS
 from surefoot.decide.tools import PPOConfig, PPOTrainer, QueryCache, ReflectionBuffer, ToolAgent, tool
 from surefoot.decide.tools.memory import Memory
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
 
 HERE = Path(__file__).parents[2]
 DEFECTS = {

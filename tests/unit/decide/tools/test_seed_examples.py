@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from surefoot.decide.tools.trainer import PPOTrainer as Trainer
 
 from surefoot.decide.tools import ToolAgent, tool
-from surefoot.decide.tools.trainer import PPOTrainer as Trainer
 from surefoot.errors import PolicyError
 
 BASIC = """

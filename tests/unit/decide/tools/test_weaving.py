@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from surefoot.decide.tools.cards import BARE, FAST, FUSED, select_card
+from surefoot.decide.tools.motifs import VOCABULARY, detect
+from surefoot.decide.tools.signals import signals_of
 
 from surefoot.decide.promotion import GateConfig
 from surefoot.decide.tools import (
@@ -25,9 +28,6 @@ from surefoot.decide.tools import (
     encode_observation,
     tool,
 )
-from surefoot.decide.tools.cards import BARE, FAST, FUSED, select_card
-from surefoot.decide.tools.motifs import VOCABULARY, detect
-from surefoot.decide.tools.signals import signals_of
 from surefoot.errors import ConfigError, DecisionError, RecordingError, ToolError, UnknownOption
 
 

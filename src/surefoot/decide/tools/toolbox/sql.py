@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.tools.memory import words_of
-from surefoot.decide.tools.toolbox import Request, ToolResult
+from surefoot.decide.tools.protocol import Request, ToolResult
 from surefoot.errors import ToolError
 
 _ALLOWED = {
@@ -30,7 +30,7 @@ _BEST = {
 _FOLD = {"average": "avg", "mean": "avg", "total": "sum", "sum": "sum"}
 
 
-class Query:
+class QueryTool:
     """Answers from one database file, which it opens anew for each question and cannot change."""
 
     name = "query"

@@ -1,4 +1,4 @@
-"""What a look back over the last episodes suggests."""
+"""Suggestions from the last episodes, and what a shuttle does with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSignal:
-    """A suggestion, what it rests on, and how much it matters (0 … 1). `ToolAgent.apply_learning_signals` acts on it."""
+    """A suggestion, its evidence, and its priority (0 … 1). `WeavingShuttle.apply_learning_signals` acts on it."""
 
     signal_type: str
     """bandit_update, pattern_preference or threshold_adjustment."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.encoders.encoder import Encoder
-from surefoot.decide.tools.memory import Memory, words_of
-from surefoot.decide.tools.toolbox import Request, ToolResult
+from surefoot.decide.tools.memory import TextMemory, words_of
+from surefoot.decide.tools.protocol import Request, ToolResult
 from surefoot.errors import ToolError
 
 Llm = Callable[[str, list[str]], Any]
@@ -24,7 +24,7 @@ _EMPTY = frozenset(
 )
 
 
-class Search:
+class SearchTool:
     """The documents that fit a query, with where they are."""
 
     name = "search"
@@ -36,7 +36,7 @@ class Search:
         "additionalProperties": False,
     }
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: TextMemory) -> None:
         self.memory = memory
 
     async def call(self, request: Request) -> ToolResult:
@@ -45,16 +45,16 @@ class Search:
         hits = await asyncio.to_thread(self.memory.lookup, text, k)
         if not hits:
             raise ToolError("there are no documents yet; fill the memory first (`memory.add_files(DIR)`)")
-        lines = [f"{hit.score:.2f}  {hit.shard.id}: {_short(hit.shard.text)}" for hit in hits]
+        lines = [f"{hit.score:.2f}  {hit.passage.id}: {_short(hit.passage.text)}" for hit in hits]
         return ToolResult(
             text="\n".join(lines),
-            data=[{"id": hit.shard.id, "score": hit.score, "text": hit.shard.text} for hit in hits],
-            sources=[hit.shard.id for hit in hits],
+            data=[{"id": hit.passage.id, "score": hit.score, "text": hit.passage.text} for hit in hits],
+            sources=[hit.passage.id for hit in hits],
             quality=hits[0].score,
         )
 
 
-class Answer:
+class AnswerTool:
     """The sentences of the context that answer a question; with `llm`, what the user's own model makes of them."""
 
     name = "answer"
@@ -66,7 +66,7 @@ class Answer:
         "additionalProperties": False,
     }
 
-    def __init__(self, memory: Memory, encoder: Encoder, llm: Llm | None = None) -> None:
+    def __init__(self, memory: TextMemory, encoder: Encoder, llm: Llm | None = None) -> None:
         self.memory, self.encoder, self.llm = memory, encoder, llm
 
     async def call(self, request: Request) -> ToolResult:
@@ -74,7 +74,7 @@ class Answer:
         hits = await asyncio.to_thread(self.memory.lookup, question, 4)
         context = list(request.context)
         known = {id for id, _ in context}
-        context = [(hit.shard.id, hit.shard.text) for hit in hits if hit.shard.id not in known] + context
+        context = [(hit.passage.id, hit.passage.text) for hit in hits if hit.passage.id not in known] + context
         if not context:
             raise ToolError("there is nothing to answer from; fill the memory, or give `answer` an llm")
         if self.llm is not None:

@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from surefoot.decide.tools.toolbox import Request, ToolResult
+from surefoot.decide.tools.protocol import Request, ToolResult
 from surefoot.errors import ToolError
 
 LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
@@ -40,7 +40,7 @@ _BETWEEN = (
 _EXPRESSION = re.compile(r"(?:sqrt\s*)*[-+(]*\s*(?:\d|\.\d)(?:[\d\s.,+\-*/%^()!eE]|sqrt)*", re.ASCII)
 
 
-class Calc:
+class CalcTool:
     """Finds the expression in a question and works it out exactly."""
 
     name = "calc"

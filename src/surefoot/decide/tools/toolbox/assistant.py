@@ -12,12 +12,12 @@ from typing import Any
 from surefoot.decide.encoders.encoder import Encoder, make_encoder
 from surefoot.decide.promotion import Versions
 from surefoot.decide.tools.agent import ToolAgent
-from surefoot.decide.tools.calc import Calc
-from surefoot.decide.tools.knowledge import Answer, Search
-from surefoot.decide.tools.memory import Memory, pieces
-from surefoot.decide.tools.notes import LocalNotes, NotionWrite
-from surefoot.decide.tools.sql import Query
-from surefoot.decide.tools.toolbox import Tool
+from surefoot.decide.tools.memory import TextMemory, pieces
+from surefoot.decide.tools.protocol import Tool
+from surefoot.decide.tools.toolbox.calc import CalcTool
+from surefoot.decide.tools.toolbox.knowledge import AnswerTool, SearchTool
+from surefoot.decide.tools.toolbox.notes import LocalNotes, NoteTool
+from surefoot.decide.tools.toolbox.sql import QueryTool
 from surefoot.errors import ToolError
 
 
@@ -37,7 +37,7 @@ def database(path: Path) -> Path:
     return path
 
 
-def corpus(memory: Memory) -> int:
+def corpus(memory: TextMemory) -> int:
     """The shipped pages into a memory; how many pieces."""
     text = _read("corpus.md")
     for piece in pieces(text):
@@ -47,20 +47,20 @@ def corpus(memory: Memory) -> int:
 
 def tools(
     encoder: Encoder, directory: Path, *, docs: Path | None = None, db: Path | None = None
-) -> tuple[list[Tool], Memory]:
+) -> tuple[list[Tool], TextMemory]:
     """The five tools over the shipped data, or over a user's own documents and database."""
-    memory = Memory(encoder)
+    memory = TextMemory(encoder)
     if docs is None:
         corpus(memory)
     elif memory.add_files(docs) == 0:
         raise ToolError(f"there are no .md, .txt or .rst files below {docs}")
     store = LocalNotes(directory / "notes.sqlite")
     made: list[Tool] = [
-        Answer(memory, encoder),
-        Search(memory),
-        Calc(),
-        NotionWrite(store),
-        Query(database(directory / "demo.sqlite") if db is None else db),
+        AnswerTool(memory, encoder),
+        SearchTool(memory),
+        CalcTool(),
+        NoteTool(store),
+        QueryTool(database(directory / "demo.sqlite") if db is None else db),
     ]
     return made, memory
 
@@ -87,4 +87,4 @@ def _settled(directory: Path) -> str:
 
 
 def _read(name: str) -> str:
-    return (files("surefoot.decide.tools.demo") / name).read_text(encoding="utf-8")
+    return (files("surefoot.decide.tools.toolbox") / name).read_text(encoding="utf-8")

@@ -1,8 +1,16 @@
-"""Motifs: what a query is about at first sight. One vocabulary, for the detector and for the policy."""
+"""Features of a query beside its vector: cues in its words, and how its context was retrieved."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from surefoot.errors import ConfigError
+
+ENCODING = 1
+"""Version of these features; saved with every policy."""
 
 PATTERNS: dict[str, str] = {
     "QUESTION": r"\?|^\s*(what|who|whom|whose|which|where|when|why|how|is|are|was|were|do|does|did|can|could|should)\b",
@@ -26,14 +34,39 @@ PATTERNS: dict[str, str] = {
     "COMMAND": r"^\s*(please\s+)?(make|write|save|add|create|send|show|find|calculate|compute|list|give|tell|remember|note)\b",
     "GREETING": r"^\s*(hi|hello|hey|good (morning|evening|afternoon)|thanks|thank you)\b",
 }
-"""Every motif and the expression that finds it, in the order of their places in an observation."""
+"""Every cue and the expression that finds it, in the order of the features."""
 
 VOCABULARY: tuple[str, ...] = tuple(PATTERNS)
 _COMPILED = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in PATTERNS.items()}
 _LONGEST = 4000
 
 
-def detect(text: str) -> list[str]:
-    """The motifs of a text, in the vocabulary's order. Only its first 4,000 characters are looked at."""
+MODES = ("fast", "fused")
+SIZE = len(VOCABULARY) + 3 + len(MODES)
+_WEIGHT = 0.25
+"""Length of these features next to the query's vector, which has length 1."""
+
+
+def detect_cues(text: str) -> list[str]:
+    """Return the cues of a text, in the vocabulary's order. Only its first 4,000 characters are looked at."""
     start = text[:_LONGEST]
     return [name for name, pattern in _COMPILED.items() if pattern.search(start)]
+
+
+def encode_features(cues: Iterable[str], *, context: int, scales: int, activated: int, retrieval: str) -> np.ndarray:
+    """Return [25] float32: cues as 0 or 1, then context/10, scales/3, activated/20 (at most 1), then the retrieval mode."""
+    row = np.zeros(SIZE, np.float32)
+    for cue in cues:
+        if cue not in VOCABULARY:
+            raise ConfigError(f"cue {cue!r} is not in the vocabulary: {', '.join(VOCABULARY)}")
+        row[VOCABULARY.index(cue)] = 1.0
+    begin = len(VOCABULARY)
+    row[begin : begin + 3] = np.minimum([context / 10.0, scales / 3.0, activated / 20.0], 1.0)
+    if retrieval in MODES:
+        row[begin + 3 + MODES.index(retrieval)] = 1.0
+    return row
+
+
+def weighted(row: np.ndarray) -> np.ndarray:
+    """Return encoded features scaled to join the query's vector."""
+    return (row * (_WEIGHT / np.sqrt(max(1.0, float(row @ row))))).astype(np.float32)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.tools.toolbox import Request, ToolResult
+from surefoot.decide.tools.protocol import Request, ToolResult
 from surefoot.errors import ToolError
 
 NOTION_VERSION = "2022-06-28"
@@ -128,7 +128,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
-class NotionWrite:
+class NoteTool:
     """Writes a note; what comes before "that" or a colon is dropped."""
 
     name = "notion_write"

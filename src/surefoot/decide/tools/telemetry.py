@@ -1,36 +1,29 @@
-"""The learning of an agent in the common record: every update with success rate, reward and which tools were taken."""
+"""An agent's learning as telemetry: every update with success rate, reward and the share of each tool."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from surefoot.decide.agent import Agent
+from surefoot.decide.core.agent import Agent
 from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.tools.run_log import LoggedRun
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.doctor.alerts import Rule
 from surefoot.telemetry.writer import Recorder
 
-ALERTS = (
-    Rule(metric="entropy", below=0.1, lasting=3, name="too little exploration"),
-    Rule(metric="kl_divergence", above=0.05, name="the policy changes too fast"),
-)
-"""The seed's two, as rules for `surefoot telemetry watch`; `alerts.yaml` beside this file has them too."""
 
-
-class LearningRecord:
+class ToolTelemetry:
     """Writes telemetry.ndjson in an agent's directory; without a directory, nothing."""
 
     def __init__(self, directory: Path | None, agent: Agent, seed: int) -> None:
         self._directory, self._agent, self._seed = directory, agent, seed
         self._recorder: Recorder | None = None
 
-    def update(self, report: UpdateReport, episodes: Sequence[dict[str, Any]], count: int) -> None:
-        """One update, with what the last episodes were like."""
+    def update(self, report: UpdateReport, runs: Sequence[LoggedRun], count: int) -> None:
+        """Write one update, with statistics of the last runs."""
         if self._directory is None:
             return
         if self._recorder is None:
@@ -38,7 +31,7 @@ class LearningRecord:
         self._recorder.update(
             env_steps=count,
             updates=report.update,
-            m={**report.metrics(), **numbers_of(episodes)},
+            m={**report.metrics(), **run_statistics(runs)},
             epochs=[each.as_dict() for each in report.epochs],
             seconds=report.seconds,
             stopped_early=report.stopped_early,
@@ -66,13 +59,13 @@ class LearningRecord:
         return recorder
 
 
-def numbers_of(episodes: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Success rate, mean reward and the share of each tool."""
-    if not episodes:
+def run_statistics(runs: Sequence[LoggedRun]) -> dict[str, float]:
+    """Return success rate, mean reward and the share of each tool."""
+    if not runs:
         return {}
-    tools = Counter(each["spacetime"].tool_used for each in episodes)
+    tools = Counter(each.run.tool for each in runs)
     return {
-        "success_rate": float(np.mean([each["success"] for each in episodes])),
-        "average_reward": float(np.mean([each["raw_reward"] for each in episodes])),
-        **{f"action_share_{tool}": count / len(episodes) for tool, count in sorted(tools.items())},
+        "success_rate": float(np.mean([each.success for each in runs])),
+        "average_reward": float(np.mean([each.raw_reward for each in runs])),
+        **{f"action_share_{tool}": count / len(runs) for tool, count in sorted(tools.items())},
     }
