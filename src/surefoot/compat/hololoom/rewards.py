@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.compat.hololoom.spacetime import Spacetime
+from surefoot.compat.hololoom.spacetime import Spacetime, experience_in
 from surefoot.decide.rewards import Feedback, Reward, reward_of
 from surefoot.decide.rewards import RewardConfig as RewardConfig
 
@@ -24,24 +24,4 @@ class RewardExtractor:
 
     def extract_experience(self, spacetime: Spacetime, user_feedback: Feedback | None = None) -> dict[str, Any]:
         """Return observation, action (the tool's name), reward, done, info."""
-        return experience_of(spacetime, self.reward(spacetime, user_feedback).value)
-
-
-def experience_of(spacetime: Spacetime, reward: float) -> dict[str, Any]:
-    """Return one decision as a plain dict; an episode of one step, so it is always done."""
-    trace = spacetime.trace
-    return {
-        "observation": spacetime.observation(),
-        "action": spacetime.tool_used,
-        "reward": reward,
-        "done": True,
-        "info": {
-            "confidence": spacetime.confidence,
-            "quality_score": spacetime.quality_score,
-            "duration_ms": trace.duration_ms,
-            "policy_adapter": trace.policy_adapter,
-            "num_errors": len(trace.errors),
-            "num_warnings": len(trace.warnings),
-            "bandit_statistics": trace.bandit_statistics,
-        },
-    }
+        return experience_in(spacetime.run().to_json(), self.reward(spacetime, user_feedback).value)

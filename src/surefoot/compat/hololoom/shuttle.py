@@ -76,7 +76,7 @@ class WeavingShuttle:
     def preferred_card(self) -> str | None:
         return self.agent.preferred_depth
 
-    async def weave(self, query: str | Query, *, pattern: str | PatternCard | None = None, **options: Any) -> Spacetime:
+    async def weave(self, query: str | Query, *, pattern: str | Depth | None = None, **options: Any) -> Spacetime:
         """Answer a query; `options` are those of `ToolAgent.answer_async`."""
         asked = query if isinstance(query, Query) else Query(query)
         run = await self.agent.answer_async(asked.text, depth=pattern, metadata=asked.metadata, **options)
@@ -106,7 +106,7 @@ class WeavingShuttle:
 
     reflect_now, learn_now = reflect_sync, learn_sync
 
-    def preview(self, query: str, *, pattern: str | PatternCard | None = None) -> dict[str, float]:
+    def preview(self, query: str, *, pattern: str | Depth | None = None) -> dict[str, float]:
         return self.agent.preview(query, depth=pattern)
 
     def explain(self, spacetime: Spacetime, nearest: int = 3) -> Explanation:

@@ -101,14 +101,7 @@ class Spacetime:
 
     def observation(self) -> dict[str, Any]:
         """Return what was noticed about the query."""
-        trace = self.trace
-        return {
-            "motifs_detected": list(trace.motifs_detected),
-            "embedding_scales_used": list(trace.embedding_scales_used),
-            "context_shards_count": trace.context_shards_count,
-            "retrieval_mode": trace.retrieval_mode,
-            "threads_activated_count": len(trace.threads_activated),
-        }
+        return experience_in(self.run().to_json(), 0.0)["observation"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values only; `from_dict` returns an equal record."""
@@ -154,6 +147,32 @@ class Spacetime:
 
 def _renamed(record: Any, names: Mapping[str, str]) -> dict[str, Any]:
     return {names.get(entry.name, entry.name): getattr(record, entry.name) for entry in fields(record)}
+
+
+def experience_in(run: Mapping[str, Any], reward: float) -> dict[str, Any]:
+    """Return one decision as a plain dict, from the JSON of a run; an episode of one step, so it is always done."""
+    trace, extras = run["trace"], run["metadata"].get(_EXTRAS, {})
+    return {
+        "observation": {
+            "motifs_detected": trace["cues"],
+            "embedding_scales_used": trace["scales"],
+            "context_shards_count": extras.get("context_shards_count", len(trace["context_ids"])),
+            "retrieval_mode": trace["retrieval"],
+            "threads_activated_count": len(trace["context_ids"]),
+        },
+        "action": run["tool"],
+        "reward": reward,
+        "done": True,
+        "info": {
+            "confidence": run["confidence"],
+            "quality_score": run["quality"],
+            "duration_ms": trace["duration_ms"],
+            "policy_adapter": trace["chooser"],
+            "num_errors": len(trace["errors"]),
+            "num_warnings": len(trace["warnings"]),
+            "bandit_statistics": extras.get("bandit_statistics"),
+        },
+    }
 
 
 class FabricCollection:

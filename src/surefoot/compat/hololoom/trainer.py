@@ -60,7 +60,7 @@ class BufferTrainer:
         names = ("policy_loss", "value_loss", "entropy", "kl_divergence", "approx_kl", "clip_fraction")
         metrics = {name: float(getattr(report, name)) for name in names}
         metrics |= {"update_count": float(report.update), "samples": float(report.samples)}
-        metrics |= run_statistics(buffer.runs.recent(buffer.learning_window))
+        metrics |= run_statistics(buffer.runs.recent(buffer.learning_window, decisions=False))
         self.history.append(metrics)
         return metrics
 

@@ -189,7 +189,7 @@ class ToolAgent:
             learned = self.agent.cursor > before
             self._learnings += learned
             if report is not None:
-                self.telemetry.update(report, self.runs.recent(self.runs.window), self._episodes)
+                self.telemetry.update(report, self.runs.recent(self.runs.window, decisions=False), self._episodes)
             plan = self.learning
             if learned and self.versions is not None and plan is not None and self._learnings % plan.save_every == 0:
                 self.save()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -132,20 +133,25 @@ def to_json(value: Any) -> Any:
 
 def from_json(cls: Any, data: Mapping[str, Any]) -> Any:
     """Return a record of this class from `to_json`'s values; values that are no JSON are taken as they are."""
-    known = {entry.name: str(entry.type) for entry in fields(cls)}
-    if strange := set(data) - set(known):
+    known = _fields(cls)
+    if strange := data.keys() - known.keys():
         raise RecordingError(f"{sorted(strange)[0]!r} is no field of {cls.__name__}; it has {', '.join(sorted(known))}")
-    return cls(
-        **{
-            name: datetime.fromisoformat(value) if "datetime" in known[name] and value is not None else _numbers(value)
-            for name, value in data.items()
-        }
-    )
+    values = {name: _numbers(value) if isinstance(value, dict | list) else value for name, value in data.items()}
+    for name, is_time in known.items():
+        if is_time and values.get(name) is not None:
+            values[name] = datetime.fromisoformat(values[name])
+    return cls(**values)
+
+
+@cache
+def _fields(cls: Any) -> dict[str, bool]:
+    """By name: whether a field is a time."""
+    return {entry.name: "datetime" in str(entry.type) for entry in fields(cls)}
 
 
 def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        if set(value) == {"$number"}:
+        if value.keys() == {"$number"}:
             return float(value["$number"])
         return {key: _numbers(each) for key, each in value.items()}
     return [_numbers(each) for each in value] if isinstance(value, list) else value
@@ -176,11 +182,14 @@ _DROPPED = ("context_summary", "context_shards_count", "tool_selected", "bandit_
 
 def from_earlier(data: Mapping[str, Any]) -> ToolRun:
     """Return a run from the JSON of the first release."""
-    trace: dict[str, Any] = {EARLIER_TRACE.get(k, k): v for k, v in data["trace"].items() if k not in _DROPPED}
-    values: dict[str, Any] = {EARLIER_RUN.get(k, k): v for k, v in data.items() if k not in _DROPPED}
-    values["trace"] = trace
+    trace = _renamed(data["trace"], EARLIER_TRACE)
+    values = _renamed(data, EARLIER_RUN) | {"trace": trace}
     choice = values.pop("decision")
     chosen = {"id": data["id"], "text": values["query"], "name": values["tool"], "confidence": trace["tool_confidence"]}
     decision = None if choice is None else DecisionRecord.from_json(choice, **chosen)
     metadata = {"depth" if k == "pattern_card" else k: v for k, v in data["metadata"].items()}
     return ToolRun.from_json({**values, "metadata": metadata}, decision)
+
+
+def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in data.items() if name not in _DROPPED}

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from surefoot.decide.tools.calc import evaluate, find_expression, show
-from surefoot.decide.tools.demo import database, questions, tools
-from surefoot.decide.tools.notes import LocalNotes, NotionNotes, NotionWrite, note_of
-from surefoot.decide.tools.sql import Query
 
 from surefoot.decide.encoders.encoder import HashingEncoder
-from surefoot.decide.tools.memory import Memory, pieces
-from surefoot.decide.tools.toolbox import Request, Toolbox, tool
-from surefoot.errors import ToolError, UnknownOption
+from surefoot.decide.tools.protocol import Request
+from surefoot.decide.tools.toolbox.assistant import database, questions, tools
+from surefoot.decide.tools.toolbox.calc import evaluate, find_expression, show
+from surefoot.decide.tools.toolbox.notes import LocalNotes, NoteTool, NotionNotes, note_of
+from surefoot.decide.tools.toolbox.sql import QueryTool
+from surefoot.errors import ToolError
 
 
 @pytest.fixture(scope="module")
@@ -97,26 +96,26 @@ def test_calc_runs_no_code_and_shows_numbers_as_people_write_them():
 def test_query_only_reads(tmp_path: Path, sql: str):
     path = database(tmp_path / "d.sqlite")
     with pytest.raises(ToolError):
-        Query(path).run(sql)
+        QueryTool(path).run(sql)
     assert sqlite3.connect(path).execute("SELECT count(*) FROM envs").fetchone() == (8,)
 
 
 def test_query_has_no_attach_a_deadline_and_a_cap_on_rows(tmp_path: Path):
     path = database(tmp_path / "d.sqlite")
     with pytest.raises(ToolError, match="no table is named"):
-        Query(path).run("ATTACH 'other.db' AS o")
+        QueryTool(path).run("ATTACH 'other.db' AS o")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(ToolError, match=r"longer than 0\.1 s"):
-        Query(path, seconds=0.1).run(endless)
-    found = Query(path, rows=3).run("SELECT name FROM envs")
+        QueryTool(path, seconds=0.1).run(endless)
+    found = QueryTool(path, rows=3).run("SELECT name FROM envs")
     assert (len(found.data["rows"]), found.warnings) == (3, ["the first 3 rows; there are more"])
     with pytest.raises(ToolError, match="no database"):
-        Query(tmp_path / "nowhere.sqlite")
+        QueryTool(tmp_path / "nowhere.sqlite")
 
 
 def test_notes_stay_and_a_note_is_what_follows_the_command(tmp_path: Path):
     store = LocalNotes(tmp_path / "n.sqlite")
-    asyncio.run(NotionWrite(store).call(Request(text="Please write down that tea is out")))
+    asyncio.run(NoteTool(store).call(Request(text="Please write down that tea is out")))
     store.close()
     assert LocalNotes(tmp_path / "n.sqlite").latest()[0]["text"] == "tea is out"
     assert note_of("Write down") == "Write down"
@@ -172,50 +171,3 @@ def test_a_token_is_only_sent_over_https_and_needs_one_place_to_write_to():
         NotionNotes("t", page="p", base_url="http://example.com")
     with pytest.raises(ToolError, match="exactly one"):
         NotionNotes("t")
-
-
-def test_a_function_becomes_a_tool_with_its_schema():
-    @tool
-    def convert(text: str, factor: float = 2.0, tags: list[str] | None = None) -> str:
-        """Convert units of length."""
-        return f"{text} times {factor}"
-
-    assert convert.description == "Convert units of length."
-    assert convert.schema["properties"]["factor"] == {"type": "number", "default": 2.0}
-    assert convert.schema["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
-    assert convert.schema["required"] == ["text"]
-    assert asyncio.run(convert.call(Request(text="3 m", arguments={"factor": 5}))).text == "3 m times 5"
-
-
-def test_a_tool_without_a_description_or_with_stars_is_refused():
-    with pytest.raises(ToolError, match="no description"):
-        tool(lambda text: text)
-    with pytest.raises(ToolError, match="must have names"):
-
-        @tool
-        def many(*texts: str) -> str:
-            """Takes anything."""
-            return ""
-
-
-def test_a_slow_tool_is_stopped_and_an_unknown_one_is_named():
-    @tool
-    async def slow(text: str) -> str:
-        """Takes its time."""
-        await asyncio.sleep(5)
-        return text
-
-    box = Toolbox(slow)
-    with pytest.raises(ToolError, match=r"not ready after 0\.1 s"):
-        asyncio.run(box.run("slow", Request(text="x"), seconds=0.1))
-    with pytest.raises(UnknownOption, match="no tool 'quick'"):
-        asyncio.run(box.run("quick", Request(text="x"), seconds=0.1))
-
-
-def test_memory_finds_by_words_and_cuts_documents_at_headings(encoder, tmp_path: Path):
-    (tmp_path / "a.md").write_text("# Cats\n\nA cat purrs.\n\n# Dogs\n\nA dog barks loudly.\n")
-    memory = Memory(encoder)
-    assert memory.add_files(tmp_path) == 2
-    assert memory.lookup("which animal barks")[0].shard.text == "Dogs\nA dog barks loudly."
-    assert pieces("plain text") == ["plain text"]
-    assert Memory(encoder).lookup("x") == []

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from surefoot.decide.tools.cards import BARE, FAST, FUSED, select_card
-from surefoot.decide.tools.motifs import VOCABULARY, detect
-from surefoot.decide.tools.signals import signals_of
 
-from surefoot.decide.promotion import GateConfig
-from surefoot.decide.tools import (
+from surefoot.compat.hololoom import (
     FabricCollection,
     QueryCache,
     ReflectionBuffer,
     RewardConfig,
     Spacetime,
-    ToolAgent,
     TrainingSchedule,
+    WeavingShuttle,
     decode_action,
     encode_action,
     encode_observation,
     tool,
 )
+from surefoot.compat.hololoom.signals import signals_of
+from surefoot.decide.promotion import GateConfig
+from surefoot.decide.tools.depth import BARE, FAST, FUSED, select_depth
+from surefoot.decide.tools.query_features import VOCABULARY, detect_cues
 from surefoot.errors import ConfigError, DecisionError, RecordingError, ToolError, UnknownOption
 
 
@@ -49,8 +49,8 @@ def broken(text: str) -> str:
     raise ToolError("as promised")
 
 
-def agent(encoder, **options) -> ToolAgent:
-    return ToolAgent([weather, music], encoder=encoder, **options)
+def agent(encoder, **options) -> WeavingShuttle:
+    return WeavingShuttle([weather, music], encoder=encoder, **options)
 
 
 def woven(tool_used: str = "a", confidence: float = 0.9, **more) -> Spacetime:
@@ -78,7 +78,7 @@ def test_a_query_is_answered_by_a_tool_that_really_ran_and_the_trace_tells_how(e
 
 
 def test_an_error_of_a_tool_is_in_the_trace_and_costs_reward(encoder):
-    made = ToolAgent([broken], encoder=encoder)
+    made = WeavingShuttle([broken], encoder=encoder)
     found = made.weave_sync("fail on purpose")
     assert found.trace.errors == [{"stage": "tool_execution", "type": "ToolError", "error": "as promised"}]
     assert (found.tool_used, found.confidence) == ("broken", 0.0)
@@ -163,7 +163,7 @@ def test_feedback_within_the_grace_time_counts_and_later_is_only_kept():
     buffer.store_now(found)
     assert buffer.store_now(found, {"rating": 0}).value == -1.0
     assert buffer.get_recent_episodes()[0]["raw_reward"] == -1.0
-    assert list(buffer.since(0)) == [], "nothing is learned before its grace time is over"
+    assert buffer.runs.store.finished(0) == [], "nothing is learned before its grace time is over"
     strict = ReflectionBuffer(grace=0.0)
     strict.store_now(found)
     before = strict.get_recent_episodes()[0]["raw_reward"]
@@ -265,9 +265,9 @@ def test_the_log_prob_learned_with_is_the_one_of_the_choice(encoder):
     # There, it was computed at training time with the weights of then.
     found = agent(encoder).weave_sync("some song")
     assert found.decision is not None
-    at = found.decision["at"]
-    assert found.decision["probability"] == found.decision["probabilities"][at]
-    assert found.trace.tool_probabilities[found.tool_used] == pytest.approx(found.decision["probability"])
+    choice = found.decision.choice
+    assert choice.probability == choice.probabilities[choice.at]
+    assert found.trace.tool_probabilities[found.tool_used] == pytest.approx(choice.probability)
 
 
 def test_it_learns_by_itself_on_the_side_and_goes_on_after_a_restart(encoder, tmp_path: Path):
@@ -317,7 +317,7 @@ def test_a_cached_answer_is_a_copy_and_belongs_to_one_policy(encoder):
     assert third.quality_score is None
     assert "x" not in third.metadata
     assert third.decision is None, "nothing was chosen, so nothing can be learned"
-    with pytest.raises(DecisionError, match="nobody chose"):
+    with pytest.raises(DecisionError, match="nothing was chosen"):
         made.explain(third)
     made.weave_sync("play a song", allowed=["music"])
     made.weave_sync("play a song", pattern="fused")
@@ -344,7 +344,7 @@ def test_the_cache_forgets_by_age_and_by_use():
 
 def test_every_motif_the_detector_finds_is_one_the_policy_knows():
     # There, the two vocabularies had nothing in common.
-    found = detect("Hi, please calculate 3 * 4 if the reward model isn't better, because I need a note today? `x`")
+    found = detect_cues("Hi, please calculate 3 * 4 if the reward model isn't better, because I need a note today? `x`")
     assert set(found) <= set(VOCABULARY)
     assert {"CALCULATE", "CONDITION", "ALGORITHM", "NEGATION", "CAUSE", "GOAL", "NOTE", "TIME", "CODE"} <= set(found)
 
@@ -372,15 +372,15 @@ def test_the_seeds_five_tools_keep_their_indices_and_others_follow(encoder):
     with pytest.raises(UnknownOption, match="no tool 'fly'"):
         encode_action("fly")
     made = agent(encoder)
-    assert (made.agent.options.index("weather"), made.agent.options.index("calc")) == (5, 2)
+    assert (made.agent.agent.options.index("weather"), made.agent.agent.options.index("calc")) == (5, 2)
 
 
 def test_cards_are_chosen_by_wish_then_time_then_length():
-    assert select_card("short", preferred="FUSED") is FUSED
-    assert [select_card("x", max_timeout=t) for t in (2.0, 4.0, 9.0)] == [BARE, FAST, FUSED]
-    assert [select_card("x" * n) for n in (10, 100, 500)] == [BARE, FAST, FAST]
-    with pytest.raises(ConfigError, match="no pattern card 'silk'"):
-        select_card("x", preferred="silk")
+    assert select_depth("short", preferred="FUSED") is FUSED
+    assert [select_depth("x", max_timeout=t) for t in (2.0, 4.0, 9.0)] == [BARE, FAST, FUSED]
+    assert [select_depth("x" * n) for n in (10, 100, 500)] == [BARE, FAST, FAST]
+    with pytest.raises(ConfigError, match="no depth 'silk'"):
+        select_depth("x", preferred="silk")
 
 
 def test_retrieval_with_every_card_works_at_every_scale(encoder):

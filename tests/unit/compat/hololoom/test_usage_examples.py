@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
-from surefoot.decide.tools.trainer import PPOTrainer as Trainer
 
-from surefoot.decide.tools import ToolAgent, tool
+from surefoot.compat.hololoom import WeavingShuttle, tool
+from surefoot.compat.hololoom.trainer import PPOTrainer as Trainer
 from surefoot.errors import PolicyError
 
 BASIC = """
-from surefoot.decide.tools import ReflectionBuffer
-from surefoot.decide.tools import PPOTrainer, PPOConfig
-from surefoot.decide.tools import WeavingShuttle
+from surefoot.compat.hololoom import ReflectionBuffer
+from surefoot.compat.hololoom import PPOTrainer, PPOConfig
+from surefoot.compat.hololoom import WeavingShuttle
 
 # Create components
 buffer = ReflectionBuffer(capacity=1000, persist_path="./reflections")
@@ -37,7 +37,7 @@ for episode in range(100):
 """
 
 REWARDS = """
-from surefoot.decide.tools import RewardConfig, RewardExtractor
+from surefoot.compat.hololoom import RewardConfig, RewardExtractor
 
 # Custom reward configuration
 reward_config = RewardConfig(
@@ -107,7 +107,7 @@ def test_the_seeds_examples_run_with_only_their_imports_changed(encoder, tmp_pat
     monkeypatch.chdir(tmp_path)
     import numpy as np
 
-    shuttle = ToolAgent([answer, other], encoder=encoder)
+    shuttle = WeavingShuttle([answer, other], encoder=encoder)
     names: dict[str, object] = {"shuttle": shuttle, "query": "What is the answer?", "np": np}
     done = run(BASIC, names)
     assert "Update 40: loss=" in capsys.readouterr().out
@@ -129,7 +129,7 @@ def test_the_seeds_examples_run_with_only_their_imports_changed(encoder, tmp_pat
 
 
 def test_the_trainer_saves_and_loads_and_sums_up(encoder, tmp_path: Path):
-    shuttle = ToolAgent([answer, other], encoder=encoder)
+    shuttle = WeavingShuttle([answer, other], encoder=encoder)
     trainer = Trainer(shuttle.policy.core)
     for _ in range(40):
         shuttle.buffer.store_now(shuttle.weave_sync("a question"), {"helpful": True})
@@ -138,7 +138,7 @@ def test_the_trainer_saves_and_loads_and_sums_up(encoder, tmp_path: Path):
     trainer.train_now(shuttle.buffer)
     assert trainer.get_metrics_summary()["total_updates"] == 2
     trainer.save_checkpoint(tmp_path / "c")
-    fresh = ToolAgent([answer, other], encoder=encoder)
+    fresh = WeavingShuttle([answer, other], encoder=encoder)
     Trainer(fresh.policy.core).load_checkpoint(tmp_path / "c")
     one, two = (each.policy.core.policy.weight.detach() for each in (shuttle, fresh))
     assert one.equal(two)
@@ -146,4 +146,4 @@ def test_the_trainer_saves_and_loads_and_sums_up(encoder, tmp_path: Path):
 
 def test_only_a_ppo_core_can_be_trained(encoder):
     with pytest.raises(PolicyError, match="chooser='ppo'"):
-        Trainer(ToolAgent([answer], encoder=encoder, chooser="residual").policy.core)
+        Trainer(WeavingShuttle([answer], encoder=encoder, chooser="residual").policy.core)

@@ -6,21 +6,21 @@ import re
 from pathlib import Path
 
 import pytest
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
 
+from surefoot.compat.hololoom import PPOConfig, PPOTrainer, QueryCache, ReflectionBuffer, WeavingShuttle, tool
+from surefoot.compat.hololoom.shuttle import Memory
+from surefoot.compat.hololoom.spacetime import Spacetime, WeavingTrace
 from surefoot.decide.policy.ppo import PPO_DEFAULTS
-from surefoot.decide.tools import PPOConfig, PPOTrainer, QueryCache, ReflectionBuffer, ToolAgent, tool
-from surefoot.decide.tools.memory import Memory
 
 HERE = Path(__file__).parents[2]
 DEFECTS = {
-    "every tool was a stub, calc always 42": "decide/tools/test_builtin.py::test_calc_is_exact",
-    "search gave source1 to source3": "decide/tools/test_builtin.py::test_each_tool_answers_its_shipped_questions_rightly",
+    "every tool was a stub, calc always 42": "decide/tools/toolbox/test_toolbox.py::test_calc_is_exact",
+    "search gave source1 to source3": "decide/tools/toolbox/test_toolbox.py::test_each_tool_answers_its_shipped_questions_rightly",
     "the policy knew none of the motifs that were detected": (
-        "decide/tools/test_weaving.py::test_every_motif_the_detector_finds_is_one_the_policy_knows"
+        "compat/hololoom/test_shuttle.py::test_every_motif_the_detector_finds_is_one_the_policy_knows"
     ),
     "cards named scales that did not exist": (
-        "decide/tools/test_weaving.py::test_retrieval_with_every_card_works_at_every_scale"
+        "compat/hololoom/test_shuttle.py::test_retrieval_with_every_card_works_at_every_scale"
     ),
     "small scales were cut off or projected at random": (
         "decide/encoders/test_encoder.py::test_scales_keep_the_directions_that_vary_most"
@@ -29,46 +29,46 @@ DEFECTS = {
         "decide/encoders/test_encoder.py::test_the_hashing_encoder_gives_the_same_numbers_in_another_process"
     ),
     "the trainer could not run on the policy": (
-        "decide/tools/test_seed_examples.py::test_the_seeds_examples_run_with_only_their_imports_changed"
+        "compat/hololoom/test_usage_examples.py::test_the_seeds_examples_run_with_only_their_imports_changed"
     ),
     "helpful was ignored": "decide/test_rewards.py::test_helpful_counts_where_the_predecessor_ignored_it",
     "every stored episode was a torn JSON file without a loader": (
-        "decide/tools/test_weaving.py::test_episodes_are_there_again_after_the_buffer_is_opened_anew"
+        "compat/hololoom/test_shuttle.py::test_episodes_are_there_again_after_the_buffer_is_opened_anew"
     ),
-    "Spacetime.save never worked": "decide/tools/test_weaving.py::test_a_spacetime_comes_back_equal_from_a_file",
-    "save_all never worked": "decide/tools/test_weaving.py::test_many_are_saved_loaded_and_counted",
-    "from_dict dropped analytical_metrics": "decide/tools/test_origins.py::test_no_field_of_the_trace_is_dropped",
+    "Spacetime.save never worked": "compat/hololoom/test_shuttle.py::test_a_spacetime_comes_back_equal_from_a_file",
+    "save_all never worked": "compat/hololoom/test_shuttle.py::test_many_are_saved_loaded_and_counted",
+    "from_dict dropped analytical_metrics": "compat/hololoom/test_origins.py::test_no_field_of_the_trace_is_dropped",
     "looking for patterns sliced a deque": (
-        "decide/tools/test_origins.py::test_a_full_buffer_is_looked_back_on_and_consolidated"
+        "compat/hololoom/test_origins.py::test_a_full_buffer_is_looked_back_on_and_consolidated"
     ),
-    "pruning removed nothing": "decide/tools/test_weaving.py::test_consolidation_really_removes",
-    "signals were only logged": "decide/tools/test_weaving.py::test_signals_are_found_and_acted_on",
+    "pruning removed nothing": "compat/hololoom/test_shuttle.py::test_consolidation_really_removes",
+    "signals were only logged": "compat/hololoom/test_shuttle.py::test_signals_are_found_and_acted_on",
     "observations and actions were random tensors": (
-        "decide/tools/test_weaving.py::test_a_batch_has_the_real_observations_and_actions"
+        "compat/hololoom/test_shuttle.py::test_a_batch_has_the_real_observations_and_actions"
     ),
     "old log-probabilities were those of the moment of training": (
-        "decide/tools/test_weaving.py::test_the_log_prob_learned_with_is_the_one_of_the_choice"
+        "compat/hololoom/test_shuttle.py::test_the_log_prob_learned_with_is_the_one_of_the_choice"
     ),
-    "batch_size was never used": "decide/tools/test_origins.py::test_the_minibatch_size_is_used",
-    "the whole buffer was new at each update": "decide/tools/test_origins.py::test_an_episode_is_new_only_once",
+    "batch_size was never used": "compat/hololoom/test_origins.py::test_the_minibatch_size_is_used",
+    "the whole buffer was new at each update": "compat/hololoom/test_origins.py::test_an_episode_is_new_only_once",
     "the cache's key was the text alone, its object shared, a miss counted twice": (
-        "decide/tools/test_weaving.py::test_a_cached_answer_is_a_copy_and_belongs_to_one_policy"
+        "compat/hololoom/test_shuttle.py::test_a_cached_answer_is_a_copy_and_belongs_to_one_policy"
     ),
     "cached queries could never be explored again": (
-        "decide/tools/test_origins.py::test_a_repeated_query_can_be_learned_from"
+        "compat/hololoom/test_origins.py::test_a_repeated_query_can_be_learned_from"
     ),
     "the policy was made anew in every weave": (
-        "decide/tools/test_weaving.py::test_the_policy_outlives_its_queries_and_learns"
+        "compat/hololoom/test_shuttle.py::test_the_policy_outlives_its_queries_and_learns"
     ),
     "another bandit than the one that learned chose the tool": (
-        "decide/tools/test_weaving.py::test_the_likeliest_tool_is_taken_with_the_confidence_of_its_worth"
+        "compat/hololoom/test_shuttle.py::test_the_likeliest_tool_is_taken_with_the_confidence_of_its_worth"
     ),
-    "a weave with a memory ended in an error": "decide/tools/test_origins.py::test_a_weave_with_a_memory_has_no_error",
+    "a weave with a memory ended in an error": "compat/hololoom/test_origins.py::test_a_weave_with_a_memory_has_no_error",
     "nothing stopped what ran in the background": (
-        "decide/tools/test_weaving.py::test_it_learns_by_itself_on_the_side_and_goes_on_after_a_restart"
+        "compat/hololoom/test_shuttle.py::test_it_learns_by_itself_on_the_side_and_goes_on_after_a_restart"
     ),
     "an untrained network's probability was called quality": (
-        "decide/test_agent.py::test_calibration_turns_overconfidence_into_what_really_happened"
+        "decide/core/test_agent.py::test_calibration_turns_overconfidence_into_what_really_happened"
     ),
 }
 
@@ -105,7 +105,7 @@ def test_a_full_buffer_is_looked_back_on_and_consolidated(encoder):
     import asyncio
 
     buffer = ReflectionBuffer(capacity=50, learning_window=20)
-    agent = ToolAgent([answer, sing], encoder=encoder, buffer=buffer)
+    agent = WeavingShuttle([answer, sing], encoder=encoder, buffer=buffer)
     assert agent.buffer is buffer, "an empty buffer is false, and still the one that was given"
     for n in range(60):
         agent.reflect_sync(agent.weave_sync(f"question {n % 5}"), {"rating": n % 6})
@@ -114,8 +114,8 @@ def test_a_full_buffer_is_looked_back_on_and_consolidated(encoder):
     assert told["left"] == len(buffer) <= 50
 
 
-def trained(encoder, minibatch: int) -> tuple[ToolAgent, PPOTrainer]:
-    agent = ToolAgent([answer, sing], encoder=encoder)
+def trained(encoder, minibatch: int) -> tuple[WeavingShuttle, PPOTrainer]:
+    agent = WeavingShuttle([answer, sing], encoder=encoder)
     trainer = PPOTrainer(agent.policy.core, PPOConfig(batch_size=minibatch, n_epochs=2, target_kl=None))
     for _ in range(40):
         agent.buffer.store_now(agent.weave_sync("a question"), {"helpful": True})
@@ -146,7 +146,7 @@ def test_an_episode_is_new_only_once(encoder):
 
 
 def test_a_repeated_query_can_be_learned_from(encoder):
-    agent = ToolAgent([answer, sing], encoder=encoder, cache=QueryCache())
+    agent = WeavingShuttle([answer, sing], encoder=encoder, cache=QueryCache())
     agent.weave_sync("a question")
     assert agent.weave_sync("a question").decision is None
     assert agent.weave_sync("a question", bypass_cache=True).decision is not None
@@ -154,7 +154,7 @@ def test_a_repeated_query_can_be_learned_from(encoder):
 
 def test_a_weave_with_a_memory_has_no_error(encoder):
     memory = Memory(encoder)
-    agent = ToolAgent([answer, sing], encoder=encoder, memory=memory)
+    agent = WeavingShuttle([answer, sing], encoder=encoder, memory=memory)
     memory.add("PPO clips the ratio of new and old policy.", "clip")
     woven = agent.weave_sync("what does PPO clip?")
     assert woven.trace.errors == []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from surefoot.decide.agent import Agent, AgentConfig
 
+from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision, UnknownOption
 
@@ -72,18 +72,18 @@ def test_calibration_turns_overconfidence_into_what_really_happened(encoder):
     assert made.calibration.error() > 0.3
 
 
-def test_a_shadow_waits_for_nothing_and_an_apprentice_counts_agreement(encoder):
+def test_a_choice_waits_for_nothing_and_imitation_counts_agreement(encoder):
     made = agent(encoder)
-    made.decide("play music", mode="shadow")
+    made.choose("play music")
     assert made.waiting == 0
     for _ in range(3):
-        decided = made.decide("play songs, albums and music", mode="apprentice", done="music")
+        decided = made.imitate("play songs, albums and music", "music")
         made.outcome(decided.id, 1.0)
-    made.decide("play songs, albums and music", mode="apprentice", done="timer")
-    assert made.match.rate == pytest.approx(0.75)
+    made.imitate("play songs, albums and music", "timer")
+    assert made.agreement.rate == pytest.approx(0.75)
     made.learn()
-    with pytest.raises(DecisionError, match="needs `done`"):
-        made.decide("x", mode="apprentice")
+    with pytest.raises(DecisionError, match="not among the allowed"):
+        made.imitate("x", "dance")
 
 
 def test_an_explanation_names_prior_learned_part_chance_and_neighbours(encoder):
