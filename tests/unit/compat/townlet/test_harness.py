@@ -33,4 +33,4 @@ def test_clones_and_schedules_go_by_the_old_names(tmp_path) -> None:
     stages = [Stage(mode="bc", epochs=1), Stage(mode="ppo", epochs=1)]
     results = harness.run_anneal(stages=stages, rules=AnnealRules(accuracy=0.0), log_path=tmp_path / "ppo.jsonl")
     assert [result.mode for result in results] == ["bc", "ppo"]
-    assert validate(tmp_path / "ppo.jsonl")[0].records == 4
+    assert validate(tmp_path / "ppo.jsonl")[0].records == 1  # one PPO update of one epoch
