@@ -36,15 +36,15 @@ from surefoot.client.errors import (
 from surefoot.server.schema import (
     Act,
     Chances,
-    Checkpoint,
-    Decision,
+    CheckpointResponse,
+    DecisionResponse,
     Explained,
     Health,
-    Job,
+    JobResponse,
     OffPolicy,
-    Policy,
-    Reward,
-    Run,
+    PolicyResponse,
+    RewardResponse,
+    RunResponse,
     Version,
 )
 
@@ -118,22 +118,22 @@ class Surefoot:
         """Counters in Prometheus' format."""
         return self._do(calls.metrics())
 
-    def policies(self) -> list[Policy]:
+    def policies(self) -> list[PolicyResponse]:
         """All policies."""
         return self._do(calls.policies())
 
-    def policy(self, name: str) -> Policy:
+    def policy(self, name: str) -> PolicyResponse:
         """How a policy is doing."""
         return self._do(calls.policy(name))
 
-    def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
+    def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> PolicyResponse:
         """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`.
 
         One without actions has `choose="candidates"`: its decisions bring what there is to choose from.
         """
         return self._do(calls.create_policy(name, actions, settings))
 
-    def decide(self, policy: str, **seen: Any) -> Decision:
+    def decide(self, policy: str, **seen: Any) -> DecisionResponse:
         """Choose an action for `text` or an `embedding`, or one of `candidates`; fields are those of `schema.NewDecision`.
 
         The decision's id is made here unless you give one, so that a retry is the same decision. An embedding that is a
@@ -141,7 +141,7 @@ class Surefoot:
         """
         return self._do(calls.decide(policy, seen))
 
-    def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[DecisionResponse]:
         """Choose many actions, all or none."""
         return self._do(calls.decide_many(policy, many))
 
@@ -149,11 +149,11 @@ class Surefoot:
         """What would be chosen how often; nothing is decided or kept. Fields as for `decide`."""
         return self._do(calls.distribution(policy, seen))
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RunResponse]:
         """The trained policies that `surefoot serve RUN` serves."""
         return self._do(calls.runs())
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str) -> RunResponse:
         """What a trained policy sees and does."""
         return self._do(calls.run(name))
 
@@ -168,14 +168,14 @@ class Surefoot:
         """The same for many observations, all asked for alike."""
         return self._do(calls.act_many(run, observations, how))
 
-    def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
+    def reward(self, decision: str, value: float | None = None, **told: Any) -> RewardResponse:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`.
 
         Telling the same twice counts once, except where a policy's aggregation is "sum".
         """
         return self._do(calls.reward(decision, value, told))
 
-    def activate(self, decision: str) -> Decision:
+    def activate(self, decision: str) -> DecisionResponse:
         """A deferred decision was carried out."""
         return self._do(calls.activate(decision))
 
@@ -187,11 +187,11 @@ class Surefoot:
         """Newest first."""
         return self._do(calls.versions(policy))
 
-    def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
+    def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> PolicyResponse:
         """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
         return self._do(calls.promote(policy, version, share, gate))
 
-    def rollback(self, policy: str) -> Policy:
+    def rollback(self, policy: str) -> PolicyResponse:
         """Back to the version that answered before."""
         return self._do(calls.rollback(policy))
 
@@ -199,26 +199,26 @@ class Surefoot:
         """What another version would have earned, from the log."""
         return self._do(calls.evaluate(policy, version, last))
 
-    def update(self, policy: str, *, least: int | None = None) -> Job:
+    def update(self, policy: str, *, least: int | None = None) -> JobResponse:
         """Learn now, as a job; `finished` waits for it."""
         return self._do(calls.update(policy, least))
 
-    def job(self, id: str) -> Job:
+    def job(self, id: str) -> JobResponse:
         """How far a job is."""
         return self._do(calls.job(id))
 
-    def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
+    def finished(self, job: JobResponse | str, *, every: float = 0.2) -> JobResponse:
         """The job once it is over; SurefootError where it failed."""
         id = job if isinstance(job, str) else job.job_id
         while not calls.ended(now := self.job(id)):
             time.sleep(every)
         return now
 
-    def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
+    def checkpoint(self, policy: str, *, version: int | None = None) -> CheckpointResponse:
         """Give a version a name that stays; the one that answers, if none is given."""
         return self._do(calls.checkpoint(policy, version))
 
-    def activate_checkpoint(self, id: str) -> Policy:
+    def activate_checkpoint(self, id: str) -> PolicyResponse:
         """Let the version of a checkpoint answer."""
         return self._do(calls.activate_checkpoint(id))
 

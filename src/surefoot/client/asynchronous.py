@@ -20,15 +20,15 @@ from surefoot.client.errors import ConnectionFailed, TimedOut
 from surefoot.server.schema import (
     Act,
     Chances,
-    Checkpoint,
-    Decision,
+    CheckpointResponse,
+    DecisionResponse,
     Explained,
     Health,
-    Job,
+    JobResponse,
     OffPolicy,
-    Policy,
-    Reward,
-    Run,
+    PolicyResponse,
+    RewardResponse,
+    RunResponse,
     Version,
 )
 
@@ -83,23 +83,23 @@ class AsyncSurefoot:
         """Counters in Prometheus' format."""
         return await self._do(calls.metrics())
 
-    async def policies(self) -> list[Policy]:
+    async def policies(self) -> list[PolicyResponse]:
         """All policies."""
         return await self._do(calls.policies())
 
-    async def policy(self, name: str) -> Policy:
+    async def policy(self, name: str) -> PolicyResponse:
         """How a policy is doing."""
         return await self._do(calls.policy(name))
 
-    async def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> Policy:
+    async def create_policy(self, name: str, actions: Sequence[str] = (), **settings: Any) -> PolicyResponse:
         """Make a policy; the same again is the same policy. Settings are the fields of `schema.NewPolicy`."""
         return await self._do(calls.create_policy(name, actions, settings))
 
-    async def decide(self, policy: str, **seen: Any) -> Decision:
+    async def decide(self, policy: str, **seen: Any) -> DecisionResponse:
         """Choose an action for `text` or an `embedding`, or one of `candidates`; as in `Surefoot.decide`."""
         return await self._do(calls.decide(policy, seen))
 
-    async def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    async def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> list[DecisionResponse]:
         """Choose many actions, all or none."""
         return await self._do(calls.decide_many(policy, many))
 
@@ -107,11 +107,11 @@ class AsyncSurefoot:
         """What would be chosen how often; nothing is decided or kept."""
         return await self._do(calls.distribution(policy, seen))
 
-    async def reward(self, decision: str, value: float | None = None, **told: Any) -> Reward:
+    async def reward(self, decision: str, value: float | None = None, **told: Any) -> RewardResponse:
         """What came of a decision: a value, or `parts`, `terminated`, `truncated`."""
         return await self._do(calls.reward(decision, value, told))
 
-    async def activate(self, decision: str) -> Decision:
+    async def activate(self, decision: str) -> DecisionResponse:
         """A deferred decision was carried out."""
         return await self._do(calls.activate(decision))
 
@@ -123,11 +123,11 @@ class AsyncSurefoot:
         """Newest first."""
         return await self._do(calls.versions(policy))
 
-    async def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> Policy:
+    async def promote(self, policy: str, version: int, *, share: float = 1.0, gate: bool = False) -> PolicyResponse:
         """Let a version answer; with a share below 1 as a canary, with `gate` only if it is not worse."""
         return await self._do(calls.promote(policy, version, share, gate))
 
-    async def rollback(self, policy: str) -> Policy:
+    async def rollback(self, policy: str) -> PolicyResponse:
         """Back to the version that answered before."""
         return await self._do(calls.rollback(policy))
 
@@ -135,34 +135,34 @@ class AsyncSurefoot:
         """What another version would have earned, from the log."""
         return await self._do(calls.evaluate(policy, version, last))
 
-    async def update(self, policy: str, *, least: int | None = None) -> Job:
+    async def update(self, policy: str, *, least: int | None = None) -> JobResponse:
         """Learn now, as a job; `finished` waits for it."""
         return await self._do(calls.update(policy, least))
 
-    async def job(self, id: str) -> Job:
+    async def job(self, id: str) -> JobResponse:
         """How far a job is."""
         return await self._do(calls.job(id))
 
-    async def finished(self, job: Job | str, *, every: float = 0.2) -> Job:
+    async def finished(self, job: JobResponse | str, *, every: float = 0.2) -> JobResponse:
         """The job once it is over; SurefootError where it failed."""
         id = job if isinstance(job, str) else job.job_id
         while not calls.ended(now := await self.job(id)):
             await asyncio.sleep(every)
         return now
 
-    async def checkpoint(self, policy: str, *, version: int | None = None) -> Checkpoint:
+    async def checkpoint(self, policy: str, *, version: int | None = None) -> CheckpointResponse:
         """Give a version a name that stays; the one that answers, if none is given."""
         return await self._do(calls.checkpoint(policy, version))
 
-    async def activate_checkpoint(self, id: str) -> Policy:
+    async def activate_checkpoint(self, id: str) -> PolicyResponse:
         """Let the version of a checkpoint answer."""
         return await self._do(calls.activate_checkpoint(id))
 
-    async def runs(self) -> list[Run]:
+    async def runs(self) -> list[RunResponse]:
         """The trained policies that `surefoot serve RUN` serves."""
         return await self._do(calls.runs())
 
-    async def run(self, name: str) -> Run:
+    async def run(self, name: str) -> RunResponse:
         """What a trained policy sees and does."""
         return await self._do(calls.run(name))
 

@@ -12,15 +12,15 @@ from surefoot.server import schema
 from surefoot.server.schema import (
     Act,
     Chances,
-    Checkpoint,
-    Decision,
+    CheckpointResponse,
+    DecisionResponse,
     Explained,
     Health,
-    Job,
+    JobResponse,
     OffPolicy,
-    Policy,
-    Reward,
-    Run,
+    PolicyResponse,
+    RewardResponse,
+    RunResponse,
     Version,
 )
 
@@ -64,23 +64,23 @@ def metrics() -> Call[str]:
     return Call("GET", "/metrics", None, bytes.decode)
 
 
-def policies() -> Call[list[Policy]]:
-    return _get("/v1/policies", list[Policy])
+def policies() -> Call[list[PolicyResponse]]:
+    return _get("/v1/policies", list[PolicyResponse])
 
 
-def policy(name: str) -> Call[Policy]:
-    return _get(at(name), Policy)
+def policy(name: str) -> Call[PolicyResponse]:
+    return _get(at(name), PolicyResponse)
 
 
-def create_policy(name: str, actions: Sequence[str], settings: Mapping[str, Any]) -> Call[Policy]:
-    return _post("/v1/policies", {"name": name, "actions": list(actions), **settings}, Policy)
+def create_policy(name: str, actions: Sequence[str], settings: Mapping[str, Any]) -> Call[PolicyResponse]:
+    return _post("/v1/policies", {"name": name, "actions": list(actions), **settings}, PolicyResponse)
 
 
-def decide(policy: str, seen: Mapping[str, Any]) -> Call[Decision]:
-    return _post(f"{at(policy)}/decisions", wire(seen), Decision)
+def decide(policy: str, seen: Mapping[str, Any]) -> Call[DecisionResponse]:
+    return _post(f"{at(policy)}/decisions", wire(seen), DecisionResponse)
 
 
-def decide_many(policy: str, many: Iterable[Mapping[str, Any]]) -> Call[list[Decision]]:
+def decide_many(policy: str, many: Iterable[Mapping[str, Any]]) -> Call[list[DecisionResponse]]:
     body = {"decisions": [wire(seen) for seen in many]}
     return _part(_post(f"{at(policy)}/decisions/batch", body, schema.DecisionList), lambda told: told.decisions)
 
@@ -89,12 +89,12 @@ def distribution(policy: str, seen: Mapping[str, Any]) -> Call[Chances]:
     return _post(f"{at(policy)}/distribution", without_id(seen), Chances)
 
 
-def runs() -> Call[list[Run]]:
-    return _get("/v1/runs", list[Run])
+def runs() -> Call[list[RunResponse]]:
+    return _get("/v1/runs", list[RunResponse])
 
 
-def run(name: str) -> Call[Run]:
-    return _get(f"/v1/runs/{quoted(name)}", Run)
+def run(name: str) -> Call[RunResponse]:
+    return _get(f"/v1/runs/{quoted(name)}", RunResponse)
 
 
 def act(run: str, observation: Any, how: Mapping[str, Any]) -> Call[Act]:
@@ -106,13 +106,13 @@ def act_many(run: str, observations: Iterable[Any], how: Mapping[str, Any]) -> C
     return _part(_post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList), lambda told: told.acts)
 
 
-def reward(decision: str, value: float | None, told: Mapping[str, Any]) -> Call[Reward]:
+def reward(decision: str, value: float | None, told: Mapping[str, Any]) -> Call[RewardResponse]:
     body = dict(told) if value is None else {"value": value, **told}
-    return _post(f"/v1/decisions/{quoted(decision)}/reward", body, Reward)
+    return _post(f"/v1/decisions/{quoted(decision)}/reward", body, RewardResponse)
 
 
-def activate(decision: str) -> Call[Decision]:
-    return _post(f"/v1/decisions/{quoted(decision)}/activate", None, Decision)
+def activate(decision: str) -> Call[DecisionResponse]:
+    return _post(f"/v1/decisions/{quoted(decision)}/activate", None, DecisionResponse)
 
 
 def explain(decision: str) -> Call[Explained]:
@@ -123,35 +123,35 @@ def versions(policy: str) -> Call[list[Version]]:
     return _part(_get(f"{at(policy)}/versions", schema.VersionList), lambda told: told.versions)
 
 
-def promote(policy: str, version: int, share: float, gate: bool) -> Call[Policy]:
-    return _post(f"{at(policy)}/promote", {"version": version, "share": share, "gate": gate}, Policy)
+def promote(policy: str, version: int, share: float, gate: bool) -> Call[PolicyResponse]:
+    return _post(f"{at(policy)}/promote", {"version": version, "share": share, "gate": gate}, PolicyResponse)
 
 
-def rollback(policy: str) -> Call[Policy]:
-    return _post(f"{at(policy)}/rollback", None, Policy, repeatable=False)
+def rollback(policy: str) -> Call[PolicyResponse]:
+    return _post(f"{at(policy)}/rollback", None, PolicyResponse, repeatable=False)
 
 
 def evaluate(policy: str, version: int, last: int) -> Call[OffPolicy]:
     return _post(f"{at(policy)}/evaluations", {"version": version, "last": last}, OffPolicy)
 
 
-def update(policy: str, least: int | None) -> Call[Job]:
-    return _post(f"{at(policy)}/updates", {} if least is None else {"least": least}, Job, repeatable=False)
+def update(policy: str, least: int | None) -> Call[JobResponse]:
+    return _post(f"{at(policy)}/updates", {} if least is None else {"least": least}, JobResponse, repeatable=False)
 
 
-def job(id: str) -> Call[Job]:
-    return _get(f"/v1/jobs/{quoted(id)}", Job)
+def job(id: str) -> Call[JobResponse]:
+    return _get(f"/v1/jobs/{quoted(id)}", JobResponse)
 
 
-def checkpoint(policy: str, version: int | None) -> Call[Checkpoint]:
-    return _post(f"{at(policy)}/checkpoints", {} if version is None else {"version": version}, Checkpoint)
+def checkpoint(policy: str, version: int | None) -> Call[CheckpointResponse]:
+    return _post(f"{at(policy)}/checkpoints", {} if version is None else {"version": version}, CheckpointResponse)
 
 
-def activate_checkpoint(id: str) -> Call[Policy]:
-    return _post(f"/v1/checkpoints/{quoted(id)}/activate", None, Policy)
+def activate_checkpoint(id: str) -> Call[PolicyResponse]:
+    return _post(f"/v1/checkpoints/{quoted(id)}/activate", None, PolicyResponse)
 
 
-def ended(job: Job) -> bool:
+def ended(job: JobResponse) -> bool:
     """Whether a job is over; SurefootError where it failed."""
     if job.state == "failed":
         raise SurefootError(f"job {job.job_id} failed: {job.message}")
