@@ -433,9 +433,9 @@ def _check_accept(headers: Mapping[bytes, bytes]) -> None:
         raise Refused("not-acceptable", f"Accept is {accept.decode('latin-1')[:60]!r}; answers are application/json")
 
 
-def problem(why: Refused, request: str) -> schema.Problem:
+def problem(why: Refused, request: str) -> schema.ProblemResponse:
     """RFC 9457."""
-    return schema.Problem(
+    return schema.ProblemResponse(
         type=f"about:surefoot/{why.kind}",
         title=PROBLEMS[why.kind][1],
         status=why.status,

@@ -74,10 +74,10 @@ def base_routes(service: Serves, counted: Counted, metrics: Callable[[], bytes])
 def run_routes(runs: Runs) -> list[Route]:
     """Trained policies, served as they are."""
 
-    async def listed() -> list[schema.Run]:
+    async def listed() -> list[schema.RunResponse]:
         return [policy.describe() for policy in runs.policies.values()]
 
-    async def described(name: str) -> schema.Run:
+    async def described(name: str) -> schema.RunResponse:
         return runs.run(name).describe()
 
     async def act(name: str, new: schema.NewAct) -> schema.Act:
@@ -92,7 +92,7 @@ def run_routes(runs: Runs) -> list[Route]:
             method="GET",
             path="/v1/runs",
             handle=listed,
-            answer=list[schema.Run],
+            answer=list[schema.RunResponse],
             scope="read",
             name="listRuns",
             about="The trained policies that `surefoot serve RUN` serves.",
@@ -101,7 +101,7 @@ def run_routes(runs: Runs) -> list[Route]:
             method="GET",
             path=at,
             handle=described,
-            answer=schema.Run,
+            answer=schema.RunResponse,
             scope="read",
             name="getRun",
             problems=("unknown",),

@@ -54,10 +54,10 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
 def policy_routes(service: Service) -> list[Route]:
     """Which policies there are."""
 
-    async def policies() -> list[schema.Policy]:
+    async def policies() -> list[schema.PolicyResponse]:
         return [service.describe(serving) for serving in service.policies.values()]
 
-    async def policy(name: str) -> schema.Policy:
+    async def policy(name: str) -> schema.PolicyResponse:
         return service.describe(service.policy(name))
 
     return [
@@ -65,7 +65,7 @@ def policy_routes(service: Service) -> list[Route]:
             method="GET",
             path="/v1/policies",
             handle=policies,
-            answer=list[schema.Policy],
+            answer=list[schema.PolicyResponse],
             scope="read",
             name="listPolicies",
             about="All policies.",
@@ -75,7 +75,7 @@ def policy_routes(service: Service) -> list[Route]:
             path="/v1/policies",
             handle=service.create,
             body=schema.NewPolicy,
-            answer=schema.Policy,
+            answer=schema.PolicyResponse,
             scope="admin",
             status=201,
             name="createPolicy",
@@ -86,7 +86,7 @@ def policy_routes(service: Service) -> list[Route]:
             method="GET",
             path=_POLICY,
             handle=policy,
-            answer=schema.Policy,
+            answer=schema.PolicyResponse,
             scope="read",
             name="getPolicy",
             problems=("unknown",),
@@ -98,10 +98,10 @@ def policy_routes(service: Service) -> list[Route]:
 def decision_routes(service: Service) -> list[Route]:
     """Choosing."""
 
-    async def decide(name: str, new: schema.NewDecision) -> schema.Decision:
+    async def decide(name: str, new: schema.NewDecision) -> schema.DecisionResponse:
         return (await service.decide(name, [new]))[0]
 
-    async def decide_many(name: str, many: schema.Decisions) -> schema.DecisionList:
+    async def decide_many(name: str, many: schema.DecisionsBody) -> schema.DecisionList:
         return schema.DecisionList(decisions=await service.decide(name, many.decisions))
 
     def begin(name: str, new: schema.NewDecision, then: Callable[[Any], None]) -> None:
@@ -118,7 +118,7 @@ def decision_routes(service: Service) -> list[Route]:
             also=_asks_for_all,
             key="decision_id",
             body=schema.NewDecision,
-            answer=schema.Decision,
+            answer=schema.DecisionResponse,
             name="decide",
             links=next_,
             problems=("unknown", "conflict", "full"),
@@ -129,7 +129,7 @@ def decision_routes(service: Service) -> list[Route]:
             path=f"{_POLICY}/decisions/batch",
             handle=decide_many,
             also=_one_asks_for_all,
-            body=schema.Decisions,
+            body=schema.DecisionsBody,
             answer=schema.DecisionList,
             limit=BATCH_BODY,
             name="decideMany",
@@ -159,7 +159,7 @@ def outcome_routes(service: Service, steward: Steward) -> list[Route]:
             wants_client=True,
             key="reward_id",
             body=schema.NewReward,
-            answer=schema.Reward,
+            answer=schema.RewardResponse,
             name="reward",
             problems=("unknown", "conflict", "expired", "full"),
             about="What came of a decision.",
@@ -168,7 +168,7 @@ def outcome_routes(service: Service, steward: Steward) -> list[Route]:
             method="POST",
             path=f"{_DECISION}/activate",
             handle=service.activate,
-            answer=schema.Decision,
+            answer=schema.DecisionResponse,
             name="activate",
             problems=("unknown", "full"),
             about="A deferred decision was carried out.",
@@ -179,10 +179,10 @@ def outcome_routes(service: Service, steward: Steward) -> list[Route]:
 def learning_routes(steward: Steward) -> list[Route]:
     """Learning, as jobs, and what came of it."""
 
-    async def update(name: str, wish: schema.NewJob) -> schema.Job:
+    async def update(name: str, wish: schema.NewJob) -> schema.JobResponse:
         return await steward.update(name, None if wish.least is msgspec.UNSET else wish.least)
 
-    async def job(id: str) -> schema.Job:
+    async def job(id: str) -> schema.JobResponse:
         return steward.job(id)
 
     async def versions(name: str) -> schema.VersionList:
@@ -194,7 +194,7 @@ def learning_routes(steward: Steward) -> list[Route]:
             path=f"{_POLICY}/updates",
             handle=update,
             body=schema.NewJob,
-            answer=schema.Job,
+            answer=schema.JobResponse,
             scope="admin",
             status=202,
             name="update",
@@ -206,7 +206,7 @@ def learning_routes(steward: Steward) -> list[Route]:
             method="GET",
             path="/v1/jobs/{job}",
             handle=job,
-            answer=schema.Job,
+            answer=schema.JobResponse,
             scope="read",
             name="getJob",
             problems=("unknown",),
@@ -232,8 +232,8 @@ def version_routes(steward: Steward) -> list[Route]:
             method="POST",
             path=f"{_POLICY}/promote",
             handle=steward.promote,
-            body=schema.Promotion,
-            answer=schema.Policy,
+            body=schema.PromotionBody,
+            answer=schema.PolicyResponse,
             scope="admin",
             name="promote",
             problems=("unknown", "conflict"),
@@ -243,7 +243,7 @@ def version_routes(steward: Steward) -> list[Route]:
             method="POST",
             path=f"{_POLICY}/rollback",
             handle=steward.rollback,
-            answer=schema.Policy,
+            answer=schema.PolicyResponse,
             scope="admin",
             name="rollback",
             problems=("unknown", "conflict"),
@@ -265,7 +265,7 @@ def version_routes(steward: Steward) -> list[Route]:
             path=f"{_POLICY}/checkpoints",
             handle=steward.checkpoint,
             body=schema.NewCheckpoint,
-            answer=schema.Checkpoint,
+            answer=schema.CheckpointResponse,
             scope="admin",
             status=201,
             name="createCheckpoint",
@@ -277,7 +277,7 @@ def version_routes(steward: Steward) -> list[Route]:
             method="POST",
             path="/v1/checkpoints/{checkpoint}/activate",
             handle=steward.activate_checkpoint,
-            answer=schema.Policy,
+            answer=schema.PolicyResponse,
             scope="admin",
             name="activateCheckpoint",
             problems=("unknown", "conflict", "invalid"),
@@ -290,5 +290,5 @@ def _asks_for_all(new: schema.NewDecision) -> Scope | None:
     return "distribution" if new.distribution else None
 
 
-def _one_asks_for_all(many: schema.Decisions) -> Scope | None:
+def _one_asks_for_all(many: schema.DecisionsBody) -> Scope | None:
     return "distribution" if any(new.distribution for new in many.decisions) else None
