@@ -28,6 +28,11 @@ BATCH = 1000
 """Decisions or rewards of one request."""
 
 
+def wire_name(name: str) -> str:
+    """Return the name that a struct has on the wire: `DecisionResponse` is `Decision` there."""
+    return name.removesuffix("Body").removesuffix("Response")
+
+
 class _Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A field that nobody knows is an error: a misspelt one must not be passed over."""
 

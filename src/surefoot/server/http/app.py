@@ -20,9 +20,9 @@ from surefoot.server.compat import Directive023, error_body
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import ALL, Guard, Scope, require
+from surefoot.server.http.endpoints import all_routes
 from surefoot.server.http.problems import PROBLEMS, Refused
 from surefoot.server.http.route import Route, Serves
-from surefoot.server.http.service_routes import all_routes
 
 log = logging.getLogger("surefoot.server")
 Receive = Callable[[], Awaitable[dict[str, Any]]]

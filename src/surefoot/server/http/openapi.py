@@ -10,6 +10,7 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.http.problems import PROBLEMS
+from surefoot.server.schema import wire_name
 
 if TYPE_CHECKING:
     from surefoot.server.http.route import Route
@@ -50,11 +51,6 @@ def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def wire_name(name: str) -> str:
-    """Return the name that a struct has on the wire: `DecisionResponse` is `Decision` there."""
-    return re.sub(r"(Body|Response)$", "", name)
 
 
 def _wire_names(node: Any) -> Any:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.server.http.openapi import document, wire_name
-from surefoot.server.http.service_routes import described_routes
+from surefoot.server.http.endpoints import described_routes
+from surefoot.server.http.openapi import document
+from surefoot.server.schema import wire_name
 
 ROOT = Path(__file__).parents[4]
 
