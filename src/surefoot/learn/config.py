@@ -234,6 +234,7 @@ class PPOConfig(Config):
     )
 
     def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.minibatch_size is None and self.minibatches is None:
             object.__setattr__(self, "minibatch_size", DEFAULT_MINIBATCH_SIZE)
         if self.burn_in and self.sequence is None:
@@ -264,10 +265,12 @@ class PPOConfig(Config):
 
     @classmethod
     def vocabulary(cls) -> Vocabulary:
+        """Return the names by which people know the knobs, those of other libraries included."""
         return PPO_NAMES
 
     @classmethod
     def canonical(cls, names: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return `names` by the knobs' own names; some of CleanRL's need the values so far, `base`."""
         return read_texts(cls, canonical(names, base))
 
     @property

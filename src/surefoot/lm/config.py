@@ -116,6 +116,7 @@ class LMConfig(Config):
     seed: int = knob(0, "Everything random follows from it.", whole(Interval(0, 2**63 - 1)))
 
     def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.kl_in != "off":
             require_kl(self.kl_in, self.kl)
         if self.algorithm != "ppo" and self.group < 2:

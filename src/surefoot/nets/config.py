@@ -134,6 +134,7 @@ class NetConfig(Config):
     )
 
     def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.shared and self.critic_hidden is not None:
             raise ConfigError(
                 f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape, drop one"
@@ -150,6 +151,7 @@ class NetConfig(Config):
 
     @classmethod
     def vocabulary(cls) -> Vocabulary:
+        """Return the names by which people know the knobs, those of other libraries included."""
         return NET_NAMES
 
 
