@@ -92,6 +92,8 @@ bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see 
 
 bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR adds PureJaxRL, ARGS="--only W1" picks
 	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(ARGS)
+	$(BIN)/python benchmarks/speed_chart.py
+	$(BIN)/python benchmarks/tables.py
 
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)
