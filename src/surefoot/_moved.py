@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 MOVED = {
+    "surefoot.cli.harness": "surefoot.compat.townlet",
     "surefoot.decide.prompts.trainer": "surefoot.compat.directive023.trainer",
     "surefoot.envs.choir": "surefoot.envs.builtin.multi_agent_toys",
     "surefoot.envs.connect": "surefoot.envs.builtin.connect_four",
