@@ -13,6 +13,7 @@ from typing import Any
 
 MOVED = {
     "surefoot.cli.harness": "surefoot.compat.townlet",
+    "surefoot.decide.prompts.trainer": "surefoot.compat.directive023.trainer",
     "surefoot.envs.choir": "surefoot.envs.builtin.multi_agent_toys",
     "surefoot.envs.connect": "surefoot.envs.builtin.connect_four",
     "surefoot.envs.maze": "surefoot.envs.builtin.maze",
