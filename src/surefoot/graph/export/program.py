@@ -12,283 +12,29 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from surefoot.core.batch import Batch, Evaluation
+from surefoot.core.batch import Batch
 from surefoot.core.divergence import k3
 from surefoot.core.losses import LOG_RATIO_LIMIT, ppo_loss
 from surefoot.core.masked import masked_mean
 from surefoot.core.moments import standardize
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ObservationSpace
-from surefoot.envs.api import Arrays, Step, View, World
-from surefoot.envs.builtin.streams import Task
+from surefoot.envs.api import World
 from surefoot.envs.goals import GoalWorld
+from surefoot.graph.export.program_policy import PolicyNet
 from surefoot.learn.config import split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import to_batch
-from surefoot.nets.heads import DiscreteHead, GaussianHead
-from surefoot.nets.policy import PolicyOutput, Seen
-from surefoot.nets.recurrent import GATES, UNROLL
-from surefoot.nets.torsos import Flatten, Parts, layer, mlp
+from surefoot.nets.policy import Seen
 from surefoot.train.algorithms.hierarchy import Decisions
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.tick_collector import Chosen, Ticks
-
-
-class GymCopies:
-    """N copies of a Gymnasium environment; a copy that ends begins its next episode in the same step."""
-
-    def __init__(self, env_id: str, num_envs: int) -> None:
-        self.envs = [gym.make(env_id, disable_env_checker=True) for _ in range(num_envs)]
-        self.name, self.num_envs, self.space = env_id, num_envs, self.envs[0].action_space
-        self.dtype = np.uint8 if self.envs[0].observation_space.dtype == np.uint8 else np.float32
-
-    def reset(self, seed: int) -> View:
-        """Return the first observations of all copies."""
-        return View(obs={"obs": self._stack([env.reset(seed=seed + i)[0] for i, env in enumerate(self.envs)])})
-
-    def step(self, action: np.ndarray) -> Step:
-        """Take one action per copy."""
-        count = self.num_envs
-        actions = np.array(action, self.space.dtype).reshape(count, *(self.space.shape or ()))
-        reward, terminated, truncated = np.empty(count), np.zeros(count, bool), np.zeros(count, bool)
-        observations: list[Any] = []
-        for i, env in enumerate(self.envs):
-            seen, reward[i], terminated[i], cut, _ = env.step(actions[i])
-            truncated[i] = cut and not terminated[i]
-            observations.append(seen)
-        final = self._stack(observations)
-        obs = final.copy()
-        for i in np.flatnonzero(terminated | truncated):
-            obs[i] = self.envs[i].reset()[0]
-        return Step(
-            view=View(obs={"obs": obs}),
-            reward=reward,
-            terminated=terminated,
-            truncated=truncated,
-            valid=np.ones(count, bool),
-            final_obs={"obs": final},
-        )
-
-    def _stack(self, observations: list[Any]) -> np.ndarray:
-        return np.stack(observations).astype(self.dtype)
-
-
-class TaskCopies:
-    """N copies of a task that is written in numpy; a copy that ends begins its next episode in the same step."""
-
-    inexact = None
-
-    def __init__(self, task: Task, num_envs: int) -> None:
-        self.task, self.name, self.num_envs = task, type(task).__name__, num_envs
-        self.observation, self.action = {"obs": task.observation}, task.action
-        self.limit = task.max_episode_steps if task.max_episode_steps is not None else 2**62
-
-    def reset(self, seed: int) -> View:
-        """Return the first observations of all copies."""
-        self.rng = np.random.Generator(np.random.PCG64(seed))
-        self.numbers = self.task.start(self.rng, self.num_envs)
-        self.age = np.zeros(self.num_envs, np.int64)
-        return View(obs={"obs": self.task.observe(self.numbers)})
-
-    def step(self, action: np.ndarray) -> Step:
-        """Take one action per copy."""
-        self.numbers, reward, terminated = self.task.advance(self.numbers, action, self.rng)
-        self.age += 1
-        truncated = (self.age >= self.limit) & ~terminated
-        final = obs = self.task.observe(self.numbers)
-        ended = (terminated | truncated).nonzero()[0]
-        if len(ended):
-            first = self.task.start(self.rng, len(ended))
-            self.numbers[:, ended], self.age[ended] = first, 0
-            obs = final.copy()
-            obs[ended] = self.task.observe(first)
-        return Step(
-            view=View(obs={"obs": obs}),
-            reward=reward,
-            terminated=terminated,
-            truncated=truncated,
-            valid=np.ones(self.num_envs, bool),
-            final_obs={"obs": final},
-        )
-
-
-class SideBySide:
-    """Several worlds as one: the rows of the first, then of the second, and so on. Each has its own seed."""
-
-    def __init__(self, *worlds: tuple[Any, int]) -> None:
-        self.worlds, self.seeds = [world for world, _ in worlds], [seed for _, seed in worlds]
-        self.cuts = np.cumsum([world.num_envs for world in self.worlds])
-        self.num_envs = int(self.cuts[-1])
-
-    def reset(self, seed: int) -> View:
-        """Return the first observations of all rows; `seed` is not used."""
-        views = [world.reset(own) for world, own in zip(self.worlds, self.seeds, strict=True)]
-        return View(obs={"obs": np.concatenate([view.obs["obs"] for view in views])})
-
-    def step(self, action: np.ndarray) -> Step:
-        """Take one action per row."""
-        steps: list[Step] = [
-            world.step(part) for world, part in zip(self.worlds, np.split(action, self.cuts[:-1]), strict=True)
-        ]
-        return Step(
-            view=View(obs={"obs": np.concatenate([step.view.obs["obs"] for step in steps])}),
-            reward=np.concatenate([step.reward for step in steps]),
-            terminated=np.concatenate([step.terminated for step in steps]),
-            truncated=np.concatenate([step.truncated for step in steps]),
-            valid=np.ones(self.num_envs, bool),
-            final_obs={"obs": np.concatenate([(step.final_obs or step.view.obs)["obs"] for step in steps])},
-        )
-
-
-class PolicyNet(nn.Module):
-    """An actor and a critic, on one trunk if `net.shared`, between a torso and a head of the library."""
-
-    sequential = False
-
-    def __init__(
-        self,
-        observation: ObservationSpace,
-        torso: Flatten | Parts,
-        head: DiscreteHead | GaussianHead,
-        net: SimpleNamespace,
-    ) -> None:
-        super().__init__()
-        self.observation, self.torso, self.shared = observation, torso, net.shared
-        inputs = self.add_memory(torso.size, net)
-        features, ortho = net.hidden[-1] if net.hidden else inputs, net.ortho_init
-        self.actor = mlp(inputs, net.hidden, activation=net.activation, ortho_init=ortho)
-        self.critic = (
-            nn.Sequential() if net.shared else mlp(inputs, net.hidden, activation=net.activation, ortho_init=ortho)
-        )
-        self.value_out = layer(features, 1, gain=1.0, ortho_init=ortho)
-        self.policy_out = layer(features, head.outputs, gain=0.01, ortho_init=ortho)
-        self.head = head  # last, as in the library: the norm of the gradient adds up in the order of the parameters
-
-    def add_memory(self, inputs: int, net: SimpleNamespace) -> int:
-        """Return the width of what actor and critic read."""
-        return inputs
-
-    def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """Return what streams remember before their first step."""
-        return {}
-
-    def look(
-        self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
-    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return what the actor and the critic read, one row per step, and what the streams remember then."""
-        x = self.torso(obs)
-        return x, x, context
-
-    def forward(
-        self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
-    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
-        """Return the head's input, the value, the actor's features and the context; `obs` has rows for shape [T, B]."""
-        x, judged, context = self.look(obs, context, start, shape)
-        features = self.actor(x)
-        value = self.value_out(features if self.shared else self.critic(judged)).squeeze(-1)
-        return self.policy_out(features), value, features, context
-
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        """Choose one action per stream."""
-        start = None if seen.start is None else seen.start.unsqueeze(0)
-        streams = len(next(iter(seen.obs.values())))
-        raw, value, features, context = self(seen.obs, seen.context, start, (1, streams))
-        dist = self.head.distribution(raw, features, seen.action_mask)
-        action = dist.mode() if deterministic else dist.sample(generator)
-        log_prob = dist.log_prob(action)
-        return PolicyOutput(action=action, value=value, log_prob=log_prob, distribution=dist, context=context)
-
-    def value(self, seen: Seen) -> Tensor:
-        """Return the expected return of each stream."""
-        return self(seen.obs, seen.context, None, (1, len(next(iter(seen.obs.values())))))[1]
-
-    def evaluate(self, batch: Batch) -> Evaluation:
-        """Return log-probs, entropies and values of stored steps, each [T, B]."""
-        shape = batch.advantage.shape
-        obs = {name: part.flatten(0, 1) for name, part in batch.obs.items()}
-        raw, value, features, _ = self(obs, batch.context, batch.start, shape)
-        mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)
-        dist = self.head.distribution(raw, features, mask)
-        log_prob = dist.log_prob(batch.action.flatten(0, 1))
-        return Evaluation(log_prob.view(shape), dist.entropy().view(shape), value.view(shape))
-
-    def env_action(self, action: np.ndarray) -> np.ndarray:
-        """Return the actions as the environment takes them."""
-        return self.head.env_action(action)
-
-    def absorb(self, obs: Arrays) -> None:
-        """Move the observation statistics, if the torso keeps any."""
-        self.torso.absorb(obs)
-
-
-class RecurrentLayer(nn.Module):
-    """One recurrent layer; what a stream remembers is passed in and out, never kept."""
-
-    def __init__(self, kind: str, inputs: int, size: int, *, ortho_init: bool) -> None:
-        super().__init__()
-        self.kind, self.carried = kind, 2 * size if kind == "lstm" else size
-        self.inward = layer(inputs, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
-        self.onward = layer(size, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
-
-    def forward(self, x: Tensor, carry: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
-        """[T, B, inputs] → [T, B, size], and what is carried on; where `start` is True an episode begins, with nothing."""
-        fresh = None if start is None or not bool(start.any()) else start
-        return UNROLL[self.kind](self.inward(x), carry, fresh, self.onward.weight, self.onward.bias)
-
-
-class RecurrentNet(PolicyNet):
-    """The same with a memory in front: one for actor and critic if `net.shared`, else one each."""
-
-    sequential = True
-
-    def add_memory(self, inputs: int, net: SimpleNamespace) -> int:
-        """Return the width of the memory."""
-        names = ("memory",) if net.shared else ("memory", "critic_memory")
-        self.memories = nn.ModuleDict(
-            {name: RecurrentLayer(net.memory, inputs, net.memory_size, ortho_init=net.ortho_init) for name in names}
-        )
-        return net.memory_size
-
-    def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """Return empty memories."""
-        return {name: torch.zeros(streams, memory.carried) for name, memory in self.memories.items()}
-
-    def look(
-        self, obs: dict[str, Tensor], context: dict[str, Tensor], start: Tensor | None, shape: tuple[int, ...]
-    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return what the actor and the critic read, one row per step, and what the streams remember then."""
-        x = self.torso(obs).unflatten(0, shape)
-        after: dict[str, Tensor] = {}
-        rows: list[Tensor] = []
-        for name, memory in self.memories.items():
-            hidden, after[name] = memory(x, context[name], start)
-            rows.append(hidden.flatten(0, 1))
-        return rows[0], rows[-1], after
-
-
-def row_policy(
-    observation: ObservationSpace, head: Any, net: SimpleNamespace, seed: int, kind: type[PolicyNet] = PolicyNet
-) -> PolicyNet:
-    """Return a policy for observations that are rows of numbers."""
-    torch.manual_seed(seed_for("weights", seed))
-    return kind(observation, Flatten(observation, normalize=net.normalize_obs, clip=net.obs_clip), head, net)
-
-
-def picture_policy(observation: ObservationSpace, head: Any, net: SimpleNamespace, seed: int) -> PolicyNet:
-    """Return a policy for observations that are pictures."""
-    torch.manual_seed(seed_for("weights", seed))
-    options = {"cnn": "auto", "features": net.cnn_features, "ortho_init": net.ortho_init}
-    torso = Parts(observation, **options, normalize=net.normalize_obs, clip=net.obs_clip)
-    return PolicyNet(observation, torso, head, net)
 
 
 class PolicyTrainer:
@@ -435,7 +181,8 @@ def save(folder: Path, config: Any, trainers: dict[str, PolicyTrainer], metrics:
     for who, trainer in trainers.items():
         arrays |= {f"{who}.{name}": x.detach() for name, x in trainer.policy.state_dict().items()}
         arrays |= {f"adam.{who}.{name}": x for name, x in trainer.optimizer.tensors().items()}
-    np.savez(folder / "weights.part.npz", **{name: x.numpy() for name, x in arrays.items()})
+    weights: dict[str, Any] = {name: x.numpy() for name, x in arrays.items()}
+    np.savez(folder / "weights.part.npz", **weights)
     (folder / "weights.part.npz").replace(folder / "weights.npz")
     (folder / "state.part.json").write_text(json.dumps({"config": asdict(config), **metrics}, indent=1))
     (folder / "state.part.json").replace(folder / "state.json")

@@ -16,7 +16,7 @@ from surefoot.envs.gym.atari import is_atari
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
-from surefoot.graph.export import program
+from surefoot.graph.export import program, program_policy, program_worlds
 from surefoot.graph.export.block import with_graph
 from surefoot.graph.export.bundle import Import, bundle
 from surefoot.graph.export.fields import Fields, one_line
@@ -37,7 +37,7 @@ READ_OF_PPO = (
 )
 """The settings of PPOConfig that `program.PolicyTrainer` and the optimiser read."""
 READ_OF_NET = ("hidden", "activation", "shared", "ortho_init", "normalize_obs", "obs_clip")
-"""The settings of NetConfig that `program.PolicyNet` reads; a picture or a memory reads more."""
+"""The settings of NetConfig that `program_policy.PolicyNet` reads; a picture or a memory reads more."""
 
 MARK = "standalone: needs"
 BANNER = "# From here on: the parts of surefoot that this program uses, each under the name of its module.\n\n\n"
@@ -203,15 +203,15 @@ class LoopWriter(StandaloneWriter):
             task = own_task(each.params["env_id"], each.params["backend"], each.id, shown)
             count = self.fields.read(each, "num_envs")
             if task is None:
-                world = f"{self.use(program.GymCopies)}({self.fields.read(each, 'env_id')}, {count})"
+                world = f"{self.use(program_worlds.GymCopies)}({self.fields.read(each, 'env_id')}, {count})"
             else:
-                world = f"{self.use(program.TaskCopies)}({self.use(type(task))}(), {count})"
+                world = f"{self.use(program_worlds.TaskCopies)}({self.use(type(task))}(), {count})"
             made.append((world, f'seed_for("node:{each.id}", config.seed) >> 32'))
         ids = " and ".join(f"[node {each.id}]" for each in self.shape.worlds)
         if len(made) == 1:
             return [f"    # {ids}", f"    world = {made[0][0]}"]
         rows = [f"        ({world}, {seed})," for world, seed in made]
-        return [f"    # {ids}", f"    world = {self.use(program.SideBySide)}(", *rows, "    )"]
+        return [f"    # {ids}", f"    world = {self.use(program_worlds.SideBySide)}(", *rows, "    )"]
 
     def _head(self) -> str:
         agent, action, read = self.shape.agent, self.shape.action, self.fields.read
@@ -227,15 +227,13 @@ class LoopWriter(StandaloneWriter):
         agent = self.shape.agent
         if picture is not None:
             net = self.net(agent, "cnn_features")
-            return (
-                f"    net = {net}\n    policy = {self.use(program.picture_policy)}(observation, head, net, config.seed)"
-            )
+            return f"    net = {net}\n    policy = {self.use(program_policy.picture_policy)}(observation, head, net, config.seed)"
         if agent.params["network"] not in ("gru", "lstm"):
             net = self.net(agent)
-            return f"    net = {net}\n    policy = {self.use(program.row_policy)}(observation, head, net, config.seed)"
-        kind = self.use(program.RecurrentNet)
+            return f"    net = {net}\n    policy = {self.use(program_policy.row_policy)}(observation, head, net, config.seed)"
+        kind = self.use(program_policy.RecurrentNet)
         net = self.net(agent, "memory_size", memory=self.fields.read(agent, "network"))
-        make = f"{self.use(program.row_policy)}(observation, head, net, config.seed, {kind})"
+        make = f"{self.use(program_policy.row_policy)}(observation, head, net, config.seed, {kind})"
         return f"    net = {net}\n    policy = {make}"
 
 
@@ -261,13 +259,14 @@ class LevelsWriter(StandaloneWriter):
         lines = [
             f"    # [node {it.env.id}]",
             f"    maze = {use(type(it.maze))}()",
-            f"    base = {use(program.TaskCopies)}(maze, {read(it.env, 'num_envs')})",
+            f"    base = {use(program_worlds.TaskCopies)}(maze, {read(it.env, 'num_envs')})",
             f"    # [node {it.goal.id}] and [node {it.step.id}]",
             f'    goal = {use(landmarks)}(maze.landmarks, lambda obs: maze.where(obs["obs"]), near={near}, among=maze.nearby)',
             f"    # [node {it.high.id}]",
             '    manager_seed = seed_for("manager", config.seed)',
             f"    net = {self.net(it.high)}",
-            f"    manager = {use(program.row_policy)}(base.observation, {use(DiscreteHead)}(goal.space), net, manager_seed)",
+            f"    head = {use(DiscreteHead)}(goal.space)",
+            f"    manager = {use(program_policy.row_policy)}(base.observation, head, net, manager_seed)",
             f"    steps, gamma = {read(it.trainer, 'horizon_length')}, {read(it.high, 'gamma')}",
             f"    decisions = {use(Decisions)}(",
             f"        manager, base.num_envs, steps=steps, every={every}, gamma=gamma, seed=config.seed",
