@@ -21,6 +21,7 @@ MOVED = {
     "surefoot.envs.seats": "surefoot.envs.agents.two_player",
     "surefoot.learn.search": "surefoot.learn.search_ranges",
     "surefoot.lm.tiny": "surefoot.lm.policy.tiny",
+    "surefoot.lm.trainer": "surefoot.compat.constitutional_ai.trainer",
     "surefoot.scale.check": "surefoot.scale.backend_check",
     "surefoot.telemetry.read": "surefoot.telemetry.reader",
     "surefoot.telemetry.signs": "surefoot.telemetry.doctor.signals",
