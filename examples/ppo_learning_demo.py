@@ -42,7 +42,7 @@ async def main(directory: Path) -> None:
     for _ in range(100):
         await agent.answer_async(question)
     cached = (time.perf_counter() - begin) / 100
-    print(f"that weave took {run.trace.duration_ms:.2f} ms, an answer from the cache {1e6 * cached:.0f} µs")
+    print(f"that answer took {run.trace.duration_ms:.2f} ms, an answer from the cache {1e6 * cached:.0f} µs")
     print(agent.explain(run))
     agent.close()
 
