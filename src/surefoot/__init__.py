@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import surefoot.train as _train
 from surefoot._lazy import lazy_names
+from surefoot._moved import MovedFinder
 
 if TYPE_CHECKING:
     from surefoot._version import __version__ as __version__
@@ -60,6 +61,8 @@ __getattr__, __dir__ = lazy_names(
         "training_loop": "train.loop",
     },
 )
+
+sys.meta_path.append(MovedFinder())
 
 
 class _CallableTrain(ModuleType):

@@ -22,7 +22,6 @@ CONFLICT_FEATURES = ("rivalry_max", "rivalry_avoid_count")
 OBSERVED = ("map", "features")
 TRAINING = ("actions", "old_log_probs", "value_preds", "rewards", "dones")
 OPTIONAL = ("terminated", "truncated", "next_values", "action_masks", "policy_version")
-LARGEST_ARRAY = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ class Directive023:
             embedding_size=input_dim,
             reward_range=(-1e6, 1e6),
             wait_seconds=WEEK,
-            training=schema.Training(automatic=False, least=least),
+            training=schema.TrainingBody(automatic=False, least=least),
         )
         self._open: dict[tuple[str, int], deque[tuple[str, float]]] = {}
         """{(hash of the state, action): [(decision, log-probability)]}, oldest first."""

@@ -20,10 +20,10 @@ from surefoot.server.decisions.numpy_network import net_of
 from surefoot.server.decisions.served_policy import Serving, chances_of, encoder_of
 from surefoot.server.http.access import Guard
 from surefoot.server.http.app import App
+from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
 from surefoot.server.http.metrics import requests_only
 from surefoot.server.http.problems import Refused
-from surefoot.server.http.route import Route
-from surefoot.server.http.routes import base_routes, distribution_route, run_routes
+from surefoot.server.http.route import Route, routes_of
 from surefoot.server.trained_runs import Runs
 
 log = logging.getLogger("surefoot.server")
@@ -135,7 +135,9 @@ def reading_app(runs: Runs, guard: Guard, copies: Copies | None = None, *, alone
         def metrics() -> bytes:
             return requests_only(app.counts, app.seconds)
 
-        looked = [] if copies is None else [distribution_route(copies.distribution)]
-        return [*base_routes(reading, app, metrics), *looked, *run_routes(runs)]
+        owners: list[Any] = [ServerEndpoints(reading, app, metrics), RunEndpoints(runs)]
+        if copies is not None:
+            owners.append(DistributionEndpoint(copies.distribution))
+        return [route for owner in owners for route in routes_of(owner)]
 
     return App(reading, guard, routes=routes)

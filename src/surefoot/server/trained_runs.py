@@ -55,17 +55,17 @@ class RunPolicy:
         self.remembers = self.model.policy.sequential
         self._episodes: OrderedDict[str, Any] = OrderedDict()
 
-    def describe(self) -> schema.Run:
+    def describe(self) -> schema.RunResponse:
         """What it sees, what it does, where it comes from."""
         from surefoot.data.spaces import space_to_json
 
         spec = self.model.spec
-        return schema.Run(
+        return schema.RunResponse(
             name=self.name,
             env=spec.env,
             steps=self.model.num_timesteps,
             observation={
-                part or "obs": schema.Part(shape=list(space.shape or ()), dtype=str(space.dtype))
+                part or "obs": schema.PartResponse(shape=list(space.shape or ()), dtype=str(space.dtype))
                 for part, space in self._parts().items()
             },
             action=space_to_json(self.spaces.action),

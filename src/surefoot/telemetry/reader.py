@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import RunNotFound, TelemetryError
-from surefoot.telemetry import predecessors, schema
+from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
+from surefoot.telemetry.foreign import foreign_format
 from surefoot.telemetry.schema import End, Evaluation, Event, Finding, Header, Record, Update
 
 
@@ -42,7 +43,7 @@ class Reading:
 
 
 class _Claim(msgspec.Struct):
-    """The version a line claims to be of; the predecessors do not have `v`."""
+    """The version that a line states; records of telemetry 1.x do not have `v`."""
 
     v: str | None = None
 
@@ -118,14 +119,14 @@ def _read_part(part: Path) -> Iterator[Record | Problem]:
 def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | Problem:
     """The record of a line of any version, or what keeps it from being one.
 
-    `before` is the time of the line above: the predecessors say how long an epoch took, not when it was.
+    `before` is the time of the line above: records of telemetry 1.x have the duration of an epoch, not its time.
     """
     try:
         claim = _claims.decode(line)
         if reader := _READERS.get((claim.v or "").partition(".")[0]):
             return reader(line)
         if claim.v is None:
-            return _read_predecessor(part, number, _objects.decode(line), before)
+            return _read_foreign(part, number, _objects.decode(line), before)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Problem(part, number, f"not a record: {error}")
     except RecursionError:
@@ -133,17 +134,18 @@ def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Re
     return Problem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
 
 
-def _read_predecessor(part: str, number: int, line: dict[str, Any], before: float) -> Record | Problem:
-    version = predecessors.version_of(line)
+def _read_foreign(part: str, number: int, line: dict[str, Any], before: float) -> Record | Problem:
+    foreign = foreign_format()
+    version = foreign.version_of(line)
     if version is None:
         if "telemetry_version" in line:
             said = repr(line["telemetry_version"])[:40]
-            known = ", ".join(predecessors.VERSIONS)
+            known = ", ".join(foreign.VERSIONS)
             return Problem(part, number, f"telemetry_version {said} is unknown; there were {known}")
         return Problem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
-    if wrong := predecessors.errors(line, version):
+    if wrong := foreign.errors(line, version):
         return Problem(part, number, f"not a {version} record: {wrong[0]}")
-    return predecessors.migrate(line, version, number=number, before=before)
+    return foreign.migrate(line, version, number=number, before=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,13 +100,13 @@ class DoctorArgs:
         return self._tell(spec.env, lint(spec, make(spec.ppo.envs)))
 
     def _probe(self) -> int:
-        from surefoot.cli.worlds import maker, policy_maker
         from surefoot.train.device import pin_threads
         from surefoot.train.diagnose.probe import probe
+        from surefoot.train.worlds import env_maker, policy_maker
 
         pin_threads(1)
         build = None if self.policy is None else policy_maker(self.policy)
-        make = None if self.env is None else maker(self.env)
+        make = None if self.env is None else env_maker(self.env)
         results = probe(build, make)
         if self.as_json:
             print(json.dumps([result.to_json() for result in results], indent=1))

@@ -115,15 +115,15 @@ def lines(directory: Path, contract: dict[str, Any]) -> list[str]:
 
 def _world(spec: RunSpec, env: str | None) -> World | None:
     """Some streams of the run's env, if it can be had: a contract can be proven without."""
-    from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.errors import SurefootError
     from surefoot.train.interop.onnx_check import STREAMS
+    from surefoot.train.worlds import env_maker
 
     if env is None and is_code(spec.env):
         return None
     try:
-        return maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)(STREAMS)
+        return env_maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)(STREAMS)
     except SurefootError:
         if env is not None:
             raise

@@ -119,8 +119,8 @@ class ServeArgs:
 
 
 def _print_openapi() -> int:
+    from surefoot.server.http.endpoints import described_routes
     from surefoot.server.http.openapi import document
-    from surefoot.server.http.service_routes import described_routes
 
     sys.stdout.write(document(described_routes()).decode())
     return 0

@@ -25,8 +25,8 @@ class CheckArgs:
     """How many to play while looking."""
 
     def run(self) -> int:
-        from surefoot.cli.worlds import single_env
         from surefoot.envs.check import check_env
+        from surefoot.train.worlds import single_env
 
         findings = check_env(single_env(self.env), episodes=self.episodes)
         for finding in findings:

@@ -165,9 +165,9 @@ class TrainArgs:
 
     def resolve(self) -> tuple[WorldMaker, RunSpec]:
         """The world asked for and the whole spec, before anything is written."""
-        from surefoot.cli.worlds import maker
         from surefoot.train.config import read_settings
         from surefoot.train.spec import make_spec
+        from surefoot.train.worlds import env_maker
 
         settings: dict[str, Any] = read_settings(self.config, self.env) if self.config else {}
         preset, total = settings.pop("preset", None), settings.pop("total_steps", None)
@@ -177,7 +177,7 @@ class TrainArgs:
         if self.workers is not None:
             settings["workers"] = self.workers
         env_kwargs = {key: _literal(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
-        make = maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
+        make = env_maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
         probe = make(1)
         probe.close()
         spec = make_spec(
@@ -304,10 +304,10 @@ def opened(
     path: Path, env: str | None, *, total_steps: int | None = None, workers: str | None = None
 ) -> tuple[RunSpec, WorldMaker]:
     """What a run directory describes, and what makes its worlds."""
-    from surefoot.cli.worlds import maker
     from surefoot.envs.ids import is_code
     from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
+    from surefoot.train.worlds import env_maker
 
     spec = RunSpec.from_json(RunDir(path).read_spec())
     if total_steps is not None:
@@ -316,7 +316,7 @@ def opened(
         spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if is_code(spec.env) and env is None:
         raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
-    return spec, maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
+    return spec, env_maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
 
 
 def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> Training:
@@ -331,7 +331,7 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
     from surefoot.scale.remote_training import FarTraining
 
     placement = Placement.parse(spec.rollouts, insecure=insecure)
-    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.cli.worlds:maker_of"))
+    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
 
 
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
@@ -486,8 +486,8 @@ def _keep(record: str, minibatches: float) -> Keep:
 
 
 def _mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
+    from surefoot.compat.townlet.record_writer import FlatMirror
     from surefoot.telemetry.export.trackers import open_mirror
-    from surefoot.telemetry.flat import FlatMirror
 
     tools = list(dict.fromkeys(track))
     if tensorboard and "tensorboard" not in tools:

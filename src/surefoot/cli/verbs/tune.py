@@ -20,7 +20,7 @@ from surefoot.cli.verbs.train import Pairs, TrainArgs, pairs
 
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune_progress import Place
-    from surefoot.train.tune.report import Outcome
+    from surefoot.train.tune.report import SearchResult
     from surefoot.train.tune.search import Plan, Task
 
 SEARCH_SHARE = 0.75
@@ -193,11 +193,11 @@ class TuneArgs:
             )
         return found[-1].parent
 
-    def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> Outcome:
+    def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> SearchResult:
         from surefoot.cli.verbs.tune_progress import Screen
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.tune.final_round import play_off
-        from surefoot.train.tune.report import outcome, write_outcome
+        from surefoot.train.tune.report import search_result, write_result
         from surefoot.train.tune.search import begin, open_study
 
         study = open_study(directory, plan)
@@ -213,8 +213,8 @@ class TuneArgs:
             if plan.finalists and not stop.requested:
                 screen.say("play-off on fresh seeds")
                 finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=place.play)
-        found = outcome(study, task.space, finals)
-        write_outcome(directory, found, task, plan)
+        found = search_result(study, task.space, finals)
+        write_result(directory, found, task, plan)
         return found
 
     def _place(self) -> AbstractContextManager[Place]:
@@ -222,7 +222,7 @@ class TuneArgs:
 
         return OnRay(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else Here(self)
 
-    def _end(self, found: Outcome, task: Task, directory: Path) -> int:
+    def _end(self, found: SearchResult, task: Task, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines
 
         if self.env.endswith(".json") and found.best is not None:
@@ -254,7 +254,7 @@ def _restored(about: dict[str, Any]) -> dict[str, Any]:
     return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
 
 
-def _as_json(found: Outcome, task: Task, directory: Path) -> dict[str, Any]:
+def _as_json(found: SearchResult, task: Task, directory: Path) -> dict[str, Any]:
     best = found.best
     return {
         "directory": str(directory),

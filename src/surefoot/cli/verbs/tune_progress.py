@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune import TuneArgs
     from surefoot.train.tune.final_round import Play, Standing
-    from surefoot.train.tune.report import Outcome
+    from surefoot.train.tune.report import SearchResult
     from surefoot.train.tune.search import Plan, Task
 
 
@@ -156,7 +156,7 @@ class OnRay:
         self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
 
 
-def lines(found: Outcome, task: Task, directory: Path) -> list[str]:
+def lines(found: SearchResult, task: Task, directory: Path) -> list[str]:
     """What came of a search, for people."""
     from surefoot.train.diagnose.statistics import summarize
     from surefoot.train.tune.report import BEST, PAGE

@@ -116,7 +116,7 @@ def _decide(
     elif new.deterministic:
         action = int(chances.argmax())
     chance = float(chances[action])
-    waiting.answer = schema.Decision(
+    waiting.answer = schema.DecisionResponse(
         decision_id=asked.id,
         policy=config.name,
         action=action,

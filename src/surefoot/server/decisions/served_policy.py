@@ -60,7 +60,7 @@ class Waiting:
     """Called when the disk has the decision: whoever asks again waits for it too. None: it has."""
     telling: asyncio.Future[None] | None = None
     """Done when the disk has the reward that was told last."""
-    answer: schema.Decision | None = None
+    answer: schema.DecisionResponse | None = None
     made: Made | None = None
     deferred: bool = False
     learns: bool = True
@@ -289,10 +289,10 @@ class Kept(msgspec.Struct, kw_only=True):
     client: str = ""
 
 
-def made_of(entry: Entry, config: schema.NewPolicy) -> tuple[Made, schema.Decision]:
+def made_of(entry: Entry, config: schema.NewPolicy) -> tuple[Made, schema.DecisionResponse]:
     """What was kept, and what was seen beside it."""
     body: dict[str, Any] = entry.body
-    answer = msgspec.convert(body["answer"], schema.Decision)
+    answer = msgspec.convert(body["answer"], schema.DecisionResponse)
     rows = np.frombuffer(entry.raw or b"", np.float32).reshape(-1, config.embedding_size)
     given = body.get("candidates")
     seen = {"obs": rows[0]} if given is None else {"obs": rows[0], "candidates": rows[1:]}

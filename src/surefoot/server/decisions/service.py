@@ -93,7 +93,7 @@ class Service:
         self.store.close()
         self._lock.__exit__(None, None, None)
 
-    async def create(self, new: schema.NewPolicy) -> schema.Policy:
+    async def create(self, new: schema.NewPolicy) -> schema.PolicyResponse:
         """A new policy, its first version untrained."""
         low, high = new.reward_range
         if not low < high or not low <= new.default_reward <= high:
@@ -124,10 +124,10 @@ class Service:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]
 
-    def describe(self, serving: Serving) -> schema.Policy:
+    def describe(self, serving: Serving) -> schema.PolicyResponse:
         """How a policy is doing."""
         numbers = serving.versions.numbers
-        return schema.Policy(
+        return schema.PolicyResponse(
             **{f: getattr(serving.config, f) for f in serving.config.__struct_fields__},
             version=serving.version,
             newest=numbers[-1] if numbers else 0,
@@ -137,11 +137,11 @@ class Service:
             mean_reward=float(np.mean(serving.recent)) if serving.recent else None,
         )
 
-    async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.Decision]:
+    async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.DecisionResponse]:
         """Choose for each; the same id gives the same answer, and is sampled once."""
-        done: asyncio.Future[list[schema.Decision]] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[list[schema.DecisionResponse]] = asyncio.get_running_loop().create_future()
 
-        def then(found: list[schema.Decision] | Exception) -> None:
+        def then(found: list[schema.DecisionResponse] | Exception) -> None:
             if done.cancelled():
                 return
             if isinstance(found, Exception):
@@ -156,7 +156,7 @@ class Service:
         self,
         name: str,
         wanted: Sequence[schema.NewDecision],
-        then: Callable[[list[schema.Decision] | Exception], None],
+        then: Callable[[list[schema.DecisionResponse] | Exception], None],
     ) -> None:
         """Choose for each, and call `then` once the disk has all of them. Raises what is wrong with the questions."""
         serving = self.policy(name)
@@ -244,7 +244,7 @@ class Service:
         entry = self.store.entry("decision", id)
         if entry is None:
             return None
-        answer = msgspec.convert(entry.body["answer"], schema.Decision)
+        answer = msgspec.convert(entry.body["answer"], schema.DecisionResponse)
         return Waiting(policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0)
 
     def decision(self, id: str) -> tuple[Serving, Waiting]:
@@ -254,7 +254,7 @@ class Service:
             raise Refused("unknown", f"there is no decision {id!r}")
         return self.policies[waiting.policy], waiting
 
-    async def activate(self, id: str) -> schema.Decision:
+    async def activate(self, id: str) -> schema.DecisionResponse:
         """A deferred decision was carried out: from now on its time runs and it counts."""
         serving, waiting = self.decision(id)
         assert waiting.answer is not None
@@ -266,7 +266,7 @@ class Service:
                 self._open_for_reward(serving, waiting)
         return waiting.answer
 
-    async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.Reward:
+    async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
         """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
         serving, waiting = self.decision(id)
         assert waiting.answer is not None
@@ -280,7 +280,7 @@ class Service:
         if self._was_told(waiting, new, adds=how == "sum"):
             if waiting.telling is not None:
                 await asyncio.shield(waiting.telling)
-            return schema.Reward(decision_id=id, value=value, status="replayed")
+            return schema.RewardResponse(decision_id=id, value=value, status="replayed")
         if how == "first" and waiting.rewards:
             raise Refused(
                 "conflict", f"decision {id!r} has its reward {waiting.rewards[0].value:g}; the first one counts"
@@ -292,7 +292,7 @@ class Service:
         number = len(waiting.rewards)
         await self._store_reward(serving, waiting, new, number)
         counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
-        return schema.Reward(decision_id=id, value=counted, status="added" if number else "stored")
+        return schema.RewardResponse(decision_id=id, value=counted, status="added" if number else "stored")
 
     def _was_told(self, waiting: Waiting, new: Told, *, adds: bool) -> bool:
         """Whether it is the same reward once more; where rewards add up, only an id can tell."""
@@ -429,7 +429,7 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
 
-def _answer(waiting: Waiting) -> schema.Decision:
+def _answer(waiting: Waiting) -> schema.DecisionResponse:
     assert waiting.answer is not None
     return waiting.answer
 

@@ -20,9 +20,9 @@ from surefoot.server.compat import Directive023, error_body
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import ALL, Guard, Scope, require
+from surefoot.server.http.endpoints import all_routes
 from surefoot.server.http.problems import PROBLEMS, Refused
 from surefoot.server.http.route import Route, Serves
-from surefoot.server.http.service_routes import all_routes
 
 log = logging.getLogger("surefoot.server")
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -433,9 +433,9 @@ def _check_accept(headers: Mapping[bytes, bytes]) -> None:
         raise Refused("not-acceptable", f"Accept is {accept.decode('latin-1')[:60]!r}; answers are application/json")
 
 
-def problem(why: Refused, request: str) -> schema.Problem:
+def problem(why: Refused, request: str) -> schema.ProblemResponse:
     """RFC 9457."""
-    return schema.Problem(
+    return schema.ProblemResponse(
         type=f"about:surefoot/{why.kind}",
         title=PROBLEMS[why.kind][1],
         status=why.status,

@@ -10,6 +10,7 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.http.problems import PROBLEMS
+from surefoot.server.schema import wire_name
 
 if TYPE_CHECKING:
     from surefoot.server.http.route import Route
@@ -30,8 +31,8 @@ def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
 def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
     """The whole description."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
-    outs, components = msgspec.json.schema_components([*kinds, schema.Problem], ref_template=_REF)
-    by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.Problem], outs, strict=True)}
+    outs, components = _wire_names(msgspec.json.schema_components([*kinds, schema.ProblemResponse], ref_template=_REF))
+    by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.ProblemResponse], outs, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
@@ -50,6 +51,20 @@ def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _wire_names(node: Any) -> Any:
+    """Return a JSON schema with all struct names (titles, references, component keys) as on the wire."""
+    match node:
+        case dict():
+            items: dict[str, Any] = node
+            named = {k: wire_name(v) if k in ("$ref", "title") and isinstance(v, str) else v for k, v in items.items()}
+            return {wire_name(k): _wire_names(v) for k, v in named.items()}
+        case list() | tuple():
+            values: Sequence[Any] = node
+            return [_wire_names(value) for value in values]
+        case _:
+            return node
 
 
 def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +101,6 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     for status, names in sorted(by_status.items()):
         found[str(status)] = {
             "description": "; ".join(PROBLEMS[name][1] for name in dict.fromkeys(names)),
-            "content": {"application/problem+json": {"schema": by_kind[repr(schema.Problem)]}},
+            "content": {"application/problem+json": {"schema": by_kind[repr(schema.ProblemResponse)]}},
         }
     return found

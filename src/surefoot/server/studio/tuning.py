@@ -14,7 +14,7 @@ from surefoot.graph.spec.text import load_graph
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.tune.final_round import Standing, finals
-from surefoot.train.tune.report import BEST, TRIALS, Outcome, outcome
+from surefoot.train.tune.report import BEST, TRIALS, SearchResult, search_result
 from surefoot.train.tune.search import JOURNAL, PLAN, Plan, read_plan, read_study
 
 GRAPH, BEST_GRAPH = "graph.json", "best.json"
@@ -26,7 +26,7 @@ class Searches:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._seen: dict[str, tuple[int, Any, Outcome]] = {}
+        self._seen: dict[str, tuple[int, Any, SearchResult]] = {}
         """{name: (size of its journal, study, what was known then)}"""
 
     def rows(self) -> list[dict[str, Any]]:
@@ -79,14 +79,14 @@ class Searches:
         except SurefootError as why:
             return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(why)}
 
-    def _known(self, directory: Path) -> Outcome:
+    def _known(self, directory: Path) -> SearchResult:
         """What came of its trials so far; read again only where the journal grew."""
         size = (directory / JOURNAL).stat().st_size if (directory / JOURNAL).exists() else 0
         kept = self._seen.get(directory.name)
         if kept is not None and kept[0] == size:
             return kept[2]
         study = kept[1] if kept is not None and size > kept[0] else read_study(directory)
-        found = outcome(study, {}, finals(study, {}))
+        found = search_result(study, {}, finals(study, {}))
         self._seen[directory.name] = size, study, found
         return found
 
@@ -104,7 +104,7 @@ def _state(directory: Path) -> str:
     return "ended" if ended else "stopped"
 
 
-def _line(directory: Path, plan: Plan, about: dict[str, Any], found: Outcome) -> dict[str, Any]:
+def _line(directory: Path, plan: Plan, about: dict[str, Any], found: SearchResult) -> dict[str, Any]:
     counted = [trial for trial in found.trials if not trial["taken_back"]]
     best = found.best
     return {
@@ -130,7 +130,7 @@ def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
     return told | {"state": state, "score": _finite(value), "rungs": rungs, "scores": [*map(_finite, trial["scores"])]}
 
 
-def _so_far(found: Outcome) -> list[float | None]:
+def _so_far(found: SearchResult) -> list[float | None]:
     """The best score of the search up to each trial."""
     best: float | None = None
     course: list[float | None] = []

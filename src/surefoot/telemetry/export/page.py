@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.export.html import escape, style
 from surefoot.telemetry.export.run_facts import Facts, gather, number
 from surefoot.telemetry.files.rotation import is_being_written, live_file
 from surefoot.telemetry.reader import Curves, Table, load_curves
@@ -56,17 +56,18 @@ def summary_lines(run: Path | str) -> list[str]:
 
 
 def page(curves: Curves, facts: Facts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
-    """The template with its three holes filled in one pass, so that no filling is itself taken for a hole."""
+    """Return the page: the template with its placeholders filled in one pass, so that no text is itself taken for one."""
     # In JSON "<" only stands inside strings, where \u003c means the same: nothing can close the script element.
     whole = page_data(curves, facts) | {"others": list(others)}
     data = json.dumps(whole, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     fill = {
-        "title": html.escape(f"{facts.env} · {facts.run}"),
-        "summary": html.escape("\n".join(_summary(curves, facts, live))),
+        "style": style("style.css"),
+        "title": escape(f"{facts.env} · {facts.run}"),
+        "summary": escape("\n".join(_summary(curves, facts, live))),
         "data": data,
     }
     template = (files("surefoot.telemetry.export") / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(title|summary|data)\}\}", lambda hole: fill[hole[1]], template)
+    return re.sub(r"\{\{(title|style|summary|data)\}\}", lambda hole: fill[hole[1]], template)
 
 
 def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pytest
 from server.conftest import ROW
 from surefoot.errors import ConfigError
 from surefoot.server.http.access import Guard, read_tokens
+from surefoot.server.http.endpoints import described_routes
 from surefoot.server.http.openapi import described
-from surefoot.server.http.service_routes import described_routes
 
 DECIDE = "/v1/policies/greet/decisions"
 

@@ -226,7 +226,7 @@ class PromptsReportArgs:
         from dataclasses import replace
 
         from surefoot.decide.prompts.improve import at_random, improve, round_robin
-        from surefoot.decide.prompts.page import prompts_page, said
+        from surefoot.decide.prompts.page import headline, prompts_page
         from surefoot.decide.prompts.runs import read_prompts
         from surefoot.train.rundir.rundir import find_run, runs_root
 
@@ -242,7 +242,7 @@ class PromptsReportArgs:
         page = prompts_page(title, ways, learned(directory.path), token_cost=task.config.token_cost)
         out = self.out or directory.path / "prompts.html"
         out.write_text(page, encoding="utf-8")
-        print(f"{said(ways)} → {out}")
+        print(f"{headline(ways)} → {out}")
         return 0
 
 

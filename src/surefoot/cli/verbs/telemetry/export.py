@@ -43,10 +43,10 @@ class ExportArgs:
         import json
         from functools import partial
 
+        from surefoot.compat.townlet.record_writer import to_flat
         from surefoot.telemetry.export import formats
         from surefoot.telemetry.export.trackers import to_tool
         from surefoot.telemetry.files.rotation import live_file
-        from surefoot.telemetry.flat import to_flat
 
         source = record_of(self.run_name, self.runs)
         writers = {

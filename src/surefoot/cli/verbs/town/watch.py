@@ -218,7 +218,7 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
         return SimulationLoop(load(subject), policy, seed=seed)
     from surefoot.cli.verbs.runs import load_policy
     from surefoot.town.scenarios.scenario import Scenario
-    from surefoot.town.training.policy import PolicyRuntime
+    from surefoot.town.training.run import PolicyRuntime
 
     training, _ = load_policy(find_run(subject, runs_root(runs)), "latest", None)
     kwargs = training.spec.env_kwargs

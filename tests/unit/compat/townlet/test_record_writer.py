@@ -1,19 +1,18 @@
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from surefoot.compat.townlet import records as old
+from surefoot.compat.townlet.record_writer import FlatMirror, flat_lines, to_flat
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import predecessors as old
-from surefoot.telemetry.flat import FlatMirror, flat_lines, to_flat
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import Update
 from surefoot.telemetry.writer import Recorder
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -49,11 +48,10 @@ def test_a_number_that_was_not_finite_is_zero_and_named():
     assert old.errors(line, "1.1") == []
 
 
-def test_a_live_run_is_mirrored_and_gone_on_with(tmp_path: Path, open_recorder: Callable[..., Recorder], clock: Any):
+def test_a_live_run_is_mirrored_and_gone_on_with(tmp_path: Path):
     log = tmp_path / "logs" / "ppo.jsonl"
     for number in (1, 2):
-        recorder = open_recorder(mirrors=[FlatMirror(log)])
-        clock.now += 1
+        recorder = Recorder(tmp_path, "walk-1", mirrors=[FlatMirror(log)])
         recorder.update(env_steps=8 * number, updates=number, m={"loss": math.inf, "policy_loss": 0.25})
         recorder.close()
     assert [line["log_stream_offset"] for line in lines(log)] == [0.0, 1.0]

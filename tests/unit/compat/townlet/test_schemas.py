@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry import predecessors as old
+from surefoot.compat.townlet import records as old
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SAMPLES = ROOT / "tests" / "samples" / "telemetry"
 TYPES = {"number": (int, float), "object": dict, "boolean": bool, "null": type(None), "string": str}
 KNOWN = {

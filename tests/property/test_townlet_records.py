@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.telemetry import predecessors as old
-from surefoot.telemetry.flat import flat_lines
+from surefoot.compat.townlet import records as old
+from surefoot.compat.townlet.record_writer import flat_lines
 from surefoot.telemetry.reader import Problem, read_line
 from surefoot.telemetry.schema import decode
 

@@ -1,4 +1,4 @@
-"""The predecessors' flat form, version 1.1: one object an epoch, every number a float, ready for their tools."""
+"""The flat record of telemetry 1.1: one JSON object per epoch, every number a float."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import msgspec
 
+from surefoot.compat.townlet import records as old
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import predecessors as old
 from surefoot.telemetry.reader import Problem, read_line, read_records
 from surefoot.telemetry.schema import Record, Update
 
@@ -18,10 +18,10 @@ _THEIR_NAMES = {ours: theirs for theirs, ours in old.OUR_NAMES.items()}
 
 
 def flat_lines(update: Update, *, offset: int) -> list[dict[str, Any]]:
-    """The 1.1 objects of an update, one an epoch; the first has `log_stream_offset` = `offset`.
+    """Return the 1.1 objects of an update, one per epoch; the first has `log_stream_offset` = `offset`.
 
-    A number that the update does not have is 0, as theirs were; one that was not finite is 0 too and named in the key
-    `nonfinite`, since 1.1 has no place for it.
+    A number that the update does not have is 0, as in files of that time. A number that was not finite is 0 too and is
+    named in the key `nonfinite`, since 1.1 has no other place for it.
     """
     epochs: list[Mapping[str, float | None]] = [*update.epochs] or [{}]
     return [_flat(update, epoch, i, len(epochs), offset + i) for i, epoch in enumerate(epochs)]
@@ -57,7 +57,7 @@ def _extra(key: str) -> bool:
 
 
 class FlatMirror:
-    """A `Mirror` that writes the flat form beside the record; an old file is gone on with."""
+    """A `Mirror` that writes flat records beside the record; appends to an existing file."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -66,7 +66,7 @@ class FlatMirror:
         self._file = self.path.open("ab", buffering=0)
 
     def write(self, record: Record) -> None:
-        """Append an update's epochs, a `write` a line; other kinds have no place in this form."""
+        """Append the epochs of an update, one `write` per line. Other kinds of records have no flat form."""
         if not isinstance(record, Update):
             return
         for line in flat_lines(record, offset=self._offset):
@@ -74,7 +74,7 @@ class FlatMirror:
             self._offset += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -99,7 +99,7 @@ def _last_offset(path: Path) -> int:
 
 
 def to_flat(run: Path | str, out: Path | str) -> Path:
-    """Write a finished record in the flat form, anew."""
+    """Write the record of a run in the flat form; replaces an existing file."""
     records = read_records(run)
     Path(out).unlink(missing_ok=True)
     with FlatMirror(out) as mirror:

@@ -1,7 +1,9 @@
-"""Logs of `telemetry_version` 1.0, 1.1 and 1.2: flat, one object an epoch, every number a float.
+"""Records of `telemetry_version` 1.0, 1.1 and 1.2: flat, one JSON object per epoch, every number a float.
 
-Each version has the rules it was published with. 1.0 and 1.1 were later refused for four numbers that they never had;
-here those are optional. A line without a version is 1.0 if it has 1.0's numbers: the first logs did not say.
+Each version has the rules it was published with. Later validators refused 1.0 and 1.1 for four numbers that they never
+had; here those are optional. A line without a version is 1.0 if it has the numbers of 1.0: the first logs had no version.
+
+This module is a `surefoot.telemetry.foreign.RecordFormat`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from surefoot.telemetry.schema import VERSION, Update
+from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 Flat = dict[str, Any]
 Version = Literal["1.0", "1.1", "1.2"]
@@ -33,13 +36,7 @@ BASE = (
     "steps",
 )
 LATE = ("clip_fraction_max", "clip_triggered_minibatches", "adv_zero_std_batches", "adv_min_std")
-"""Demanded of 1.0 and 1.1 only after they were published."""
-CONFLICT = (
-    "conflict.rivalry_max_mean_avg",
-    "conflict.rivalry_max_max_avg",
-    "conflict.rivalry_avoid_count_mean_avg",
-    "conflict.rivalry_avoid_count_max_avg",
-)
+"""Required of 1.0 and 1.1 only after they were published."""
 BASELINE = ("baseline_sample_count", "baseline_reward_mean", "baseline_reward_sum", "baseline_reward_sum_mean")
 NEW_IN_1_1 = (
     "epoch_duration_sec",
@@ -54,31 +51,11 @@ NEW_IN_1_1 = (
     "queue_conflict_events",
     "queue_conflict_intensity_sum",
 )
-SOCIAL = (
-    "shared_meal_events",
-    "late_help_events",
-    "shift_takeover_events",
-    "chat_success_events",
-    "chat_failure_events",
-    "chat_quality_mean",
-    "utility_outage_events",
-    "shower_complete_events",
-    "sleep_complete_events",
-)
-ANNEAL_NUMBERS = (
-    "anneal_cycle",
-    "anneal_bc_accuracy",
-    "anneal_bc_threshold",
-    "anneal_loss_baseline",
-    "anneal_queue_baseline",
-    "anneal_intensity_baseline",
-)
-ANNEAL_FLAGS = ("anneal_bc_passed", "anneal_loss_flag", "anneal_queue_flag", "anneal_intensity_flag")
 ANNEAL_WORDS = ("anneal_stage", "anneal_dataset")
 DATA_MODES = ("replay", "rollout", "mixed")
 
 RANGES = {"reward_advantage_corr": (-1.0, 1.0), "chat_quality_mean": (0.0, 1.0), "clip_fraction": (0.0, 1.0)}
-"""Outside of these a number is odd: no error of any version, but worth saying."""
+"""A number outside its range is no error in any version, but worth a warning."""
 
 OUR_NAMES = {
     "loss_policy": "policy_loss",
@@ -94,14 +71,14 @@ OUR_NAMES = {
     "updates": "minibatches",
     "batch_entropy_std": "entropy_std",
 }
-"""What today's record calls the same number; all others keep their name inside `m`."""
+"""Names of the same numbers in a record of version 2; all others keep their name inside `m`."""
 
 REQUIRED: dict[Version, tuple[str, ...]] = {
     "1.0": BASE + CONFLICT,
     "1.1": BASE + CONFLICT + NEW_IN_1_1,
     "1.2": BASE + CONFLICT + NEW_IN_1_1,
 }
-"""Numbers that every line of a version has."""
+"""Numbers that every line of a version must have."""
 _REQUIRED_SETS = {version: frozenset(keys) for version, keys in REQUIRED.items()}
 _OPTIONAL = frozenset(LATE + BASELINE + SOCIAL + ("baseline_log_prob_mean",))
 _WORDS = frozenset(("data_mode", *ANNEAL_WORDS, "schema_version"))
@@ -116,7 +93,7 @@ _MOST = float(2**53)
 
 
 def version_of(line: Mapping[str, Any]) -> Version | None:
-    """The version a line claims, or has without claiming it; None if it is none of these."""
+    """Return the version that a line states or, without a statement, looks like; None if it is none of these."""
     claim = line.get("telemetry_version")
     if claim is None and "telemetry_version" not in line:
         return "1.0" if "v" not in line and "epoch" in line and "loss_policy" in line else None
@@ -126,55 +103,57 @@ def version_of(line: Mapping[str, Any]) -> Version | None:
 
 
 def errors(line: Flat, version: Version) -> list[str]:
-    """What keeps a line from being of that version, each with what would be right."""
-    found: list[str] = []
+    """Return the reasons why a line is not of that version, each with what would be valid."""
+    problems: list[str] = []
     if not _REQUIRED_SETS[version] <= line.keys():
         missing = [key for key in REQUIRED[version] if key not in line]
-        found.append(f"{', '.join(missing)} missing; {version} demands a finite number for each")
+        problems.append(f"{', '.join(missing)} missing; {version} demands a finite number for each")
     for key, x in line.items():
-        if (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version":  # the usual case first
+        if (
+            (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version"
+        ):  # the common case first, for speed
             continue
         if problem := _number_problem(key, line, version):
-            found.append(problem)
+            problems.append(problem)
     if version == "1.0":
         early = [key for key in NEW_IN_1_1 if key in line]
         if early:
-            found.append(f"{', '.join(early)} came with 1.1; leave them out or say telemetry_version 1.1")
+            problems.append(f"{', '.join(early)} came with 1.1; leave them out or say telemetry_version 1.1")
     else:
-        found += _mode_problem(line, version)
+        problems += _mode_problem(line, version)
     if version == "1.2" and not line.keys() <= KNOWN_1_2:
         unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
-            found.append(f"{', '.join(unknown)} unknown; 1.2 has only its own keys and conflict.*")
-    return found
+            problems.append(f"{', '.join(unknown)} unknown; 1.2 has only its own keys and conflict.*")
+    return problems
 
 
 def oddities(line: Flat, version: Version) -> list[str]:
-    """What no rule forbids but nobody meant: unknown keys, numbers out of range, no version."""
-    found: list[str] = []
+    """Return warnings: unknown keys, numbers out of range, a missing version."""
+    problems: list[str] = []
     if "telemetry_version" not in line:
-        found.append('no telemetry_version; read as 1.0, "telemetry_version": 1.0 would say so')
+        problems.append('no telemetry_version; read as 1.0, "telemetry_version": 1.0 would say so')
     if version != "1.2":
         unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
-            found.append(f"{', '.join(unknown)} unknown to {version}")
+            problems.append(f"{', '.join(unknown)} unknown to {version}")
     for key, (low, high) in RANGES.items():
         x: Any = line.get(key)
         if _is_number(x) and not low <= x <= high:
-            found.append(f"{key} is {x:g}; it lies between {low:g} and {high:g}")
+            problems.append(f"{key} is {x:g}; it lies between {low:g} and {high:g}")
     some = [key for key in BASELINE if key in line]
     if some and len(some) < len(BASELINE):
         lacking = [key for key in BASELINE if key not in line]
-        found.append(f"{', '.join(some)} without {', '.join(lacking)}; a baseline has all four")
-    return found
+        problems.append(f"{', '.join(some)} without {', '.join(lacking)}; a baseline has all four")
+    return problems
 
 
 def _mode_problem(line: Flat, version: Version) -> list[str]:
     mode = line.get("data_mode")
     if mode in DATA_MODES:
         return []
-    said = f"data_mode is {mode!r}" if "data_mode" in line else "data_mode missing"
-    return [f"{said}; {version} demands one of {', '.join(DATA_MODES)}"]
+    actual = f"data_mode is {mode!r}" if "data_mode" in line else "data_mode missing"
+    return [f"{actual}; {version} demands one of {', '.join(DATA_MODES)}"]
 
 
 def _number_problem(key: str, line: Flat, version: Version) -> str | None:
@@ -184,7 +163,7 @@ def _number_problem(key: str, line: Flat, version: Version) -> str | None:
     if key in REQUIRED[version] or key in LATE or _conflict(key) or key in SOCIAL:
         return f"{key} is {_shown(x)}; {version} demands a finite number"
     if key in BASELINE or key == "baseline_log_prob_mean":
-        # The rules looked at a baseline only when all four numbers were there.
+        # The published rules checked a baseline only if all four numbers were present.
         return f"{key} is {_shown(x)}; a finite number is right" if all(k in line for k in BASELINE) else None
     if version == "1.2" and key in (*ANNEAL_NUMBERS, *ANNEAL_FLAGS) and not (x is None or isinstance(x, bool)):
         return f"{key} is {_shown(x)}; a finite number, true, false or null is right"
@@ -192,7 +171,7 @@ def _number_problem(key: str, line: Flat, version: Version) -> str | None:
 
 
 def _is_number(x: Any) -> bool:
-    """A bool is none, though Python says otherwise; nor is an integer that no float can hold."""
+    """Return True for a finite int or float; False for a bool and for an integer too large for a float."""
     if isinstance(x, bool) or not isinstance(x, int | float):
         return False
     try:
@@ -211,19 +190,20 @@ def _shown(x: Any) -> str:
 
 
 def from_1_0(line: Flat) -> Flat:
-    """A 1.0 line as 1.1: what 1.0 did not measure is absent, not zero."""
+    """Return a 1.0 line as 1.1: numbers that 1.0 did not measure are absent, not zero."""
     return {**line, "telemetry_version": "1.1"}
 
 
 def from_1_1(line: Flat) -> Flat:
-    """A 1.1 line as 1.2, which only added the anneal."""
+    """Return a 1.1 line as 1.2, which only added the keys of annealing."""
     return {**line, "telemetry_version": "1.2"}
 
 
 def from_1_2(line: Flat, *, number: int, before: float) -> Update:
-    """A 1.2 line as today's record; `number` is its line, `before` the seconds that the lines above took.
+    """Return a 1.2 line as a record of version 2.
 
-    The file's own order gives `seq` and `updates`: `epoch` begins again with every cycle.
+    `number` is its line in the file, which gives `seq` and `updates` (`epoch` restarts with every cycle); `before` is the
+    number of seconds that the lines above took.
     """
     m: dict[str, float | None] = {}
     labels: dict[str, str] = {}
@@ -250,13 +230,13 @@ def from_1_2(line: Flat, *, number: int, before: float) -> Update:
 
 
 def seconds_of(line: Flat) -> float:
-    """How long the epoch took, 0 where the line does not say."""
+    """Return the duration of the epoch, 0 if the line does not have it."""
     x = line.get("epoch_duration_sec")
     return min(max(float(x), 0.0), 1e12) if x is not None and _is_number(x) else 0.0
 
 
 def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> Update:
-    """A line of any of these versions as today's record; never fails, whatever the line holds."""
+    """Return a line of any of these versions as a record of version 2; never raises, whatever the line contains."""
     if version == "1.0":
         line = from_1_0(line)
     if version in ("1.0", "1.1"):

@@ -1,7 +1,7 @@
 """A picture of the dashboard as an SVG, from the record of a real run or from made-up numbers.
 
-python benchmarks/shot_dashboard.py runs/NAME/telemetry.ndjson --at 0.6 --out docs/assets/dashboard.svg
-python benchmarks/shot_dashboard.py --size 140x45 --out /tmp/fake.svg
+python scripts/shot_dashboard.py runs/NAME/telemetry.ndjson --at 0.6 --out docs/assets/dashboard.svg
+python scripts/shot_dashboard.py --size 140x45 --out /tmp/fake.svg
 """
 
 from __future__ import annotations

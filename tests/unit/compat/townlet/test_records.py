@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry import predecessors as old
+from surefoot.compat.townlet import records as old
 from surefoot.telemetry.reader import Problem, read_line
 
-SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
+SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
 
 
 def sample(version: str, stem: str = "minimal") -> dict[str, Any]:
