@@ -227,12 +227,12 @@ class NativeUpdate:
 
     def _memory(self) -> dict[int, tuple[int, int, int]]:
         """Addresses of the optimiser's memory, by the id of the parameter it belongs to."""
-        first, second = (*SLOTS[self.config.optimizer], None)[:2]
+        first, *rest = SLOTS[self.config.optimizer]  # SGD has one slot, the others two
         slots, steps = self.optimizer.slots, self.optimizer.steps
         return {
             id(p): (
                 slots[first][i].data_ptr(),
-                0 if second is None else slots[second][i].data_ptr(),
+                slots[rest[0]][i].data_ptr() if rest else 0,
                 steps[i].data_ptr(),
             )
             for i, p in enumerate(self.optimizer.parameters)

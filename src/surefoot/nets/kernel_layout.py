@@ -22,7 +22,7 @@ from surefoot.nets.torsos import ACTIVATIONS, Flatten
 def why_not(policy: Policy) -> str | None:
     """None if the kernel can stand in for this policy, else a sentence that says why not."""
     kernel, unusable = native.kernel, native.unusable()
-    if kernel is None or unusable is not None:
+    if unusable is not None:
         return unusable
     if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
         return "the policy has a network of your own inside"
