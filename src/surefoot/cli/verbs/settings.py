@@ -97,12 +97,12 @@ class PresetsArgs:
         from rich.console import Console
         from rich.table import Table
 
-        from surefoot.learn.presets import FAMILIES, PRESETS
+        from surefoot.learn.presets import FAMILIES, all_presets
 
         table = Table()
         for column in ("preset", "for", "what it is", "steps"):
             table.add_column(column)
-        for name, preset in PRESETS.items():
+        for name, preset in all_presets().items():
             worlds = ", ".join(pattern for pattern, chosen in FAMILIES if chosen == name)
             steps = "" if preset.total_steps is None else f"{preset.total_steps:,}"
             table.add_row(name, worlds, preset.summary, steps)

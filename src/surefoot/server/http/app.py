@@ -16,13 +16,12 @@ import msgspec
 
 from surefoot.errors import SurefootError
 from surefoot.server import schema
-from surefoot.server.compat import Directive023, error_body
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import ALL, Guard, Scope, require
 from surefoot.server.http.endpoints import all_routes
 from surefoot.server.http.problems import PROBLEMS, Refused
-from surefoot.server.http.route import Route, Serves
+from surefoot.server.http.route import Extension, Route, Serves
 
 log = logging.getLogger("surefoot.server")
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -85,19 +84,20 @@ class App:
         service: Serves,
         guard: Guard | None = None,
         *,
-        compat: Directive023 | None = None,
+        extension: Extension | None = None,
         steward: Steward | None = None,
         routes: Callable[[App], list[Route]] | None = None,
         pages: Sequence[Route] = (),
     ) -> None:
-        self.service, self.guard, self.compat = service, guard or Guard(), compat
+        self.service, self.guard, self.extension = service, guard or Guard(), extension
         self.counts: dict[tuple[str, int], int] = {}
         """{(path, status): requests}, for /metrics."""
         self.seconds = 0.0
         """Spent answering, all requests together."""
         self.routes: list[Route] = (routes or _deciding(service, steward))(self)
-        self.routes += compat.routes() if compat else []
-        self._theirs = {route.path for route in compat.routes()} if compat else set[str]()
+        added = extension.routes() if extension else []
+        self.routes += added
+        self._theirs = {route.path for route in added}
         self._exact = {(r.method, r.path): r for r in [*self.routes, *pages] if "{" not in r.path}
         self._patterns = [(r.path.split("/"), r) for r in self.routes if "{" in r.path]
         self._found: dict[tuple[str, str], tuple[Route, Sequence[str]]] = {}
@@ -207,8 +207,8 @@ class App:
     def refusal(self, asking: Asking, why: Refused) -> Answer:
         """A problem as whoever asks there reads it."""
         path, headers = asking.head.path, {**why.headers, **asking.cors}
-        if self.compat is not None and (path in self._theirs or not path.startswith("/v1/")):
-            content, kind = error_body(why, asking.id)
+        if self.extension is not None and (path in self._theirs or not path.startswith("/v1/")):
+            content, kind = self.extension.error_body(why, asking.id)
         else:
             content, kind = _encode(problem(why, asking.id)), "application/problem+json"
         return self._counted(asking, Answer(why.status, content, kind, headers))
@@ -302,8 +302,8 @@ class App:
     async def start(self) -> None:
         """Take up what is there."""
         await self.service.start()
-        if self.compat is not None:
-            await self.compat.prepare()
+        if self.extension is not None:
+            await self.extension.prepare()
 
     async def _http(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         client = scope["client"][0] if scope.get("client") else ""
