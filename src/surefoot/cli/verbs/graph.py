@@ -198,8 +198,8 @@ class ImportArgs:
 
     def run(self) -> int:
         from surefoot.errors import GraphError
-        from surefoot.graph.import_.code import import_program
         from surefoot.graph.import_.comfy import from_workflow
+        from surefoot.graph.import_.program import import_program
         from surefoot.graph.spec.text import MOST_BYTES, canonical
 
         if self.file.suffix == ".json":
