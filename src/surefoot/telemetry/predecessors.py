@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from surefoot.telemetry.schema import VERSION, Update
+from surefoot.telemetry.schema import VERSION, UpdateRecord
 
 Flat = dict[str, Any]
 Version = Literal["1.0", "1.1", "1.2"]
@@ -220,7 +220,7 @@ def from_1_1(line: Flat) -> Flat:
     return {**line, "telemetry_version": "1.2"}
 
 
-def from_1_2(line: Flat, *, number: int, before: float) -> Update:
+def from_1_2(line: Flat, *, number: int, before: float) -> UpdateRecord:
     """A 1.2 line as today's record; `number` is its line, `before` the seconds that the lines above took.
 
     The file's own order gives `seq` and `updates`: `epoch` begins again with every cycle.
@@ -236,7 +236,7 @@ def from_1_2(line: Flat, *, number: int, before: float) -> Update:
             m[OUR_NAMES.get(key, key)] = float(x)
     duration = seconds_of(line)
     steps = line.get("steps")
-    return Update(
+    return UpdateRecord(
         v=VERSION,
         run="",
         seq=number,
@@ -255,7 +255,7 @@ def seconds_of(line: Flat) -> float:
     return min(max(float(x), 0.0), 1e12) if x is not None and _is_number(x) else 0.0
 
 
-def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> Update:
+def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> UpdateRecord:
     """A line of any of these versions as today's record; never fails, whatever the line holds."""
     if version == "1.0":
         line = from_1_0(line)

@@ -179,10 +179,10 @@ class _Log:
     def add(self, report: UpdateReport, env_steps: int) -> None:
         if self.mirror is None:
             return
-        from surefoot.telemetry.schema import VERSION, Update
+        from surefoot.telemetry.schema import VERSION, UpdateRecord
 
         self.mirror.write(
-            Update(
+            UpdateRecord(
                 v=VERSION,
                 run="",
                 seq=report.update,
