@@ -37,7 +37,6 @@ from unittest import mock
 import numpy as np
 import torch
 
-from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.envs.make import make_world
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
@@ -55,7 +54,7 @@ from surefoot.graph.templates import NAMES, template
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
 from surefoot.town.scenarios.scenario import load_scenario
-from surefoot.town.training.policy import measure_policy
+from surefoot.town.training.measure import measure_behaviour, measure_policy
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 from surefoot.train.run import create_run
@@ -346,7 +345,7 @@ def plain_maze() -> Graph:
 
 def scripted(seed: int) -> dict[str, float]:
     """The town's script, on the episodes that the trained policy is measured on."""
-    found = behaviour_measures(load_scenario("queue_conflict"), "script", EPISODES, seed + EVAL_SEED_OFFSET)
+    found = measure_behaviour(load_scenario("queue_conflict"), "script", EPISODES, seed + EVAL_SEED_OFFSET)
     return {"mean": float(found["return"].mean())}
 
 

@@ -7,7 +7,7 @@ python examples/ppo_trainer.py --server 8765    the endpoints; `surefoot serve -
 import os
 import sys
 
-from surefoot.cli.main import main as surefoot
+from surefoot.__main__ import main as surefoot
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.mutations import MUTATIONS, allowed, mutate
 from surefoot.decide.prompts.scorers import FeatureScorer
@@ -35,7 +35,7 @@ def reward(prompt: str, mutation: str) -> tuple[float, str, bool]:
 def demo() -> int:
     import torch
 
-    from surefoot.decide.prompts.trainer import PPOConfig, PPOTrainer
+    from surefoot.compat.directive023 import PPOConfig, PPOTrainer
 
     torch.set_num_threads(1)
     encoder = HashingEncoder(128)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from surefoot.telemetry import predecessors as old
+from surefoot.compat.townlet import records as old
 from surefoot.telemetry import schema
 
 SERIES = ".".join(schema.VERSION.split(".")[:2])

@@ -9,12 +9,12 @@ import random
 from pathlib import Path
 
 from surefoot.cli.verbs.telemetry.telemetry import SummaryArgs, ValidateArgs
+from surefoot.compat.townlet.record_writer import to_flat
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.alerts import Alerts, parse_rule
 from surefoot.telemetry.doctor.doctor import examine
 from surefoot.telemetry.export.formats import to_csv, to_parquet
 from surefoot.telemetry.export.page import write_report
-from surefoot.telemetry.flat import to_flat
 from surefoot.telemetry.follow import Follow
 from surefoot.telemetry.reader import LineProblem, read_all
 from surefoot.telemetry.validate import validate, validate_lines

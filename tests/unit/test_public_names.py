@@ -82,7 +82,7 @@ LIGHT = [
     "surefoot.town.sim.parallel_env",
     "surefoot.town.sim.town_loop",
     "surefoot.town.view.story",
-    "surefoot.town.training.promotion",
+    "surefoot.town.training.promote",
     "surefoot.telemetry.schema",
     "surefoot.telemetry.reader",
     "surefoot.telemetry.writer",

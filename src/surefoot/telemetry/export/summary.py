@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry import predecessors
 from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
 from surefoot.telemetry.reader import Curves, RecordTable, load_curves
+from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 SHOWN = (
     "episodes.return_mean",
@@ -28,7 +28,7 @@ SHOWN = (
     "reward_advantage_corr",
     "lr",
 )
-CONFLICT = ("queue_conflict_events", "queue_conflict_intensity_sum", *predecessors.CONFLICT)
+QUEUES = ("queue_conflict_events", "queue_conflict_intensity_sum", *CONFLICT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class RunSummary:
                 name: {"min": x.low, "min_update": x.low_update, "max": x.high, "max_update": x.high_update}
                 for name, x in self.extremes.items()
             },
-            "conflict": self.part(CONFLICT),
-            "social": self.part(predecessors.SOCIAL),
+            "conflict": self.part(QUEUES),
+            "social": self.part(SOCIAL),
             "anneal": anneal,
             "findings": self.findings,
             "unreadable": self.unreadable,
@@ -194,10 +194,10 @@ def as_text(summary: RunSummary) -> str:
     ]
     for title, names in (
         ("Latest metrics", SHOWN),
-        ("Queue conflicts", CONFLICT),
-        ("Social interactions", predecessors.SOCIAL[:6]),
-        ("Hygiene & rest", predecessors.SOCIAL[6:]),
-        ("Anneal status", predecessors.ANNEAL_NUMBERS + predecessors.ANNEAL_FLAGS),
+        ("Queue conflicts", QUEUES),
+        ("Social interactions", SOCIAL[:6]),
+        ("Hygiene & rest", SOCIAL[6:]),
+        ("Anneal status", ANNEAL_NUMBERS + ANNEAL_FLAGS),
     ):
         if part := summary.part(names):
             lines.append(f"{title}: " + ", ".join(f"{name} {x:.4g}" for name, x in part.items()))
@@ -253,7 +253,7 @@ def as_markdown(summary: RunSummary) -> str:
 
 
 def _shown_extremes(summary: RunSummary) -> list[tuple[str, Extreme]]:
-    names = dict.fromkeys((*SHOWN, *CONFLICT, *predecessors.SOCIAL))
+    names = dict.fromkeys((*SHOWN, *QUEUES, *SOCIAL))
     return [(name, summary.extremes[name]) for name in names if name in summary.extremes]
 
 

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
@@ -73,19 +74,24 @@ class Tape:
     def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
         net, streams = actor.net, world.num_envs
         self.actor, self.steps = actor, steps
-        choices, shape = net.sizes, (steps, streams)
         row = actor.shape
         dtype = np.int64 if net.discrete else np.float32
-        self.obs = {name: np.empty((*shape, *box.shape), box.dtype) for name, box in world.observation.items()}
-        self.mask = np.empty((*shape, sum(choices)), np.bool_) if masked else None
+        self.builder = builder = RolloutBuilder(steps, streams)
+        builder.steps = steps
+        self.obs = {
+            name: builder.allocate(f"obs.{name}", box.dtype, *box.shape) for name, box in world.observation.items()
+        }
+        mask = builder.allocate("action_mask", np.bool_, sum(net.sizes)) if masked else None
         # The policy's own action is laid flat, whatever shape the world gives it.
-        self.action = np.empty((*shape, *((math.prod(row),) if row else ())), dtype)
-        self.env_action = np.empty((*shape, *row), dtype)
-        self.log_prob, self.value, self.next_value = np.empty((3, *shape), np.float32)
-        self.reward = np.empty(shape)
-        self.terminated, self.truncated, self.start, self.valid = np.zeros((4, *shape), np.bool_)
-        self.dropped: list[tuple[int, int, int]] = []
-        """(first step, last step, stream) of what must not be learned from."""
+        action = builder.allocate("action", dtype, *((math.prod(row),) if row else ()))
+        self.env_action = np.empty((steps, streams, *row), dtype)
+        log_prob, value, self.next_value = (
+            builder.allocate(name, np.float32) for name in ("log_prob", "value", "next_value")
+        )
+        self.reward = builder.allocate("reward", np.float64)
+        self.terminated, self.truncated, self.start, self.valid = (
+            builder.allocate(name, np.bool_) for name in ("terminated", "truncated", "start", "valid")
+        )
         self.refused = 0
         """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
@@ -95,11 +101,11 @@ class Tape:
             steps,
             streams,
             self.obs[actor.plain] if actor.plain is not None else None,
-            self.mask,
-            self.action,
+            mask,
+            action,
             self.env_action,
-            self.log_prob,
-            self.value,
+            log_prob,
+            value,
             self.next_value,
             self.reward,
             self.terminated,
@@ -184,7 +190,7 @@ class Tape:
         self.refused += taken - int(np.count_nonzero(step.valid))
         for stream in dropped:
             begins = np.flatnonzero(self.start[: t + 1, stream])
-            self.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
+            self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
         self.reward[t], self.valid[t] = step.reward, step.valid
         self.terminated[t], self.truncated[t] = step.terminated, step.truncated
         if t + 1 < self.steps:

@@ -262,7 +262,7 @@ def test_a_bad_rule_file_says_what_would_be_right(tmp_path: Path, text: str, sai
 
 
 def test_the_shipped_rules_name_each_other_rightly_and_every_knob_exists():
-    from surefoot.train.config import parse_value
+    from surefoot.train.config import split_settings
 
     rules = shipped_rules()
     names = {rule.id for rule in rules}
@@ -270,9 +270,8 @@ def test_the_shipped_rules_name_each_other_rightly_and_every_knob_exists():
     for rule in rules:
         assert set(rule.follows) <= names - {rule.id}
         for knob, wish in rule.patch.items():
-            parse_value(
-                knob, str(0.5 if isinstance(wish, dict) and knob != "epochs" else 1 if isinstance(wish, dict) else wish)
-            )
+            value = 0.5 if isinstance(wish, dict) and knob != "epochs" else 1 if isinstance(wish, dict) else wish
+            split_settings({knob: str(value)})
     assert set(SIGNS.values()) - {SIGNS["below"]} <= {rule.sign for rule in rules}
 
 

@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-from surefoot.cli.verbs.telemetry.telemetry import Json, Record, record_of
+from surefoot.cli.options import Json
+from surefoot.cli.verbs.telemetry.telemetry import Record, record_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArgs:
+class TelemetryExportArgs:
     """Write a record in the form that another tool reads; the record stays as it is.
 
         surefoot telemetry export walk --to tensorboard -o tb/
@@ -43,10 +44,10 @@ class ExportArgs:
         import json
         from functools import partial
 
+        from surefoot.compat.townlet.record_writer import to_flat
         from surefoot.telemetry.export import formats
         from surefoot.telemetry.export.trackers import to_tool
         from surefoot.telemetry.files.rotation import live_file
-        from surefoot.telemetry.flat import to_flat
 
         source = record_of(self.run_name, self.runs)
         writers = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.usage import Usage
+from surefoot.cli.usage import Usage, as_usage
 from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class WatchArgs:
         if self.interval <= 0:
             raise Usage(f"--interval is {self.interval:g}; it is a time in seconds, above 0")
         alerts = Alerts(self._rules())
-        hook = Webhook(self.webhook) if self.webhook else None
+        with as_usage():
+            hook = Webhook(self.webhook) if self.webhook else None
         try:
             with Follow(self._path()) as follow:
                 met = self._watch(follow, alerts, hook)

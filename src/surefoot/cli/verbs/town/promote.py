@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import RunName, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.runs import RunName
 from surefoot.cli.verbs.town.train import ScenarioName, load
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from surefoot.compat.townlet.harness import TrainingHarness
     from surefoot.town.scenarios.scenario import Scenario
-    from surefoot.town.training.harness import TrainingHarness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class TownAcceptArgs:
     """Everything random follows from it."""
 
     def run(self) -> int:
-        from surefoot.town.training.harness import TrainingHarness
+        from surefoot.compat.townlet.harness import TrainingHarness
         from surefoot.train.device import pin_threads
 
         if self.cycles < 1 or self.updates < 1:
@@ -174,8 +174,9 @@ class TownAcceptArgs:
         seconds: float,
     ) -> None:
         from surefoot.telemetry.export.summary import as_markdown, summarise
+        from surefoot.town.training.measure import measure_behaviour
 
-        script, chance = (behaviour_measures(scenario, name, self.episodes, self.seed) for name in ("script", "random"))
+        script, chance = (measure_behaviour(scenario, name, self.episodes, self.seed) for name in ("script", "random"))
         known = {"random": chance, "script": script, "before": before, "after": after}
         plain = {who: {name: float(x.mean()) for name, x in found.items()} for who, found in known.items()}
         counted = {
@@ -213,16 +214,6 @@ class TownAcceptArgs:
             as_markdown(summarise(self.output / "ppo.jsonl")),
         ]
         (self.output / "summary.md").write_text("\n".join(lines) + "\n", "utf-8")
-
-
-def behaviour_measures(scenario: Scenario, name: str, episodes: int, seed: int) -> dict[str, np.ndarray]:
-    """Measures of the script, of chance or of doing nothing, on unseen episodes."""
-    from surefoot.town.sim.town_loop import decider, play_towns
-    from surefoot.town.sim.world import TownWorld
-    from surefoot.train.evaluate import EVAL_SEED_OFFSET
-
-    world = TownWorld(scenario, min(episodes, 64))
-    return play_towns(world, decider(world, name, seed), episodes, seed=seed + EVAL_SEED_OFFSET)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,10 +259,10 @@ class TownPromoteArgs:
         from surefoot.cli.verbs.runs import load_policy
         from surefoot.town.scenarios.scenario import Scenario
         from surefoot.town.training.capture import policy_hash
-        from surefoot.town.training.promotion import Promotion
-        from surefoot.train.rundir.rundir import find_run, runs_root
+        from surefoot.town.training.promote import Promotion
+        from surefoot.train.rundir.rundir import runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, None)
         if "scenario" not in training.spec.env_kwargs:
             raise Usage(f"{directory.name} is no run of a town; `surefoot town train` makes one")
@@ -309,8 +300,8 @@ class TownPromoteArgs:
         self, training: Any, scenario: Scenario, promotion: Any, directory: Any, number: int
     ) -> tuple[bool, list[str]]:
         from surefoot.cli.verbs.runs import load_policy
-        from surefoot.town.training.policy import measure_policy
-        from surefoot.town.training.promotion import gates
+        from surefoot.town.training.measure import measure_behaviour, measure_policy
+        from surefoot.town.training.promote import gates
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
         from surefoot.train.rundir.rundir import RunDir
 
@@ -319,7 +310,7 @@ class TownPromoteArgs:
         variant, central = kwargs.get("variant"), bool(kwargs.get("central"))
         mine = measure_policy(training.policy, scenario, self.episodes, seed=seed, variant=variant, central=central)
         measures = scenario.measures or ["return"]
-        script = behaviour_measures(scenario, "script", self.episodes, seed - EVAL_SEED_OFFSET)
+        script = measure_behaviour(scenario, "script", self.episodes, seed - EVAL_SEED_OFFSET)
         worse = gates(mine, script, measures, tolerance=self.tolerance, named="script")
         reasons = list(worse)
         release = promotion.current_release

@@ -9,11 +9,11 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import TownTrainArgs
-from surefoot.errors import CheckpointError
+from surefoot.errors import CheckpointError, ConfigError
 from surefoot.town.scenarios.scenario import load_scenario
-from surefoot.town.training.policy import town_spec
-from surefoot.town.training.promotion import Promotion, gates
-from surefoot.town.training.teach import stages_of
+from surefoot.town.training.promote import Promotion, gates
+from surefoot.town.training.spec import town_spec
+from surefoot.town.training.teach import parse_stages
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_mode_follows_from_what_is_given() -> None:
     assert TownTrainArgs(scenario="x", mode="anneal").chosen_mode(scenario) == "anneal"
 
 
-def test_flags_of_the_predecessors_are_settings() -> None:
+def test_flags_by_longer_names_are_settings() -> None:
     args = TownTrainArgs(
         scenario="x", clip_param=0.3, max_grad_norm=1.0, no_normalize_advantages=True, set=("lr=1e-4",)
     )
@@ -56,10 +56,11 @@ def test_flags_of_the_predecessors_are_settings() -> None:
 
 
 def test_a_schedule_is_read_and_a_wrong_one_named() -> None:
-    assert [(s.mode, s.epochs) for s in stages_of("bc:3, ppo:5", epochs=2)] == [("bc", 3), ("ppo", 2)]
+    assert [(s.mode, s.epochs) for s in parse_stages("bc:3, ppo:5", epochs=2)] == [("bc", 3), ("ppo", 2)]
     for wrong in ("bc", "rl:3", "ppo:0"):
-        with pytest.raises(Usage):
-            stages_of(wrong)
+        with pytest.raises(ConfigError):
+            parse_stages(wrong)
+    assert main(["town", "train", "queue_conflict", "--mode", "anneal", "--anneal-schedule", "bc"]) == 64
 
 
 def test_a_bad_scenario_a_bad_sample_and_an_unknown_agent_are_one_sentence(tmp_path: Path, capsys) -> None:
