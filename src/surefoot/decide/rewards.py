@@ -36,7 +36,7 @@ class RewardConfig:
     min_reward: float = -1.0
     max_reward: float = 1.0
     quality_fallback: bool = False
-    """Take the confidence where there is no quality score; else it adds nothing."""
+    """Use the confidence if there is no quality score; otherwise a missing score adds nothing."""
 
     def __post_init__(self) -> None:
         if not self.time_budget_ms > 0:

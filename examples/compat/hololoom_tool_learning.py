@@ -1,6 +1,6 @@
 """An assistant for 1,000 users with repeated questions: it learns which of five tools answers what, nobody at the keyboard.
 
-python examples/ppo_learning_demo.py
+python examples/compat/hololoom_tool_learning.py
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """PPO on a language model: 12 prompts, a plain function as the reward, minutes on a CPU.
 
-python examples/ppo_training_example.py [MODEL]      a folder or a hub name; without one a tiny random model is made
+python examples/compat/constitutional_ai_ppo.py [MODEL]      a folder or a hub name; without one a tiny random model is made
 """
 
 from __future__ import annotations
