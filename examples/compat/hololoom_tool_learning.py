@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.decide.tools import QueryCache, TrainingSchedule
-from surefoot.decide.tools.demo import assistant, questions
+from surefoot.decide.tools.toolbox.assistant import assistant, questions
 
 COUNT = int(os.environ.get("SUREFOOT_EXAMPLE_STEPS", "1000"))
 MARKS = (100, 300, 500, 1000)
@@ -28,22 +28,22 @@ async def main(directory: Path) -> None:
     right = list[bool]()
     for user in range(1, COUNT + 1):
         question, tool = asked[int(generator.choice(len(asked), p=weight / weight.sum()))]
-        woven = await agent.weave(question, bypass_cache=True)  # an answer from the cache teaches nothing
-        right.append(woven.tool_used == tool)
-        await agent.reflect(woven, {"helpful": right[-1]})
+        run = await agent.answer_async(question, bypass_cache=True)  # an answer from the cache teaches nothing
+        right.append(run.tool == tool)
+        agent.feedback(run, {"helpful": right[-1]})
         agent.wait()
         if user in MARKS or user == COUNT:
             print(f"after {user:5,} users: {np.mean(right[-100:]):.0%} of the last 100 to the right tool")
     print(f"first 50: {np.mean(right[:50]):.0%}   last 50: {np.mean(right[-50:]):.0%}")
 
     question = asked[0][0]
-    woven = await agent.weave(question)  # kept from here on
+    run = await agent.answer_async(question)  # kept from here on
     begin = time.perf_counter()
     for _ in range(100):
-        await agent.weave(question)
+        await agent.answer_async(question)
     cached = (time.perf_counter() - begin) / 100
-    print(f"that weave took {woven.trace.duration_ms:.2f} ms, an answer from the cache {1e6 * cached:.0f} µs")
-    print(agent.explain(woven))
+    print(f"that answer took {run.trace.duration_ms:.2f} ms, an answer from the cache {1e6 * cached:.0f} µs")
+    print(agent.explain(run))
     agent.close()
 
 
