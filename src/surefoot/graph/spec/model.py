@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,8 +224,3 @@ def _some(names: Mapping[str, Any]) -> str:
     first = list(names)[:8]
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return (", ".join(first) + more) if first else "none yet"
-
-
-def delayed(edges: list[Edge]) -> Iterator[Edge]:
-    """Those that take a tick."""
-    return (edge for edge in edges if edge.delay is not None)
