@@ -41,16 +41,23 @@ from surefoot.envs.make import make_world
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
-from surefoot.graph.nodes.tools import Chosen, QueryEncoder, QuerySource, ToolBox, ToolRunner, is_right
-from surefoot.graph.patterns import ppo_loop
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.digits import learned, parameters_sha256
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.run.live import Live
+from surefoot.graph.run.live_values import Live
 from surefoot.graph.run.queues import QueueEngine
+from surefoot.graph.runtime.tools import (
+    ChosenTool,
+    QueryEncoderNode,
+    QuerySourceNode,
+    ToolBoxNode,
+    ToolRunnerNode,
+    is_right,
+)
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import NAMES, template
+from surefoot.graph.wiring import ppo_loop
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
 from surefoot.town.scenarios.scenario import load_scenario
@@ -352,13 +359,13 @@ def scripted(seed: int) -> dict[str, float]:
 def nearest(seed: int) -> dict[str, float]:
     """Questions answered by the tool whose description is nearest."""
     with tempfile.TemporaryDirectory() as folder:
-        encode, runner = QueryEncoder(), ToolRunner()
-        asked = QuerySource(seed=seed).asked
+        encode, runner = QueryEncoderNode(), ToolRunnerNode()
+        asked = QuerySourceNode(seed=seed).asked
         vectors, encoder = encode(asked)
-        tools = ToolBox(into=folder)(encoder)
+        tools = ToolBoxNode(into=folder)(encoder)
         names = [tool.name for tool in tools.box]
         described = encoder.encode([tool.description for tool in tools.box])
-        picks = [Chosen(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
+        picks = [ChosenTool(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
         right = [is_right(q, ran) for q, ran in zip(asked, runner(asked, picks, tools), strict=True)]
     return {"mean": sum(right) / len(right)}
 
