@@ -27,7 +27,7 @@ from surefoot.server.http.app import App
 from surefoot.server.http.page import page_routes
 from surefoot.server.http.protocol import Connections
 from surefoot.server.http.route import Extension
-from surefoot.server.read_only import Copies, reading_app
+from surefoot.server.read_only import Copies, read_only_app
 from surefoot.server.replicas import Replicas
 from surefoot.server.trained_runs import Runs
 
@@ -89,7 +89,7 @@ def replica(settings: Settings, port: int) -> None:
     """One of several processes that keep nothing."""
     _log_as_json(settings.log_level)
     copies = None if settings.runs else Copies(settings.directory, settings.digits)
-    app = reading_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
+    app = read_only_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
     with _bound(settings.host, port, shared=True) as listening, asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(app, listening))
 
@@ -101,7 +101,7 @@ def _guard(settings: Settings, port: int) -> Guard:
 
 def _app(settings: Settings, guard: Guard) -> App:
     if settings.runs:
-        return reading_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
+        return read_only_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
     service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
     steward = Steward(service)
     extension = None if settings.extension is None else settings.extension(service, steward)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import Json
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckArgs:
@@ -46,7 +48,7 @@ class KnobsArgs:
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """Show only settings whose name or other names contain one of these."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
 
     def run(self) -> int:

@@ -12,12 +12,12 @@ import numpy as np
 from surefoot.decide.agent import Agent
 from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.doctor.alerts import Rule
+from surefoot.telemetry.doctor.alerts import AlertRule
 from surefoot.telemetry.writer import Recorder
 
 ALERTS = (
-    Rule(metric="entropy", below=0.1, lasting=3, name="too little exploration"),
-    Rule(metric="kl_divergence", above=0.05, name="the policy changes too fast"),
+    AlertRule(metric="entropy", below=0.1, lasting=3, name="too little exploration"),
+    AlertRule(metric="kl_divergence", above=0.05, name="the policy changes too fast"),
 )
 """The seed's two, as rules for `surefoot telemetry watch`; `alerts.yaml` beside this file has them too."""
 

@@ -19,8 +19,6 @@ from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
 from surefoot.train.collect.nonfinite import Guard, finite
 
-WRITTEN, ENDED, STRANGE = 0, 1, 2
-
 
 class KernelActor:
     """Acts by the kernel on a policy's own weights, with a generator of its own (xoshiro256++, 256 bits of state)."""
@@ -49,9 +47,17 @@ class KernelActor:
         shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
         log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
-        mask, likeliest = view.action_mask, int(deterministic)
         self.net.kernel.net_act(
-            self.net.net, rng, len(features), features, mask, likeliest, action, env_action, log_prob, value
+            self.net.net,
+            n=len(features),
+            rng=rng,
+            obs=features,
+            mask=view.action_mask,
+            deterministic=deterministic,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
         )
         return env_action
 
@@ -96,27 +102,28 @@ class Tape:
         """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
         self._kernel, self._net, self._rng = net.kernel, net.net, actor.rng
-        self._memory = self._kernel.tape_new(
+        self._memory = self._kernel.rollout_new(
             self._net,
-            steps,
-            streams,
-            self.obs[actor.plain] if actor.plain is not None else None,
-            mask,
-            action,
-            self.env_action,
-            log_prob,
-            value,
-            self.next_value,
-            self.reward,
-            self.terminated,
-            self.truncated,
-            self.start,
-            self.valid,
+            steps=steps,
+            streams=streams,
+            obs=self.obs[actor.plain] if actor.plain is not None else None,
+            mask=mask,
+            action=action,
+            env_action=self.env_action,
+            log_prob=log_prob,
+            value=value,
+            next_value=self.next_value,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            start=self.start,
+            valid=self.valid,
         )
 
     def walk(self, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
         """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
-        act, note, net, rng, memory = self._kernel.tape_act, self._kernel.tape_note, self._net, self._rng, self._memory
+        kernel, net, rng, memory = self._kernel, self._net, self._rng, self._memory
+        act, note = kernel.rollout_act, kernel.rollout_record
         plain, clock = self.actor.plain, time.perf_counter
         returns, lengths = episodes.returns, episodes.lengths
         env_action = self.env_action
@@ -127,12 +134,12 @@ class Tape:
                 for name, part in view.obs.items():
                     self.obs[name][t] = part
             obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
-            act(net, rng, memory, t, obs, view.action_mask)
+            act(net, memory, rng, t, obs, view.action_mask)
             before = clock()
             step = world.step(env_action[t])
             self.in_world += clock() - before
             if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
-                said = STRANGE
+                said = kernel.NON_FINITE
             else:
                 try:
                     seen = step.view.obs[plain] if plain is not None else None
@@ -145,21 +152,29 @@ class Tape:
                     said = note(
                         memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
                     )
-            if said != WRITTEN:
+            if said != kernel.RECORDED:
                 step = self._look(step, t, said, guard, episodes)
                 watchful = guard.watchful
             view = step.view
         last = self.steps - 1
         start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
         features = np.ascontiguousarray(self.actor.features(view.obs), np.float32)
-        self._kernel.tape_finish(net, memory, features)
+        kernel.rollout_finish(net, memory, features)
         return view
 
     def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
         """The same for a native world, all steps in one call."""
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
-        count, self.in_world = self._kernel.tape_collect(
-            self._net, self._rng, self._memory, world.handle, obs, start, episodes.returns, episodes.lengths, ended
+        count, self.in_world = self._kernel.rollout_collect(
+            self._net,
+            self._memory,
+            self._rng,
+            world.handle,
+            obs=obs,
+            start=start,
+            returns=episodes.returns,
+            lengths=episodes.lengths,
+            ended=ended,
         )
         if count < 0:
             raise NonFiniteValue(
@@ -172,7 +187,7 @@ class Tape:
 
     def _look(self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
         """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
-        if said == STRANGE:
+        if said == self._kernel.NON_FINITE:
             step = self._examine(step, t, guard, episodes)
         ended = step.terminated | step.truncated
         if np.count_nonzero(ended):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import RunName, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.runs import RunName
 from surefoot.cli.verbs.town.train import ScenarioName, load
 
 if TYPE_CHECKING:
@@ -149,12 +149,12 @@ class TownAcceptArgs:
         ]
 
     def _watch(self, log: Path) -> list[str]:
-        from surefoot.telemetry.doctor.alerts import Alerts, Rule
+        from surefoot.telemetry.doctor.alerts import AlertRule, Alerts
         from surefoot.telemetry.reader import read_records
 
         rules = [
-            Rule(metric="approx_kl|kl_divergence_max", above=self.kl_threshold, severity="error"),
-            Rule(metric="grad_norm", above=self.grad_threshold, severity="error"),
+            AlertRule(metric="approx_kl|kl_divergence_max", above=self.kl_threshold, severity="error"),
+            AlertRule(metric="grad_norm", above=self.grad_threshold, severity="error"),
         ]
         alerts, found = Alerts(rules), list[str]()
         with (self.output / "watch.jsonl").open("w", encoding="utf-8") as out:
@@ -260,9 +260,9 @@ class TownPromoteArgs:
         from surefoot.town.scenarios.scenario import Scenario
         from surefoot.town.training.capture import policy_hash
         from surefoot.town.training.promote import Promotion
-        from surefoot.train.rundir.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, None)
         if "scenario" not in training.spec.env_kwargs:
             raise Usage(f"{directory.name} is no run of a town; `surefoot town train` makes one")
@@ -324,10 +324,10 @@ class TownPromoteArgs:
     def _training(self, directory: Any) -> tuple[list[str], bool]:
         """What the record and an anneal say of how the policy came about."""
         from surefoot.telemetry.reader import read_records
-        from surefoot.telemetry.schema import Update
+        from surefoot.telemetry.schema import UpdateRecord
 
         reasons, failed = list[str](), False
-        updates = [r for r in read_records(directory.telemetry) if isinstance(r, Update)][-5:]
+        updates = [r for r in read_records(directory.telemetry) if isinstance(r, UpdateRecord)][-5:]
         for name, most in (("approx_kl", self.kl_threshold), ("grad_norm", self.grad_threshold)):
             values = [x for u in updates if (x := u.m.get(name)) is not None]
             if values and sum(values) / len(values) > most:

@@ -10,12 +10,12 @@ import pytest
 from surefoot.native import kernel
 
 STEPS, STREAMS = 5, 3
-WRITTEN, ENDED, STRANGE = 0, 1, 2
+WRITTEN, ENDED, STRANGE = kernel.RECORDED, kernel.EPISODE_ENDED, kernel.NON_FINITE
 
 
 @dataclass
 class Rollout:
-    """The arrays of a tape and the tape."""
+    """The arrays of a rollout and the kernel's handle of it."""
 
     net: object
     steps: int = STEPS
@@ -34,22 +34,48 @@ class Rollout:
         self.reward = np.full(shape, -9.0)
         self.terminated, self.truncated, self.start, self.valid = (np.zeros(shape, bool) for _ in range(4))
         self.returns, self.lengths = np.zeros(self.streams), np.zeros(self.streams, np.int64)
-        self.tape = kernel.tape_new(
-            net.handle, *shape, self.obs, self.mask, self.action, self.env_action, self.log_prob, self.value,
-            self.next_value, self.reward, self.terminated, self.truncated, self.start, self.valid,
-        )  # fmt: skip
+        self.handle = kernel.rollout_new(
+            net.handle,
+            steps=self.steps,
+            streams=self.streams,
+            obs=self.obs,
+            mask=self.mask,
+            action=self.action,
+            env_action=self.env_action,
+            log_prob=self.log_prob,
+            value=self.value,
+            next_value=self.next_value,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            start=self.start,
+            valid=self.valid,
+        )
+
+    def collect(self, rng, world, obs, start, ended):
+        return kernel.rollout_collect(
+            self.net.handle,
+            self.handle,
+            rng,
+            world,
+            obs=obs,
+            start=start,
+            returns=self.returns,
+            lengths=self.lengths,
+            ended=ended,
+        )
 
     def act(self, t, obs, rng, mask=None):
-        kernel.tape_act(self.net.handle, rng, self.tape, t, obs, mask)
+        kernel.rollout_act(self.net.handle, self.handle, rng, t, obs, mask)
 
     def note(self, t, *, obs=None, reward=None, terminated=(), truncated=(), valid=None):
         flags = [np.isin(np.arange(self.streams), which) for which in (terminated, truncated)]
         reward = np.ones(self.streams) if reward is None else np.asarray(reward, np.float64)
         valid = np.ones(self.streams, bool) if valid is None else valid
-        return kernel.tape_note(self.tape, t, obs, reward, *flags, valid, self.returns, self.lengths)
+        return kernel.rollout_record(self.handle, t, obs, reward, *flags, valid, self.returns, self.lengths)
 
     def finish(self, obs):
-        kernel.tape_finish(self.net.handle, self.tape, obs)
+        kernel.rollout_finish(self.net.handle, self.handle, obs)
 
 
 def observe(net, n=STREAMS, seed=0):
@@ -57,7 +83,7 @@ def observe(net, n=STREAMS, seed=0):
 
 
 @pytest.mark.parametrize("head", [{"sizes": (4, 2)}, {"head": "gaussian", "sizes": (3,)}], ids=str)
-def test_acting_on_tape_is_acting_written_down(isa, net_of, new_rng, head):
+def test_acting_in_a_rollout_is_acting_written_down(isa, net_of, new_rng, head):
     net = net_of(isa=isa, **head)
     roll, ours, theirs = Rollout(net), new_rng(1), new_rng(1)
     values = []
@@ -171,9 +197,7 @@ def test_a_whole_rollout_is_the_same_as_its_steps_one_by_one(isa, net_of, new_rn
     kernel.streams_observe(world, obs)
     start, ended = np.array([True, False, False]), np.full((steps * streams, 4), -1.0)
     rng = new_rng(1)
-    count, seconds = kernel.tape_collect(
-        net.handle, rng, ours.tape, world, obs, start, ours.returns, ours.lengths, ended
-    )
+    count, seconds = ours.collect(rng, world, obs, start, ended)
     assert seconds >= 0
     theirs, other, seen = collected(net, steps, streams, 0)
     kernel.streams_set_state(other, task, elapsed, np.array([5, 6, 7, 8], np.uint64))
@@ -212,6 +236,6 @@ def test_a_world_that_leaves_the_finite_stops_the_rollout_at_that_step(net_of, r
     state[3, 1] = np.nan  # the second pole's velocity
     kernel.streams_set_state(world, state, np.zeros(2, np.int64), np.array([1, 2, 3, 4], np.uint64))
     start, ended = np.zeros(2, bool), np.empty((20, 4))
-    said, _ = kernel.tape_collect(net.handle, rng, roll.tape, world, obs, start, roll.returns, roll.lengths, ended)
+    said, _ = roll.collect(rng, world, obs, start, ended)
     assert said == -1
     assert not roll.valid.any()
