@@ -194,7 +194,7 @@ def standalone(updates: int, path: str, turns: Turns) -> Callable[[], Any]:
     module = ModuleType("bench_alone")
     sys.modules[module.__name__] = module
     exec(compile(to_standalone(workload(updates, path)), "<alone>", "exec"), module.__dict__)
-    module.update = turns.after(module.update)
+    module.PolicyTrainer.update = turns.after(module.PolicyTrainer.update)
     return lambda: module.train(module.Config())
 
 
@@ -253,10 +253,16 @@ def alone(graph: Graph, nodes: dict[str, Any], seed: int) -> bool | None:
         text = to_standalone(graph)
     except GraphError:
         return None
-    theirs = {n: x.numpy() for n, x in exported(text, seed).state_dict().items() if "normalizer" not in n}
+    trainers = exported(text, seed)
+    theirs = {
+        f"{id}.{n}": x.numpy()
+        for id, trainer in trainers.items()
+        for n, x in trainer.policy.state_dict().items()
+        if "normalizer" not in n
+    }
     found = learned(nodes)
     ours = {
-        f"{'' if id == 'agent' else f'{id}.'}{n.removeprefix('network.')}": x
+        f"{id}.{n.removeprefix('network.')}": x
         for id, weights in found.items()
         for n, x in weights.items()
         if "normalizer" not in n
