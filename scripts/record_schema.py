@@ -190,7 +190,7 @@ def page(table: Any) -> str:
         f"`{schema.VERSION}`. Within a major version a change only adds optional fields and kinds, and readers pass over "
         "fields they do not know. A number that JSON cannot hold is `null` and is named in `nonfinite`.\n\n"
         f"For other languages: [JSON Schema](telemetry-{SERIES}.schema.json), [TypeScript](telemetry-{SERIES}.d.ts). "
-        "`surefoot telemetry validate FILE` checks a record line by line, the predecessors' `telemetry_version` 1.0, 1.1 "
+        "`surefoot telemetry validate FILE` checks a record line by line, also of `telemetry_version` 1.0, 1.1 "
         f"and 1.2 too; their rules as JSON Schema: {links}.\n\n"
         "## Every line\n\n"
     )

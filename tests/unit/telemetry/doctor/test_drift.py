@@ -63,7 +63,7 @@ def test_clocks_and_ids_do_not_drift():
     assert is_metric("approx_kl")
 
 
-def test_the_predecessors_baseline_is_one_object(tmp_path: Path):
+def test_a_baseline_may_be_one_object(tmp_path: Path):
     file = tmp_path / "baseline.json"
     file.write_text('{"baseline_reward_mean": -0.2, "baseline_sample_count": 2, "note": "golden"}')
     found = drift(table(baseline_reward_mean=[-0.2, -0.3]), levels(file))

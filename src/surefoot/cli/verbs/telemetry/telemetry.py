@@ -35,7 +35,7 @@ def record_of(name: str, runs: Path | None) -> Path:
 class ValidateArgs:
     """Check records line by line; every mistake is told as FILE:LINE, with what would be right.
 
-    Reads version 2.x and the predecessors' telemetry_version 1.0, 1.1 and 1.2, each by the rules it was published
+    Reads version 2.x and telemetry_version 1.0, 1.1 and 1.2, each by the rules it was published
     with, plain or gzip, or from a pipe:
 
         surefoot telemetry validate runs/walk/telemetry.ndjson
@@ -155,7 +155,7 @@ class SummaryArgs:
     """
 
     run_name: Record
-    """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
+    """A run's directory or name, or an .ndjson or .jsonl file, of telemetry 1.x too."""
     format: Literal["text", "markdown", "json"] = "text"
     """How to tell it."""
     baseline: str | None = None
