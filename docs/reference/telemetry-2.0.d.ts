@@ -116,7 +116,7 @@ export interface Minibatch {
   dropped?: number;
 }
 
-/** One finished training episode. Sampled at a high rate (see `UpdateRecord.episodes_dropped`). */
+/** One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`). */
 export interface Episode {
   kind: "episode";
   /** Semantic version of the schema that wrote the line. */
