@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.problems import Refused
 
 
@@ -35,7 +35,7 @@ class TabGuard:
 
     def check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Raise unless the request names this machine, and comes from no other site's page."""
-        Guard(port=self.port).check("/", dict(headers), "", "read")
+        AccessGuard(port=self.port).check("/", dict(headers), "", "read")
 
     def check_socket(self, headers: Iterable[tuple[bytes, bytes]], cookies: Mapping[str, str]) -> None:
         """For a WebSocket, which a browser opens to any site: the origin must be there."""

@@ -16,7 +16,7 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.lm.run import LMRun
-    from surefoot.lm.training import Step
+    from surefoot.lm.training import LMStep
 
 Pairs = Annotated[list[str], tyro.conf.arg(metavar="KNOB=VALUE"), tyro.conf.UseAppendAction]
 
@@ -168,7 +168,7 @@ def _ppo(config: Any, spec: dict[str, Any], changes: dict[str, Any]) -> Any:
     return config.ppo(given, **changes)
 
 
-def _line(step: Step, steps: int, seconds: float, first: int) -> str:
+def _line(step: LMStep, steps: int, seconds: float, first: int) -> str:
     s = step.stats
     busy = sum(step.seconds.values())
     left = seconds / max(1, step.number - first) * (steps - step.number)
@@ -284,7 +284,8 @@ class RewardArgs:
         from surefoot.lm.data import read_pairs
         from surefoot.lm.load_run import save_reward
         from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
-        from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
+        from surefoot.lm.rewards.reward_fit import train_reward_model
+        from surefoot.lm.rewards.reward_model import RewardModel
 
         pairs = read_pairs(self.pairs)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
