@@ -411,7 +411,7 @@ def asked(nodes: dict[str, Any]) -> dict[str, Any]:
 
 def standing(nodes: dict[str, Any], seed: int) -> dict[str, float]:
     """Score less the price of the KL, of 1,050 fresh responses."""
-    from surefoot.lm.optimum import achieved
+    from lm.priced_optimum import achieved
 
     prompts = [nodes["sampler"].language.speech.prompt(text) for text in nodes["prompts"].prompts]
     generator = torch.Generator().manual_seed(seed + EVAL_SEED_OFFSET)
@@ -421,7 +421,7 @@ def standing(nodes: dict[str, Any], seed: int) -> dict[str, float]:
 
 def language_optimum(seed: int) -> dict[str, float]:
     """The same of the best policy there is. It hangs on the reference alone: a seed is another estimate of one number."""
-    from surefoot.lm.optimum import optimum
+    from lm.priced_optimum import optimum
 
     graph = template("language")
     graph.remove("print")

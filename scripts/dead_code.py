@@ -41,6 +41,7 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("server/http/protocol.py", "*", "asyncio and httptools call these methods"),
     ("server/main.py", "handlers", "logging reads it"),
     ("server/studio/commands.py", "do_*", "called by the name of the command"),
+    ("telemetry/doctor/*signals.py", "*", "a sign, registered by its name, which rule files use"),
     ("town/scenarios/scenario.py", "*", "fields of the scenario file, read by name"),
     ("train/progress_event.py", "recent_length", "a field of the event that users of `Training` receive"),
     ("train/interop/onnx_export.py", "*_num_threads", "onnxruntime reads it"),
