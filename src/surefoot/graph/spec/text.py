@@ -250,6 +250,6 @@ def _finite(text: str) -> float:
 
 
 def _registry() -> Registry:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     return REGISTRY

@@ -1,7 +1,7 @@
 /* Vectors of VL floats by the compiler's own vector types, and the functions of them that networks need.
  *
- * Included by kernel.inc, once for each instruction set. The same text serves AVX-512, AVX2, SSE2 and NEON; only where the
- * compiler does not see the one instruction that is meant is it named.
+ * Included by kernel.inc, once per instruction set. The same text serves AVX-512, AVX2, SSE2 and NEON; intrinsics are used only
+ * where GCC does not find the single instruction by itself (clamp, total).
  * Accuracy is a few units in the last place of float32 (tests/unit/native/test_functions.py holds it). */
 
 #if defined(__x86_64__)
