@@ -188,7 +188,7 @@ _MAKERS: list[Callable[[str, Mapping[str, Any]], Node]] = []
 
 def make_node(type: str, /, **params: Any) -> Node:
     """A node of a kind in the catalogue, its parameters read and checked."""
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
     from surefoot.graph.spec.params import read_params
 
     declared = REGISTRY.get(type)

@@ -250,7 +250,7 @@ def _finite(text: str) -> float:
 
 
 def _registry() -> Registry:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     return REGISTRY
 
