@@ -82,10 +82,6 @@ class Schedule:
     def has_code(self) -> bool:
         return any(each.declared.name == "Code" for each in self.firings)
 
-    def delayed(self) -> list[Input]:
-        """All inputs that read what was said a tick ago."""
-        return [each for firing in self.firings for each in firing.inputs if each.edge is not None and each.edge.delay]
-
 
 def schedule(graph: Graph | Checked, **run: Any) -> Schedule:
     """The schedule of a graph; `run` may say another seed, total_steps or path. Raises if the graph has errors."""
