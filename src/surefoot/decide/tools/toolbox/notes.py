@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from surefoot._http import NoRedirect
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
@@ -120,12 +121,7 @@ class NotionNotes:
         raise AssertionError("unreachable")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
+_OPENER = urllib.request.build_opener(NoRedirect)
 
 
 class NoteTool:
