@@ -50,6 +50,7 @@ check: setup  ## seconds, before every commit
 	$(BIN)/ruff check .
 	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
 
 test-ray:  ## the same tests of backends and searches, on Ray: it has an environment of its own, .venv-ray
@@ -90,8 +91,10 @@ peers:  ## Stable-Baselines3, JAX and rl_games in environments of their own, to 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
 	$(BIN)/python benchmarks/learning.py
 
-bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR adds PureJaxRL, ARGS="--only W1" picks
-	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(ARGS)
+bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR and CLEANRL=DIR add these, ARGS="--only W1" picks
+	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(if $(CLEANRL),--cleanrl $(CLEANRL)) $(ARGS)
+	$(BIN)/python benchmarks/speed_chart.py
+	$(BIN)/python benchmarks/tables.py
 
 bench-heatmap: setup  ## one update over widths, depths, observations, minibatches and envs: kernel, torch, SB3
 	$(BIN)/python benchmarks/heatmap.py $(ARGS)

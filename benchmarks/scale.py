@@ -29,7 +29,6 @@ from typing import Any
 
 from scale_model import Cost, Handing, line, piece, update
 from surefoot.envs.make import make_world
-from surefoot.scale.backend import STEPWISE
 from surefoot.scale.backend_spec import WORLDS, Placement, open_backend
 from surefoot.scale.remote_training import FarTraining
 from surefoot.scale.rollout_worker import RolloutWorker
@@ -137,7 +136,7 @@ class Probe:
         self._half = ("walk", str(spec.ppo.envs // 2))
         self._seen: dict[tuple[str, ...], list[float]] = {}
         first = self._walkers[spec.ppo.envs].collect(0).rollout
-        arrays = [*(getattr(first, name) for name in STEPWISE), *first.obs.values()]
+        arrays = first.arrays().values()
         self.weights = sum(x.nbytes for x in self._here.policy.state_dict().values())
         self._bytes = sum(x.nbytes for x in arrays) / first.reward.size
         self.round()

@@ -47,26 +47,26 @@ def soak(cycles: int, folder: Path, scenario: str, rotate_bytes: int) -> dict[st
     from surefoot.data.replayset import ReplayDataset, read_manifest
     from surefoot.telemetry.files.rotation import rotated_parts
     from surefoot.telemetry.writer import Recorder
-    from surefoot.town.training.harness import TrainingHarness
+    from surefoot.town.training.run import TownTraining
 
-    harness = TrainingHarness(scenario, towns=8, settings={"lr": 1e-3})
-    before = float(harness.measure(64)["return"].mean())
+    town = TownTraining(scenario, towns=8, settings={"lr": 1e-3})
+    before = float(town.measure(64)["return"].mean())
     recorder = Recorder(folder / "telemetry.ndjson", "soak", rotate_bytes=rotate_bytes, updates_per_second=1e9)
-    recorder.header(env=f"town/{scenario}", seed=0, config=harness.training.spec.to_json())
+    recorder.header(env=f"town/{scenario}", seed=0, config=town.training.spec.to_json())
     memory, descriptors, threads, seen, alike = [], [], [], set[tuple[float, ...]](), 0
     begin = time.perf_counter()
     for cycle in range(cycles):
         where = folder / "capture"
-        harness.capture_rollout(40, output_dir=where)
+        town.capture(40).save(where)
         dataset = ReplayDataset(read_manifest(where / "rollout_sample_manifest.json").entries, batch_size=3)
-        reports = harness.run_ppo(dataset) + harness.run_ppo(epochs=1)
+        reports = town.learn(dataset) + town.learn(epochs=1)
         shutil.rmtree(where)
         for report in reports:
             key = (report.loss, report.policy_loss, report.value_loss, report.entropy, report.grad_norm)
             alike += key in seen
             seen.add(key)
             recorder.update(
-                env_steps=harness.training.env_steps,
+                env_steps=town.training.env_steps,
                 updates=report.update,
                 m={**report.metrics(), **report.stats},
                 seconds=report.seconds,
@@ -94,7 +94,7 @@ def soak(cycles: int, folder: Path, scenario: str, rotate_bytes: int) -> dict[st
         "alike": alike,
         "updates": len(seen),
         "return_before": before,
-        "return_after": float(harness.measure(64)["return"].mean()),
+        "return_after": float(town.measure(64)["return"].mean()),
     }
 
 

@@ -53,6 +53,30 @@ def learning() -> str:
     return "\n".join(rows)
 
 
+SHORT = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "LunarLander-v3", "HalfCheetah-v5", "Hopper-v5")
+
+
+def learning_short() -> str:
+    """Six tasks in three columns, for the README."""
+    results = read("learning.json")
+    if results is None:
+        return "not measured yet"
+    rows = ["| task | steps | Surefoot | SB3's defaults |", "|---|---|---|---|"]
+    sys.path.insert(0, str(HERE))
+    from learning import TASKS  # pyright: ignore[reportMissingImports]  # the benchmark beside this file
+
+    for task in (task for task in TASKS if task.name in SHORT):
+        scores = results["scores"].get(task.name, {})
+        cells = []
+        for side in ("surefoot", "sb3"):
+            means = [entry["mean"] for entry in scores.get(side, {}).values()]
+            cells.append(f"{summarize(means).iqm:,.0f} ({len(means)} seeds)" if means else "not measured")
+        rows.append(
+            f"| {task.name} | {task.steps:,} | **{cells[0].split()[0]}** {cells[0].split(maxsplit=1)[1]} | {cells[1]} |"
+        )
+    return "\n".join(rows)
+
+
 def speed() -> str:
     results = read("speed.json")
     if results is None:
@@ -448,6 +472,7 @@ def campaign(part: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "learning-table": learning,
+    "learning-short-table": learning_short,
     "speed-table": speed,
     "shapes-table": shapes,
     "resume-table": survival,

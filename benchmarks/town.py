@@ -82,9 +82,9 @@ def means(found: dict[str, np.ndarray]) -> dict[str, float]:
 
 def learn(name: str, seed: int) -> dict[str, Any]:
     """One seed of one scenario: trained, chance and script on the same unseen episodes, and the curve on the way."""
-    from surefoot.cli.verbs.town.promote import behaviour_measures
     from surefoot.town.scenarios.scenario import load_scenario
-    from surefoot.town.training.policy import measure_policy, town_spec, town_training
+    from surefoot.town.training.measure import measure_behaviour, measure_policy
+    from surefoot.town.training.spec import town_spec, town_training
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
     scenario = load_scenario(name)
@@ -99,8 +99,8 @@ def learn(name: str, seed: int) -> dict[str, Any]:
     episodes = EPISODES if len(scenario.agents) < 10 else 32
     return {
         "trained": means(measure_policy(training.policy, scenario, episodes, seed=seed + EVAL_SEED_OFFSET)),
-        "random": means(behaviour_measures(scenario, "random", episodes, seed)),
-        "script": means(behaviour_measures(scenario, "script", episodes, seed)),
+        "random": means(measure_behaviour(scenario, "random", episodes, seed)),
+        "script": means(measure_behaviour(scenario, "script", episodes, seed)),
         "curve": curve,
         "steps": training.env_steps,
         "cpu": cpu,
@@ -110,27 +110,28 @@ def learn(name: str, seed: int) -> dict[str, Any]:
 
 def teacher(name: str, seed: int) -> dict[str, Any]:
     """A clone of the script, then PPO from its weights."""
-    from surefoot.cli.verbs.town.promote import behaviour_measures
-    from surefoot.town.training.harness import TrainingHarness
+    from surefoot.town.training.measure import measure_behaviour
+    from surefoot.town.training.run import TownTraining
 
-    harness = TrainingHarness(name, settings={"seed": seed})
-    cloned = harness.run_bc_training(epochs=30)
-    start = means(harness.measure(EPISODES))
-    while not harness.training.finished:
-        harness.training.update()
-    script = means(behaviour_measures(harness.scenario, "script", EPISODES, seed))
+    town = TownTraining(name, settings={"seed": seed})
+    cloned = town.clone(epochs=30)
+    start = means(town.measure(EPISODES))
+    while not town.training.finished:
+        town.training.update()
+    script = means(measure_behaviour(town.scenario, "script", EPISODES, seed))
     return {
         "agreement": cloned.agreement,
         "script": script,
         "clone": start,
-        "trained": means(harness.measure(EPISODES)),
+        "trained": means(town.measure(EPISODES)),
     }
 
 
 def mixed(name: str, seed: int, share: float) -> dict[str, Any]:
     """Live steps until the policy reaches the target twice in a row, and once more in episodes looked at only then."""
     from surefoot.town.scenarios.scenario import load_scenario
-    from surefoot.town.training.policy import measure_policy, town_spec, town_training
+    from surefoot.town.training.measure import measure_policy
+    from surefoot.town.training.spec import town_spec, town_training
     from surefoot.train.collect.offpolicy import ReplayRules
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.evaluate import EVAL_SEED_OFFSET
@@ -176,7 +177,7 @@ def world_speed(name: str, towns: int, chunks: int = 20, variant: str | None = N
 def train_speed(peer: str | None, updates: int = 6) -> dict[str, Any]:
     """Training steps a CPU-second, ours and Stable-Baselines3's, on the same scenario, network and minibatches."""
     from surefoot.town.scenarios.scenario import load_scenario
-    from surefoot.town.training.policy import town_spec, town_training
+    from surefoot.town.training.spec import town_spec, town_training
 
     scenario = load_scenario("queue_conflict")
     training = town_training(town_spec(scenario, eval_every=0))

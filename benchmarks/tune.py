@@ -45,7 +45,7 @@ def gap_interval(tuned: Sequence[float], plain: Sequence[float]) -> tuple[float,
 
 def search(env: str, steps: int, minutes: float, trials: int, runs: Path) -> dict[str, Any]:
     """What `surefoot tune` says in the end, and how long it took."""
-    from surefoot.cli.main import main
+    from surefoot.__main__ import main
 
     command = [
         "tune",

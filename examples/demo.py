@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from surefoot.cli.main import main as surefoot
+from surefoot.__main__ import main as surefoot
 from surefoot.train.rundir.rundir import runs_root
 
 STEPS = os.environ.get("SUREFOOT_DEMO_STEPS", "100_000")

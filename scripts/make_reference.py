@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import json
 import sys
@@ -26,7 +25,7 @@ from surefoot.cli.helptext import parts
 from surefoot.cli.main import VERBS
 from surefoot.cli.verbs.doctor import plan_text
 from surefoot.cli.verbs.settings import all_knobs
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear, schedule_to_json
 from surefoot.telemetry.doctor.rules import SYMPTOMS, shipped_rules
@@ -83,7 +82,7 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
 
 def verb_section(name: str) -> str:
     verb = VERBS[name]
-    owner = getattr(importlib.import_module(verb.module), verb.args)
+    owner = verb.load()
     hints, docs = typing.get_type_hints(owner, include_extras=True), field_docs(owner)
     rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
     about = "\n\n".join(text for text, _ in parts(owner))

@@ -19,7 +19,7 @@ from surefoot.train.collect.collector import Collector
 Collector.set_state = lambda self, state: None
 """
 PROGRAM = (
-    "import sys\nfrom surefoot.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main(sys.argv[1:]))\n"
+    "import sys\nfrom surefoot.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main(sys.argv[1:]))\n"
 )
 UPDATES, EVERY, ROLLOUT = 60, 4, 4 * 32
 KILLS_A_RUN = 2

@@ -18,9 +18,9 @@ SAME = "every update is that of the batch before"
 
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
-    from surefoot.town.training.harness import TrainingHarness
+    from surefoot.town.training.run import TownTraining
 
-    capture, ppo = TrainingHarness.capture_rollout, TrainingHarness.run_ppo
+    capture, ppo = TownTraining.capture, TownTraining.learn
     kept: list[Any] = []
     files: list[int] = []
     last: list[Any] = []
@@ -36,13 +36,13 @@ def with_defect(defect: str) -> Iterator[None]:
         last[:] = last or ppo(self, *args, **more)
         return list(last)
 
-    TrainingHarness.capture_rollout = leaking  # type: ignore[method-assign]
+    TownTraining.capture = leaking  # type: ignore[method-assign]
     if defect == SAME:
-        TrainingHarness.run_ppo = stuck  # type: ignore[method-assign]
+        TownTraining.learn = stuck  # type: ignore[method-assign]
     try:
         yield
     finally:
-        TrainingHarness.capture_rollout, TrainingHarness.run_ppo = capture, ppo  # type: ignore[method-assign]
+        TownTraining.capture, TownTraining.learn = capture, ppo  # type: ignore[method-assign]
         for fd in files:
             os.close(fd)
 

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 MOVED = {
+    "surefoot.cli.harness": "surefoot.compat.townlet",
+    "surefoot.decide.prompts.trainer": "surefoot.compat.directive023.trainer",
     "surefoot.envs.choir": "surefoot.envs.builtin.multi_agent_toys",
     "surefoot.envs.connect": "surefoot.envs.builtin.connect_four",
     "surefoot.envs.maze": "surefoot.envs.builtin.maze",
@@ -19,6 +21,7 @@ MOVED = {
     "surefoot.envs.seats": "surefoot.envs.agents.two_player",
     "surefoot.learn.search": "surefoot.learn.search_ranges",
     "surefoot.lm.tiny": "surefoot.lm.policy.tiny",
+    "surefoot.lm.trainer": "surefoot.compat.constitutional_ai.trainer",
     "surefoot.scale.check": "surefoot.scale.backend_check",
     "surefoot.telemetry.read": "surefoot.telemetry.reader",
     "surefoot.telemetry.signs": "surefoot.telemetry.doctor.signals",
@@ -37,6 +40,9 @@ MOVED = {
     "surefoot.train.selfplay": "surefoot.train.algorithms.selfplay",
     "surefoot.train.statistics": "surefoot.train.diagnose.statistics",
 }
+
+MOVED_NAMES = {"surefoot.decide.tools": "surefoot.compat.hololoom"}
+"""Packages whose other public names of before are in another module now."""
 
 
 def warn_moved(old: str, new: str, stacklevel: int = 3) -> None:
@@ -60,8 +66,9 @@ class MovedFinder(MetaPathFinder, Loader):
         sys.modules[old] = import_module(MOVED[old])
 
 
-def moved_names(package: str, module: str) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package that was a module before: its old names are in `module`."""
+def moved_names(package: str, module: str | None = None) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package whose old names are in `module`, or in the module of `MOVED_NAMES`."""
+    module = module or MOVED_NAMES[package]
 
     def load(name: str) -> Any:
         if name.startswith("__") or not hasattr(import_module(module), name):

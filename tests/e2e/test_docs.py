@@ -6,6 +6,8 @@ run. A ```c block with a title is saved for it. A comment before a block changes
 test runs of it, so that the page can show the number a reader would use:
 
     <!-- test: --steps 100_000 -> --steps 1000 -->
+
+The README has no such comments: its replacements are in docs_shortened.toml.
 """
 
 import os
@@ -14,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +34,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 NOTE = re.compile(r"<!-- test: (.+?) -> (.*?) -->")
+SHORTENED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("docs_shortened.toml").read_text())
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,17 @@ def commands(text: str) -> Iterator[list[str]]:
             yield words
 
 
+def shortened(page: str, name: str) -> str:
+    """The page with the replacements of docs_shortened.toml made in its code blocks."""
+    for old, new in SHORTENED.get(name, {}).items():
+        assert any(old in block["text"] for block in BLOCK.finditer(page)), f"{name} shows no {old!r} to shorten"
+        page = BLOCK.sub(lambda block, old=old, new=new: block[0].replace(old, new), page)
+    return page
+
+
 def run_page(page: str, name: str) -> None:
     namespace = {"__name__": "page"}
-    for block in blocks(page):
+    for block in blocks(shortened(page, name)):
         if block.kind == "bash":
             for words in commands(block.text):
                 code = main(words[1:]) if words[0] == "surefoot" else compile_c(words)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.cli.verbs.town.promote import behaviour_measures
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.town.scenarios.scenario import load_scenario
-from surefoot.town.training.policy import measure_policy, town_spec, town_training
+from surefoot.town.training.measure import measure_behaviour, measure_policy
+from surefoot.town.training.spec import town_spec, town_training
 
 SMALL = ["--towns", "4", "--rollout-ticks", "20", "--eval-every", "0", "--display", "quiet", "--set", "hidden=16"]
 
@@ -72,7 +72,7 @@ def test_a_town_learns_more_than_chance_and_more_than_nothing(tmp_path: Path) ->
     for _ in training:
         pass
     mine = measure_policy(training.policy, scenario, 32, seed=99)
-    chance = behaviour_measures(scenario, "random", 32, 99)
+    chance = measure_behaviour(scenario, "random", 32, 99)
     assert mine["punctuality"].mean() > 0.6
     assert mine["return"].mean() > chance["return"].mean() + 1.0
 

@@ -17,7 +17,7 @@ from surefoot.train.spec import make_spec
 from surefoot.train.training import world_maker
 from surefoot.train.tune.env_trials import EnvContest, EnvTask
 from surefoot.train.tune.final_round import play_off
-from surefoot.train.tune.report import outcome
+from surefoot.train.tune.report import search_result
 from surefoot.train.tune.search import Plan, begin, open_study
 
 ray: Any = pytest.importorskip("ray")
@@ -108,7 +108,7 @@ def test_a_population_goes_on_with_the_weights_of_the_best_also_after_a_stop(kin
 
     begin(study, task)
     cluster.search(task, study, plan, tmp_path)
-    found = outcome(study, task.space, [])
+    found = search_result(study, task.space, [])
     assert len(found.ranked) == 4
     # Whether one is given up for another is up to who reports when: rungs are short here, and a worker takes seconds to start.
     heirs = [t for t in found.trials if t["parent"] is not None and t["rungs"]]

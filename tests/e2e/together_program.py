@@ -13,7 +13,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.scale.backend import STEPWISE, Piece, join
+from surefoot.scale.backend import Piece, join
 from surefoot.scale.process_group import join_group
 from surefoot.scale.shared_training import TogetherTraining
 from surefoot.train.config import CollectConfig
@@ -81,14 +81,11 @@ def compare(group, kind: str) -> dict:
 
 def everybody(group, rollout):
     """The rollouts of all processes, gathered array by array."""
-    found = {name: group.gather(getattr(rollout, name)) for name in STEPWISE}
-    obs = {name: group.gather(x) for name, x in rollout.obs.items()}
-    context = {name: group.gather(x).astype(x.dtype) for name, x in rollout.context.items()}
-    kinds = {name: getattr(rollout, name).dtype for name in STEPWISE}
+    arrays = rollout.arrays()
+    found = {name: group.gather(x) for name, x in arrays.items()}
     for rank in range(group.size):
-        given = {name: np.ascontiguousarray(x[rank]).astype(kinds[name]) for name, x in found.items()}
-        seen = {name: x[rank].astype(rollout.obs[name].dtype) for name, x in obs.items()}
-        yield type(rollout)(obs=seen, context={name: x[rank] for name, x in context.items()}, **given)
+        parts = {name: np.ascontiguousarray(x[rank]).astype(arrays[name].dtype) for name, x in found.items()}
+        yield type(rollout).from_arrays(parts)
 
 
 if __name__ == "__main__":

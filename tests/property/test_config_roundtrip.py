@@ -21,7 +21,7 @@ from surefoot.learn.schedule import (
     value_at,
 )
 from surefoot.nets.config import NetConfig
-from surefoot.train.config import CollectConfig, parse_value
+from surefoot.train.config import CollectConfig, split_settings
 
 positive = st.floats(1e-8, 1e3)
 unit = st.floats(0, 1)
@@ -118,7 +118,8 @@ def test_any_spelling_makes_the_same_config(config: PPOConfig, data: st.DataObje
 def test_every_value_can_be_written_as_text(config: PPOConfig):
     for name, value in config.to_json().items():
         text = value if isinstance(value, str) else json.dumps(value)
-        assert parse_value(name, text) == getattr(config, name)
+        ppo, net, collect = split_settings({name: text})
+        assert {**ppo, **net, **collect} == {name: getattr(config, name)}
 
 
 @given(scheduled, st.floats(-1, 2), st.integers(0, 10**6))

@@ -1,4 +1,4 @@
-"""Bodies as they go over the wire, and answers as they come back."""
+"""Request bodies as they go over the wire, and responses as they come back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 import time
 import urllib.parse
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from email.message import Message
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,116 +17,116 @@ import msgspec
 
 from surefoot.client.errors import BY_STATUS, StatusError
 from surefoot.errors import SurefootError
+from surefoot.server.schema import wire_name
 
 T = TypeVar("T")
 FIRST_WAIT, LONGEST_WAIT = 0.25, 8.0
+"""Seconds before the first retry, doubled with each further one, and their limit."""
 AGAIN = (408, 429, 500, 502, 503, 504)
+"""Statuses after which a repeatable request is tried again."""
 NOTHING_DONE = (429, 503)
-"""Answers that say that nothing was done."""
+"""Statuses that say that nothing was done, so that every request can be repeated."""
 IDLE = 2.0
-"""Seconds after which a connection is made anew."""
+"""Seconds after which an idle connection is replaced: the service closes it after 5 (`http.protocol.IDLE_SECONDS`)."""
 
 
-def at(policy: str) -> str:
-    """Where a policy is asked."""
+def policy_path(policy: str) -> str:
+    """Return the path of a policy."""
     return f"/v1/policies/{quoted(policy)}"
 
 
 def quoted(word: str) -> str:
-    """A word as a part of a path."""
+    """Return a word as one segment of a path."""
     return urllib.parse.quote(word, safe="")
 
 
-def wire(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """A decision as it goes over the wire, with its id."""
-    return {**without_id(seen), "decision_id": seen.get("decision_id") or f"d-{uuid.uuid4().hex}"}
+def encode_decision(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a decision, with an id."""
+    return {**encode_query(seen), "decision_id": seen.get("decision_id") or f"d-{uuid.uuid4().hex}"}
 
 
-def observed(observation: Any, how: Mapping[str, Any]) -> dict[str, Any]:
-    """What a trained policy sees, as it goes over the wire."""
-    if not isinstance(observation, Mapping):
-        told = {"observation": observation} if _is_list(observation) else {"observation_b64": packed(observation)}
-        return {**told, **how}
-    parts: dict[str, Any] = {}
-    coded: dict[str, Any] = {}
-    for name, part in observation.items():  # pyright: ignore[reportUnknownVariableType]
-        if _is_list(part):
-            parts[name] = part
-        else:
-            coded[name] = packed(part)
-    return {**({"parts": parts} if parts else {}), **({"parts_b64": coded} if coded else {}), **how}
-
-
-def without_id(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """A question as it goes over the wire."""
+def encode_query(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a question that needs no id."""
     body = _packed(seen)
     if body.get("candidates") is not None:
         body["candidates"] = [_packed(each) for each in body["candidates"]]
     return body
 
 
+def encode_observation(observation: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request for a trained policy's action."""
+    if not isinstance(observation, Mapping):
+        key, value = _listed_or_packed("observation", observation)
+        return {key: value, **how}
+    body: dict[str, Any] = {}
+    for name, part in observation.items():  # pyright: ignore[reportUnknownVariableType]
+        key, value = _listed_or_packed("parts", part)
+        body.setdefault(key, {})[name] = value
+    return {**body, **how}
+
+
 def _packed(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, its embedding as base64 if it is a buffer."""
-    body, embedding = dict(seen), seen.get("embedding")
-    if embedding is not None and not _is_list(embedding):
-        body["embedding_b64"] = packed(embedding)
-        del body["embedding"]
+    """Return a copy in which an embedding that is a buffer is base64."""
+    body = dict(seen)
+    if body.get("embedding") is not None:
+        key, value = _listed_or_packed("embedding", body.pop("embedding"))
+        body[key] = value
     return body
 
 
-def packed(numbers: Any) -> str:
-    """Any buffer of floats as little-endian float32, base64."""
-    flat: Sequence[float] = list(_flat(memoryview(numbers).tolist()))
-    return base64.b64encode(struct.pack(f"<{len(flat)}f", *flat)).decode()
+def _listed_or_packed(field: str, numbers: Any) -> tuple[str, Any]:
+    """Return field and value: a list as it is, any buffer of floats as little-endian float32 in base64."""
+    if isinstance(numbers, (list, tuple)):
+        return field, numbers  # pyright: ignore[reportUnknownVariableType]
+    flat = list(_flat(memoryview(numbers).tolist()))
+    return f"{field}_b64", base64.b64encode(struct.pack(f"<{len(flat)}f", *flat)).decode()
 
 
 def _flat(numbers: Any) -> Iterator[float]:
-    if not _is_list(numbers):
+    if not isinstance(numbers, list):
         yield numbers
         return
-    for each in numbers:
+    for each in numbers:  # pyright: ignore[reportUnknownVariableType]
         yield from _flat(each)
 
 
-def _is_list(thing: Any) -> bool:
-    return isinstance(thing, (list, tuple))
-
-
-def error_of(status: int, headers: Message, answer: bytes) -> StatusError:
+def error_of(status: int, headers: Message, response: bytes) -> StatusError:
+    """Return the exception for a response that is a problem."""
     try:
-        problem = msgspec.json.decode(answer, type=dict[str, Any])
+        problem = msgspec.json.decode(response, type=dict[str, Any])
     except msgspec.MsgspecError:
-        problem: dict[str, Any] = {"detail": answer[:200].decode(errors="replace")}
+        problem: dict[str, Any] = {"detail": response[:200].decode(errors="replace")}
     return BY_STATUS.get(status, StatusError)(status, problem, _retry_after(headers.get("Retry-After")))
 
 
-def _retry_after(given: str | None) -> float | None:
-    """Seconds, from seconds or a date."""
-    if given is None:
+def _retry_after(value: str | None) -> float | None:
+    """Return the seconds of a Retry-After header, which holds seconds or a date."""
+    if value is None:
         return None
-    if given.strip().isdigit():
-        return float(given)
+    if value.strip().isdigit():
+        return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(given).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return None
 
 
 def backoff(tries: int) -> float:
-    """Longer each time, never the same for all clients at once."""
+    """Return the seconds before the next try: exponential, with jitter so that clients do not retry in step."""
     return min(LONGEST_WAIT, FIRST_WAIT * 2**tries) * random.uniform(0.5, 1.0)
 
 
-def read(answer: bytes, kind: type[T]) -> T:
-    """The answer as its struct; fields of a newer service are passed over."""
+def read(response: bytes, kind: type[T]) -> T:
+    """Decode a response; fields that a newer service added are ignored."""
     try:
-        return msgspec.convert(_known(msgspec.json.decode(answer), kind), kind)
+        return msgspec.convert(_known(msgspec.json.decode(response), kind), kind)
     except msgspec.MsgspecError as why:
-        raise SurefootError(f"the answer is not a {getattr(kind, '__name__', kind)}: {why}") from why
+        name = wire_name(getattr(kind, "__name__", str(kind)))
+        raise SurefootError(f"the answer is not a {name}: {why}") from why
 
 
 def _known(value: Any, kind: Any) -> Any:
-    """Without what the struct does not have, all the way down."""
+    """Return the value without fields that its struct does not have, recursively."""
     if isinstance(value, list) and get_origin(kind) is list:
         return [_known(each, get_args(kind)[0]) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):

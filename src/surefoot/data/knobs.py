@@ -1,12 +1,13 @@
-"""A knob is written once: its default, its help, what is legal, and the names other libraries have for it."""
+"""Settings: a knob is written once, with its default, help, legal values and the names other libraries have for it."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from surefoot.data.kinds import Kind
 from surefoot.errors import ConfigError
@@ -15,10 +16,13 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
-def knob(default: Any, help: str, kind: Kind, *, shown: Any = MISSING) -> Any:
-    """A dataclass field that knows its help and its kind. `shown` is the default to print where it differs."""
+def knob(default: Any, help: str, kind: Kind, *, shown: Any = MISSING, names: tuple[str, ...] = ()) -> Any:
+    """Return a dataclass field that carries its help, its kind and its other names.
+
+    `shown` is the default to print where it differs from `default`.
+    """
     described = default if shown is MISSING else shown
-    return field(default=default, metadata={"help": help, "kind": kind, "default": described})
+    return field(default=default, metadata={"help": help, "kind": kind, "default": described, "names": names})
 
 
 def _kinds(config: Any) -> dict[str, Kind]:
@@ -58,15 +62,7 @@ def read_texts(config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def knobs_to_json(config: Any) -> dict[str, Any]:
-    return {name: kind.to_json(getattr(config, name)) for name, kind in _kinds(config).items()}
-
-
 Meaning = Callable[[Any], dict[str, Any]]
-
-
-def _no_meanings() -> dict[str, Meaning]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,10 @@ class Vocabulary:
 
     knobs: Mapping[str, tuple[str, ...]]
     """{knob: its other names}; every knob is there."""
-    meanings: Mapping[str, Meaning] = field(default_factory=_no_meanings)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict[str, Meaning])
     """{name: what it sets}, for names that are more than another word for one knob."""
+    hints: Mapping[str, str] = field(default_factory=dict[str, str])
+    """{name: why it is refused}, for names of other libraries that have no counterpart."""
 
     def names(self) -> set[str]:
         return {name for knob, others in self.knobs.items() for name in (knob, *others)} | set(self.meanings)
@@ -95,6 +93,11 @@ class Vocabulary:
         return found
 
 
+def vocabulary_of(config: Any) -> Vocabulary:
+    """Return the names that the knobs of a config class carry themselves."""
+    return Vocabulary({entry.name: entry.metadata["names"] for entry in fields(config)})
+
+
 def require_known(said: Iterable[str], known: Iterable[str], hints: Mapping[str, str]) -> None:
     """ConfigError for names that are not `known`, with what was probably meant or what `hints` says of the name."""
     names = sorted(set(known))
@@ -111,19 +114,69 @@ def _about(name: str, known: list[str], hints: Mapping[str, str]) -> str:
     return f"no setting is called {name!r}; {advice}"
 
 
-def describe_knobs(config: Any, vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """One row a knob: name, type, default, legal, help, aliases; all JSON values."""
-    rows: list[dict[str, Any]] = []
-    for entry in fields(config):
-        kind: Kind = entry.metadata["kind"]
-        rows.append(
-            {
-                "name": entry.name,
-                "type": kind.type,
-                "default": kind.to_json(entry.metadata["default"]),
-                "legal": kind.legal,
-                "help": entry.metadata["help"],
-                "aliases": list(vocabulary.knobs[entry.name]),
-            }
-        )
-    return rows
+class Config:
+    """Base of the config classes: frozen dataclasses whose fields are knobs.
+
+    Every knob is checked when an instance is made. Names of other libraries are accepted wherever knobs are named, and
+    text is read as the value that it stands for. A subclass overrides `check` for rules that concern several knobs,
+    `vocabulary` for names that mean more than one knob, and `canonical` where names need other values to be understood.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __post_init__(self) -> None:
+        settle(self)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other. Every value is legal by itself when this is called."""
+
+    @classmethod
+    def vocabulary(cls) -> Vocabulary:
+        """Return the names by which people know the knobs."""
+        return vocabulary_of(cls)
+
+    @classmethod
+    def canonical(cls, names: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `names` by the knobs' own names; values that are text become what they stand for."""
+        vocabulary = cls.vocabulary()
+        require_known(names, vocabulary.names(), vocabulary.hints)
+        return read_texts(cls, vocabulary.translate(names))
+
+    @classmethod
+    def make(cls, **names: Any) -> Self:
+        """Return a config from any names that people know the knobs by; the rest are defaults."""
+        return cls().replace(**names)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some knobs changed, under any of their names."""
+        return dataclasses.replace(self, **self.canonical(changes))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values from which `from_json` makes an equal config."""
+        return {name: kind.to_json(getattr(self, name)) for name, kind in _kinds(self).items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the config that `to_json` wrote, or any part of it, under any names."""
+        return cls.make(**data)
+
+    @classmethod
+    def describe(cls) -> list[dict[str, Any]]:
+        """Return one row per knob (name, type, default, legal, help, aliases) for docs, command line and node panels."""
+        others = cls.vocabulary().knobs
+        rows: list[dict[str, Any]] = []
+        for entry in fields(cls):
+            kind: Kind = entry.metadata["kind"]
+            rows.append(
+                {
+                    "name": entry.name,
+                    "type": kind.type,
+                    "default": kind.to_json(entry.metadata["default"]),
+                    "legal": kind.legal,
+                    "help": entry.metadata["help"],
+                    "aliases": list(others[entry.name]),
+                }
+            )
+        return rows

@@ -314,13 +314,6 @@ class RolloutBuffer:
         """True if nothing was captured."""
         return not self.samples
 
-    def by_agent(self) -> dict[str, list[ReplaySample]]:
-        """Samples by agent_id."""
-        found: dict[str, list[ReplaySample]] = {}
-        for sample in self.samples:
-            found.setdefault(str(sample.meta.get("agent_id")), []).append(sample)
-        return found
-
     def build_dataset(self, batch_size: int = 1, drop_last: bool = False) -> ReplayDataset:
         """The samples as a dataset in memory."""
         if self.is_empty:

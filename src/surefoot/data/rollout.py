@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +67,24 @@ class Rollout:
         for key, array in self.context.items():
             if array.shape[:1] != shape[1:]:
                 raise ShapeError(f"context[{key!r}] is {list(array.shape)} but must begin with [N] = {[shape[1]]}")
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], stats: Mapping[str, float] | None = None) -> Rollout:
+        """Return the rollout of which `arrays` returned these, or of which a builder collected them."""
+        groups: dict[str, dict[str, np.ndarray]] = {"obs": {}, "context": {}}
+        fields: dict[str, Any] = {}
+        for name, array in arrays.items():
+            group, dot, key = name.partition(".")
+            (groups[group] if dot else fields)[key or name] = array
+        return cls(**groups, **fields, stats=dict(stats or {}))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return every array by the name of its field; parts of `obs` and `context` as "obs.x" and "context.h"."""
+        fields = {name: getattr(self, name) for name in ("action", *_NUMBERS, *_FLAGS, "policy_version")}
+        fields |= {"action_mask": self.action_mask, "ref_log_prob": self.ref_log_prob}
+        fields |= {f"obs.{name}": x for name, x in self.obs.items()}
+        fields |= {f"context.{name}": x for name, x in self.context.items()}
+        return {name: x for name, x in fields.items() if x is not None}
 
     @property
     def ended(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Every name a PPO knob goes by elsewhere: SB3, CleanRL, rl_games, skrl, RLlib, rsl_rl and five earlier systems."""
+"""The names of PPO's knobs in other libraries: SB3, CleanRL, rl_games, skrl, RLlib, rsl_rl and others."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ PPO_NAMES = Vocabulary(
             "clip_coef",  # CleanRL
             "e_clip",  # rl_games
             "ratio_clip",  # skrl
-            "clip_param",  # RLlib, rsl_rl, Townlet, DNNE
-            "clip_epsilon",  # HoloLoom, constitutional
-            "eps_clip",  # Directive-023
+            "clip_param",  # RLlib, rsl_rl
+            "clip_epsilon",
+            "eps_clip",
             "ppo_epsilon",
             "clip_ratio",
             "clip_eps",

@@ -20,7 +20,7 @@ from surefoot.data.kinds import (
     real,
     whole,
 )
-from surefoot.data.knobs import describe_knobs, knob, knobs_to_json, read_texts, settle
+from surefoot.data.knobs import Config, Vocabulary, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
 from surefoot.learn.presets import preset as preset_called
@@ -47,7 +47,7 @@ AT_LEAST_ONE = whole(Interval(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PPOConfig:
+class PPOConfig(Config):
     """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""
 
     lr: float | Schedule = knob(
@@ -233,8 +233,8 @@ class PPOConfig:
         optional(whole(NOT_NEGATIVE)),
     )
 
-    def __post_init__(self) -> None:
-        settle(self)
+    def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.minibatch_size is None and self.minibatches is None:
             object.__setattr__(self, "minibatch_size", DEFAULT_MINIBATCH_SIZE)
         if self.burn_in and self.sequence is None:
@@ -256,26 +256,22 @@ class PPOConfig:
         To name one of `minibatch_size` and `minibatches` is to choose it over the other, unless both were set.
         """
         current = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        found = read_texts(self, canonical(changes, base=current))
+        found = self.canonical(changes, base=current)
         for named, other in (("minibatch_size", "minibatches"), ("minibatches", "minibatch_size")):
             chosen = found.get(named) is not None and other not in found
             if chosen and current[named] is None:
                 found[other] = None
         return dataclasses.replace(self, **found)
 
-    def to_json(self) -> dict[str, Any]:
-        """JSON values from which `from_json` makes an equal config."""
-        return knobs_to_json(self)
+    @classmethod
+    def vocabulary(cls) -> Vocabulary:
+        """Return the names by which people know the knobs, those of other libraries included."""
+        return PPO_NAMES
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote, or any part of it, under any names; the rest is SB3's."""
-        return cls.make(**data)
-
-    @classmethod
-    def describe(cls) -> list[dict[str, Any]]:
-        """One row a knob, for docs, command line and node panels."""
-        return describe_knobs(cls, PPO_NAMES)
+    def canonical(cls, names: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return `names` by the knobs' own names; some of CleanRL's need the values so far, `base`."""
+        return read_texts(cls, canonical(names, base))
 
     @property
     def batch_size(self) -> int:

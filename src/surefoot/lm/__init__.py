@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from surefoot._lazy import lazy_names
+from surefoot._moved import warn_moved
 
 if TYPE_CHECKING:
     from surefoot.lm.config import LMConfig as LMConfig
@@ -12,16 +14,15 @@ if TYPE_CHECKING:
     from surefoot.lm.policy.backbone import Backbone as Backbone
     from surefoot.lm.policy.loading import load_backbone as load_backbone
     from surefoot.lm.policy.policy import LMPolicy as LMPolicy
+    from surefoot.lm.rewards.reward_fit import train_reward_model as train_reward_model
     from surefoot.lm.rewards.reward_model import RewardModel as RewardModel
     from surefoot.lm.rewards.reward_model import ValueModel as ValueModel
-    from surefoot.lm.rewards.reward_model import train_reward_model as train_reward_model
     from surefoot.lm.rewards.scoring import scorer as scorer
     from surefoot.lm.sampling.sampler import Sampling as Sampling
     from surefoot.lm.sampling.sampler import generate as generate
-    from surefoot.lm.trainer import PPOTrainer as PPOTrainer
     from surefoot.lm.training import LMTraining as LMTraining
 
-__getattr__, __dir__ = lazy_names(
+_load, __dir__ = lazy_names(
     __name__,
     {
         "Backbone": "policy.backbone",
@@ -29,13 +30,19 @@ __getattr__, __dir__ = lazy_names(
         "LMConfig": "config",
         "LMPolicy": "policy.policy",
         "LMTraining": "training",
-        "PPOTrainer": "trainer",
         "RewardModel": "rewards.reward_model",
         "Sampling": "sampling.sampler",
         "ValueModel": "rewards.reward_model",
         "generate": "sampling.sampler",
         "load_backbone": "policy.loading",
         "scorer": "rewards.scoring",
-        "train_reward_model": "rewards.reward_model",
+        "train_reward_model": "rewards.reward_fit",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PPOTrainer":  # for one more release
+        warn_moved("surefoot.lm.PPOTrainer", "surefoot.compat.constitutional_ai.PPOTrainer")
+        return import_module("surefoot.compat.constitutional_ai").PPOTrainer
+    return _load(name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, choice, flag, matching, optional, real, whole
-from surefoot.data.knobs import knob, knobs_to_json, read_texts, settle
+from surefoot.data.knobs import Config, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.lm.rewards.kl_penalty import require_kl
@@ -18,7 +18,7 @@ AT_LEAST_ONE = whole(Interval(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LMConfig:
+class LMConfig(Config):
     """Everything about a run but the model, the prompts and the reward."""
 
     algorithm: str = knob(
@@ -115,8 +115,8 @@ class LMConfig:
     keep_checkpoints: int = knob(2, "Checkpoints kept, the best one besides.", AT_LEAST_ONE)
     seed: int = knob(0, "Everything random follows from it.", whole(Interval(0, 2**63 - 1)))
 
-    def __post_init__(self) -> None:
-        settle(self)
+    def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.kl_in != "off":
             require_kl(self.kl_in, self.kl)
         if self.algorithm != "ppo" and self.group < 2:
@@ -141,24 +141,15 @@ class LMConfig:
         """Responses in one rollout."""
         return self.prompts * self.group
 
-    def replace(self, **changes: Any) -> Self:
-        """A copy with some knobs changed; text is read as a value."""
-        known = {entry.name for entry in dataclasses.fields(self)}
-        for name in changes:
+    @classmethod
+    def canonical(cls, names: Mapping[str, Any]) -> dict[str, Any]:
+        known = {entry.name for entry in dataclasses.fields(cls)}
+        for name in names:
             if name not in known:
                 raise ConfigError(
                     f"no setting of a language run is called {name!r}; there are {', '.join(sorted(known))}"
                 )
-        return dataclasses.replace(self, **read_texts(self, changes))
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON values from which `from_json` makes an equal config."""
-        return knobs_to_json(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote, or any part of it."""
-        return cls().replace(**data)
+        return read_texts(cls, names)
 
     def ppo(self, given: PPOConfig | None = None, **changes: Any) -> PPOConfig:
         """The learner's config: the field's defaults for language models, and what follows from this one."""

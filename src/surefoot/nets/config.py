@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from surefoot.data.kinds import (
     POSITIVE,
@@ -22,7 +21,7 @@ from surefoot.data.kinds import (
     whole_number,
     words,
 )
-from surefoot.data.knobs import Vocabulary, describe_knobs, knob, knobs_to_json, read_texts, require_known, settle
+from surefoot.data.knobs import Config, Vocabulary, knob, vocabulary_of
 from surefoot.errors import ConfigError
 
 CNNS = ("auto", "nature", "small", "off")
@@ -31,13 +30,14 @@ ACTIVATIONS = ("tanh", "relu", "elu", "silu", "gelu", "leaky_relu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetConfig:
+class NetConfig(Config):
     """How a policy and its critic are built. The defaults are SB3's MlpPolicy."""
 
     hidden: tuple[int, ...] = knob(
         (64, 64),
         "Widths of the policy's hidden layers, input side first, as in 64,64. None at all makes a linear policy.",
         sizes(),
+        names=("hidden_sizes", "units"),
     )
     critic_hidden: tuple[int, ...] | None = knob(
         None, "Widths of the critic's hidden layers; none means the same as the policy's.", optional(sizes())
@@ -62,22 +62,26 @@ class NetConfig:
         0.0,
         "Initial log of the standard deviation of a continuous policy; 0 is a deviation of 1, -2 of 0.14.",
         real(Interval(-20, 2)),
+        names=("init_log_std",),
     )
     squash: bool = knob(
         False,
         "Bounded continuous actions pass through tanh, with the log-prob corrected, instead of being clipped.",
         flag(),
+        names=("squash_output",),
     )
     gsde: bool = knob(
         False,
         "State-dependent exploration: noise is a function of the state that is drawn anew now and then, "
         "so that motion is smooth. Continuous actions only.",
         flag(),
+        names=("use_sde",),
     )
     gsde_every: int = knob(
         -1,
         "Steps after which gsde draws a new noise matrix; -1 draws once a rollout.",
         whole(Interval(-1)),
+        names=("sde_sample_freq",),
     )
     beta: bool = knob(
         False,
@@ -91,7 +95,9 @@ class NetConfig:
         "all that matters. Policy and critic have one each, unless shared.",
         choice(*MEMORIES),
     )
-    memory_size: int = knob(64, "Width of the memory's hidden state.", whole(Interval(1)))
+    memory_size: int = knob(
+        64, "Width of the memory's hidden state.", whole(Interval(1)), names=("lstm_hidden_size", "rnn_hidden_size")
+    )
     cnn: str = knob(
         "auto",
         "How images are seen: nature (Mnih et al. 2015; sides of 36 or more), small (two 3x3 layers; sides of 8 or more), "
@@ -102,6 +108,7 @@ class NetConfig:
         None,
         "Width of what the convolutional layers of an image end in; none means 512 for nature and 128 for small.",
         optional(whole(Interval(1))),
+        names=("features_dim",),
     )
     critic_only: tuple[str, ...] = knob(
         (),
@@ -114,8 +121,11 @@ class NetConfig:
         "Standardise observations by running mean and deviation. "
         "The statistics are part of the policy and saved with it.",
         flag(),
+        names=("norm_obs", "normalize_input", "normalize_observations"),
     )
-    obs_clip: float = knob(10.0, "Standardised observations are held within ± this many deviations.", real(POSITIVE))
+    obs_clip: float = knob(
+        10.0, "Standardised observations are held within ± this many deviations.", real(POSITIVE), names=("clip_obs",)
+    )
     allow_stateful_norm: bool = knob(
         False,
         "Allow BatchNorm and Dropout in a network of your own. "
@@ -123,8 +133,8 @@ class NetConfig:
         flag(),
     )
 
-    def __post_init__(self) -> None:
-        settle(self)
+    def check(self) -> None:
+        """Raise `ConfigError` if knobs contradict each other."""
         if self.shared and self.critic_hidden is not None:
             raise ConfigError(
                 f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape, drop one"
@@ -140,25 +150,9 @@ class NetConfig:
             raise ConfigError("gsde_every is 0; it must be -1 (once a rollout) or at least 1")
 
     @classmethod
-    def make(cls, **names: Any) -> Self:
-        """From any names that people know the knobs by, such as SB3's policy_kwargs."""
-        return cls(**canonical_net(names))
-
-    def replace(self, **changes: Any) -> Self:
-        """A copy with some knobs changed; any of their names will do."""
-        return dataclasses.replace(self, **canonical_net(changes))
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls.make(**data)
-
-    @classmethod
-    def describe(cls) -> list[dict[str, Any]]:
-        """One row a knob, for docs, command line and node panels."""
-        return describe_knobs(cls, NET_NAMES)
+    def vocabulary(cls) -> Vocabulary:
+        """Return the names by which people know the knobs, those of other libraries included."""
+        return NET_NAMES
 
 
 def _net_arch(value: Any) -> dict[str, Any]:
@@ -191,36 +185,12 @@ def _activation_fn(value: Any) -> dict[str, Any]:
 
 
 def _hidden_dim(value: Any) -> dict[str, Any]:
-    """Directive-023's: a width h stands for layers of h, h and h/2."""
+    """Return the layers that one width h stands for: h, h and h/2."""
     widths = _widths(literal(value) if isinstance(value, str) else value)
     if len(widths) != 1 or widths[0] < 2:
         raise ConfigError(f"hidden_dim is {value!r}; it must be one whole number, at least 2")
     return {"hidden": (widths[0], widths[0], widths[0] // 2)}
 
-
-NET_NAMES = Vocabulary(
-    knobs={
-        "hidden": ("hidden_sizes", "units"),
-        "critic_hidden": (),
-        "activation": (),
-        "shared": (),
-        "ortho_init": (),
-        "log_std_init": ("init_log_std",),
-        "squash": ("squash_output",),
-        "gsde": ("use_sde",),
-        "gsde_every": ("sde_sample_freq",),
-        "beta": (),
-        "memory": (),
-        "memory_size": ("lstm_hidden_size", "rnn_hidden_size"),
-        "cnn": (),
-        "cnn_features": ("features_dim",),
-        "critic_only": (),
-        "normalize_obs": ("norm_obs", "normalize_input", "normalize_observations"),
-        "obs_clip": ("clip_obs",),
-        "allow_stateful_norm": (),
-    },
-    meanings={"net_arch": _net_arch, "activation_fn": _activation_fn, "hidden_dim": _hidden_dim},
-)
 
 _LSTM: dict[str, Any] = {"memory": "lstm", "memory_size": 256}
 _CNN: dict[str, Any] = {"shared": True, "hidden": ()}
@@ -246,9 +216,8 @@ NET_HINTS = {
     "features_extractor_class": _OWN_TORSO,
     "features_extractor_kwargs": _OWN_TORSO,
 }
-
-
-def canonical_net(names: Mapping[str, Any]) -> dict[str, Any]:
-    """`names` by NetConfig's own names; values that are text become what they stand for."""
-    require_known(names, NET_NAMES.names(), NET_HINTS)
-    return read_texts(NetConfig, NET_NAMES.translate(names))
+NET_NAMES = dataclasses.replace(
+    vocabulary_of(NetConfig),
+    meanings={"net_arch": _net_arch, "activation_fn": _activation_fn, "hidden_dim": _hidden_dim},
+    hints=NET_HINTS,
+)

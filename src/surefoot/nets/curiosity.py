@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,18 +18,6 @@ FEATURES = 32
 """Numbers that RND's two networks are compared by, and that ICM's encoder keeps of an observation."""
 FORWARD_SHARE = 0.2
 """β of ICM's eq. 5: the forward model's share of the loss, the inverse model has the rest."""
-
-
-class Surprised(Protocol):
-    """What curiosity asks of its networks. Rows are normalised observations, [M, size]."""
-
-    def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """[M]: how unexpected each step was; never negative."""
-        ...
-
-    def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """What learning these steps would lower; a scalar."""
-        ...
 
 
 class RandomDistillation(nn.Module):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -23,25 +21,6 @@ from surefoot.nets.distributions import (
     mask_logits,
     side_by_side,
 )
-
-
-class Head(Protocol):
-    """The part of a policy that knows the action space."""
-
-    outputs: int
-    """How many numbers the actor's last layer must give."""
-
-    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Distribution: ...
-
-    def env_action(self, action: np.ndarray) -> np.ndarray: ...
-
-    def action_std(self) -> float | None: ...
-
-    def choices(self) -> tuple[int, ...]: ...
-
-    def noise(self) -> StateDependentHead | None:
-        """The part whose exploration is a function of the state, if there is one."""
-        ...
 
 
 class DiscreteHead(nn.Module):

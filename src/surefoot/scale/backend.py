@@ -92,28 +92,11 @@ def shares(streams: int, workers: int) -> list[int]:
 
 def join(pieces: Sequence[Piece]) -> Rollout:
     """The pieces side by side as one rollout, streams in the order of the workers."""
-    rollouts = [piece.rollout for piece in pieces]
-    first = rollouts[0]
-
-    def side_by_side(name: str) -> np.ndarray:
-        return np.concatenate([getattr(rollout, name) for rollout in rollouts], axis=1)
-
-    masked = [rollout.action_mask is not None for rollout in rollouts]
-    stats: dict[str, float] = {}
-    for rollout in rollouts:
-        for name, value in rollout.stats.items():
+    parts, stats = [piece.rollout.arrays() for piece in pieces], dict[str, float]()
+    for piece in pieces:
+        for name, value in piece.rollout.stats.items():
             stats[name] = stats.get(name, 0.0) + value
-    return Rollout(
-        obs={name: np.concatenate([r.obs[name] for r in rollouts], axis=1) for name in first.obs},
-        **{name: side_by_side(name) for name in STEPWISE},
-        action_mask=side_by_side("action_mask") if all(masked) else None,
-        context={name: np.concatenate([r.context[name] for r in rollouts]) for name in first.context},
-        stats=stats,
-    )
-
-
-STEPWISE = (
-    *("action", "log_prob", "value", "next_value", "reward"),
-    *("terminated", "truncated", "start", "valid", "policy_version"),
-)
-"""The arrays of a rollout that have a row a step."""
+    # Where a worker's envs gave no mask, the whole rollout has none.
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    axis = {name: 0 if name.startswith("context.") else 1 for name in names}
+    return Rollout.from_arrays({name: np.concatenate([p[name] for p in parts], axis[name]) for name in names}, stats)

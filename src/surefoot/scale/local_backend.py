@@ -9,15 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from surefoot.data.rollout import Rollout
 from surefoot.envs.workers.shared_memory import new_memory
 from surefoot.envs.workers.supervise import raise_failure
 from surefoot.envs.workers.worker import serve
 from surefoot.envs.workers.worker_pool import Worker
 from surefoot.errors import EnvError
-from surefoot.scale.backend import STEPWISE, Piece, Weights, shares
+from surefoot.scale.backend import Piece, Weights, shares
 from surefoot.scale.backend_spec import WORLDS
 from surefoot.scale.shared_arrays import Layout, Shared
 from surefoot.scale.worker_ledger import Crew, Lost, Patience
@@ -70,7 +68,7 @@ class _Hand:
 
     def piece(self, limit: float) -> Piece:
         piece, layout = self._answer(limit)
-        return replace(piece, rollout=_rollout(self._memory.get(layout), piece.rollout.stats))
+        return replace(piece, rollout=Rollout.from_arrays(self._memory.get(layout), piece.rollout.stats))
 
     def call(self, command: str, arguments: Sequence[Any], limit: float) -> Any:
         self._ask(command, arguments)
@@ -111,8 +109,11 @@ class _Share:
         worker = self._built
         worker.load(self._memory.get(layout))
         piece = worker.collect(version)
-        where, _ = self._memory.put(_arrays(piece.rollout), end)
-        return replace(piece, rollout=_without_arrays(piece.rollout)), where
+        arrays = piece.rollout.arrays()
+        where, _ = self._memory.put(arrays, end)
+        # Only the stats go through the pipe: an empty rollout carries them.
+        empty = {name: x[:0] for name, x in arrays.items() if not name.startswith("context.")}
+        return replace(piece, rollout=Rollout.from_arrays(empty, piece.rollout.stats)), where
 
     def state(self) -> dict[str, Any]:
         return self._built.state()
@@ -137,27 +138,3 @@ def main(pipe: int, memory: int) -> None:
     """What a worker process runs."""
     importlib.import_module("surefoot.scale.rollout_worker")  # now, as a spare has the time
     serve(pipe, memory, _Share(memory))
-
-
-def _arrays(rollout: Rollout) -> dict[str, np.ndarray]:
-    found = {name: getattr(rollout, name) for name in STEPWISE}
-    if rollout.action_mask is not None:
-        found["action_mask"] = rollout.action_mask
-    found |= {f"obs {name}": x for name, x in rollout.obs.items()}
-    return found | {f"context {name}": x for name, x in rollout.context.items()}
-
-
-def _rollout(arrays: dict[str, np.ndarray], stats: dict[str, float]) -> Rollout:
-    def group(kind: str) -> dict[str, np.ndarray]:
-        return {name.removeprefix(kind): x for name, x in arrays.items() if name.startswith(kind)}
-
-    plain = {name: x for name, x in arrays.items() if " " not in name}
-    return Rollout(obs=group("obs "), context=group("context "), stats=stats, **plain)
-
-
-def _without_arrays(rollout: Rollout) -> Rollout:
-    """Only the stats: the rest is in the memory."""
-    nothing = np.zeros((0, 0))
-    flags = np.zeros((0, 0), dtype=bool)
-    given: dict[str, Any] = {n: flags if getattr(rollout, n).dtype.kind == "b" else nothing for n in STEPWISE}
-    return Rollout(obs={}, stats=rollout.stats, **given)

@@ -15,7 +15,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Step, View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy
-from surefoot.scale.backend import STEPWISE, Piece, RolloutBackend, join, shares
+from surefoot.scale.backend import Piece, RolloutBackend, join, shares
 from surefoot.scale.backend_spec import Placement, open_backend
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
@@ -196,11 +196,8 @@ class FarCollector(Collector):
 
 def _packed(piece: Piece) -> dict[str, Any]:
     rollout = piece.rollout
-    arrays = {name: getattr(rollout, name) for name in STEPWISE}
-    if rollout.action_mask is not None:
-        arrays["action_mask"] = rollout.action_mask
     return {
-        "arrays": arrays,
+        "arrays": {name: x for name, x in rollout.arrays().items() if "." not in name},
         "obs": dict(rollout.obs),
         "context": dict(rollout.context),
         "stats": dict(rollout.stats),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -27,11 +28,16 @@ BATCH = 1000
 """Decisions or rewards of one request."""
 
 
+def wire_name(name: str) -> str:
+    """Return the name that a struct has on the wire: `DecisionResponse` is `Decision` there."""
+    return name.removesuffix("Body").removesuffix("Response")
+
+
 class _Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A field that nobody knows is an error: a misspelt one must not be passed over."""
 
 
-class Training(_Body):
+class TrainingBody(_Body):
     """When a policy learns by itself."""
 
     automatic: bool = True
@@ -69,10 +75,10 @@ class NewPolicy(_Body):
     aggregation: Aggregation = "first"
     """What several rewards of a decision make: the first, their sum, or the last before it is learned from."""
     seed: Count = 0
-    training: Training = msgspec.field(default_factory=Training)
+    training: TrainingBody = msgspec.field(default_factory=TrainingBody)
 
 
-class Policy(NewPolicy):
+class PolicyResponse(NewPolicy):
     """A policy and how it is doing."""
 
     version: Count = 0
@@ -128,7 +134,7 @@ class NewDecision(_Body):
     """Whom it is about, so that all of it can be deleted."""
 
 
-class Decision(_Body):
+class DecisionResponse(_Body):
     """What was chosen, and all that is needed to make sense of it later."""
 
     decision_id: Id
@@ -145,7 +151,7 @@ class Decision(_Body):
     distribution: list[Share] | UnsetType = UNSET
 
 
-class Decisions(_Body):
+class DecisionsBody(_Body):
     """Many at a time."""
 
     decisions: Annotated[list[NewDecision], Meta(min_length=1, max_length=BATCH)]
@@ -154,7 +160,7 @@ class Decisions(_Body):
 class DecisionList(_Body):
     """In the order they were asked for."""
 
-    decisions: list[Decision]
+    decisions: list[DecisionResponse]
 
 
 class NewReward(_Body):
@@ -172,7 +178,7 @@ class NewReward(_Body):
     """The episode was cut short: what lay ahead is taken from the critic."""
 
 
-class Reward(_Body):
+class RewardResponse(_Body):
     """The reward as it counts."""
 
     decision_id: Id
@@ -187,7 +193,7 @@ class NewJob(_Body):
     least: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
-class Job(_Body):
+class JobResponse(_Body):
     """Something that takes a while."""
 
     job_id: Id
@@ -198,7 +204,7 @@ class Job(_Body):
     result: dict[str, Any] = {}
 
 
-class Past(_Body):
+class PastResponse(_Body):
     """A decision that saw something alike, and what came of it."""
 
     decision_id: Id
@@ -211,7 +217,7 @@ class Past(_Body):
 class Explained(_Body):
     """Why it was chosen."""
 
-    decision: Decision
+    decision: DecisionResponse
     distribution: list[Share]
     prior: Share
     """What the untrained first version would have given the action."""
@@ -221,7 +227,7 @@ class Explained(_Body):
     """Probability of everything but the likeliest action: how much was left to chance."""
     reward: float | None = None
     """What it was closed with."""
-    nearest: list[Past] = []
+    nearest: list[PastResponse] = []
 
 
 class NewCheckpoint(_Body):
@@ -230,7 +236,7 @@ class NewCheckpoint(_Body):
     version: Count | UnsetType = UNSET
 
 
-class Checkpoint(_Body):
+class CheckpointResponse(_Body):
     """A version under a name that stays."""
 
     checkpoint_id: Id
@@ -255,7 +261,7 @@ class VersionList(_Body):
     versions: list[Version]
 
 
-class Promotion(_Body):
+class PromotionBody(_Body):
     """Which version answers from now on."""
 
     version: Count
@@ -273,7 +279,7 @@ class NewEvaluation(_Body):
     """Logged decisions to look at."""
 
 
-class Estimate(_Body):
+class EstimateResponse(_Body):
     """A number and its 95 % interval."""
 
     value: float
@@ -285,32 +291,32 @@ class OffPolicy(_Body):
     """What the log says a version is worth."""
 
     version: Count
-    logged: Estimate
+    logged: EstimateResponse
     """What was really earned."""
-    ips: Estimate
-    snips: Estimate
-    dr: Estimate
+    ips: EstimateResponse
+    snips: EstimateResponse
+    dr: EstimateResponse
     effective_sample_size: float
     decisions: Count
     enough: bool
     """Below an effective sample size of 500 there is no verdict."""
 
 
-class Part(_Body):
+class PartResponse(_Body):
     """One part of an observation."""
 
     shape: list[int]
     dtype: str
 
 
-class Run(_Body):
+class RunResponse(_Body):
     """A trained policy that is served as it is."""
 
     name: str
     env: str
     steps: Count
     """Env steps it was trained for."""
-    observation: dict[str, Part]
+    observation: dict[str, PartResponse]
     """What it sees; one part called obs where the env's observation has no names."""
     action: dict[str, Any]
     """What it answers with: a kind and its size, such as {"kind": "discrete", "n": 2, "start": 0}."""
@@ -373,7 +379,7 @@ class Health(_Body):
     status: Literal["ok", "draining"]
 
 
-class Problem(_Body):
+class ProblemResponse(_Body):
     """RFC 9457."""
 
     type: str
@@ -383,3 +389,14 @@ class Problem(_Body):
     request_id: str
     pointer: str | UnsetType = UNSET
     """Where in the body, as a JSON pointer."""
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return the struct for its former name (`Decision` for `DecisionResponse`), for one release."""
+        for suffix in ("Body", "Response"):
+            if (struct := globals().get(name + suffix)) is not None:
+                warnings.warn(f"schema.{name} is now schema.{name}{suffix}", DeprecationWarning, stacklevel=2)
+                return struct
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

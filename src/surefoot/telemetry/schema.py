@@ -6,11 +6,13 @@ Within 2.x a change may only add optional fields and kinds: readers ignore field
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+
+from surefoot.telemetry.metrics import METRICS as METRICS
 
 VERSION = "2.0.0"
 FILE_NAME = "telemetry.ndjson"
@@ -38,7 +40,7 @@ class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
     """{dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null."""
 
 
-class Header(_Line, tag="run", kw_only=True):
+class HeaderRecord(_Line, tag="run", kw_only=True):
     """The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part."""
 
     env: str
@@ -97,7 +99,7 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-class Update(_Line, tag="update", kw_only=True):
+class UpdateRecord(_Line, tag="update", kw_only=True):
     """What one update did; at a high rate, what several did together."""
 
     m: dict[str, float | None]
@@ -124,7 +126,7 @@ class Update(_Line, tag="update", kw_only=True):
     """Words beside the numbers: `data_mode`, `anneal_stage`."""
 
 
-class Episode(_Line, tag="episode", kw_only=True):
+class EpisodeRecord(_Line, tag="episode", kw_only=True):
     """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
 
     return_: float | None = msgspec.field(name="return")
@@ -136,7 +138,7 @@ class Episode(_Line, tag="episode", kw_only=True):
     success: bool | None = None
 
 
-class Evaluation(_Line, tag="eval", kw_only=True):
+class EvaluationRecord(_Line, tag="eval", kw_only=True):
     """Episodes played only to measure."""
 
     episodes: Count
@@ -154,7 +156,7 @@ class Evaluation(_Line, tag="eval", kw_only=True):
     deterministic: bool | None = None
 
 
-class Event(_Line, tag="event", kw_only=True):
+class EventRecord(_Line, tag="event", kw_only=True):
     """Something worth knowing happened: "checkpoint", "resumed", "torn_tail", …"""
 
     name: str
@@ -162,7 +164,7 @@ class Event(_Line, tag="event", kw_only=True):
     data: dict[str, Any] = {}
 
 
-class Finding(_Line, tag="finding", kw_only=True):
+class FindingRecord(_Line, tag="finding", kw_only=True):
     """What an examination of the run found; said again with `status` "resolved" when it is over."""
 
     rule: str
@@ -184,7 +186,7 @@ class Finding(_Line, tag="finding", kw_only=True):
     """False: a consequence of another finding."""
 
 
-class Minibatch(_Line, tag="minibatch", kw_only=True):
+class MinibatchRecord(_Line, tag="minibatch", kw_only=True):
     """One gradient step of an update. Optional, and sampled: `sample_rate` and `dropped` say how much is missing."""
 
     epoch: Count
@@ -197,14 +199,23 @@ class Minibatch(_Line, tag="minibatch", kw_only=True):
     """Minibatches left out since the last such line."""
 
 
-class End(_Line, tag="end", kw_only=True):
+class EndRecord(_Line, tag="end", kw_only=True):
     """The last line of a session. A record without it was cut short."""
 
     reason: EndReason
     message: str = ""
 
 
-Record = Header | Update | Minibatch | Episode | Evaluation | Event | Finding | End
+Record = (
+    HeaderRecord
+    | UpdateRecord
+    | MinibatchRecord
+    | EpisodeRecord
+    | EvaluationRecord
+    | EventRecord
+    | FindingRecord
+    | EndRecord
+)
 
 _decoder = msgspec.json.Decoder(Record)
 
@@ -214,97 +225,14 @@ def decode(line: bytes) -> Record:
     return _decoder.decode(line)
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """Another library's name for a number, and what ours is multiplied by to be theirs."""
-
-    tag: str
-    scale: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """What a number of an update means. A value outside `healthy` is worth a look, not an error."""
-
-    unit: str
-    meaning: str
-    healthy: tuple[float, float] | None = None
-    sb3: Alias | None = None
-    cleanrl: Alias | None = None
-
-
-METRICS: dict[str, Metric] = {
-    "samples": Metric("steps", "valid steps learned from"),
-    "policy_loss": Metric(
-        "", "clipped surrogate, negated", None, Alias("train/policy_gradient_loss"), Alias("losses/policy_loss")
-    ),
-    # SB3 reports the whole mean squared error, CleanRL and we half of it.
-    "value_loss": Metric(
-        "return²",
-        "half the squared error of the critic",
-        None,
-        Alias("train/value_loss", 2.0),
-        Alias("losses/value_loss"),
-    ),
-    "entropy": Metric(
-        "nats", "how undecided the policy is", None, Alias("train/entropy_loss", -1.0), Alias("losses/entropy")
-    ),
-    "entropy_std": Metric("nats", "spread of the entropy over states"),
-    "loss": Metric("", "what the optimiser minimises", None, Alias("train/loss")),
-    "kl_to_reference": Metric("nats", "distance from a reference policy, where there is one"),
-    "approx_kl": Metric(
-        "nats",
-        "how far the update moved the policy (k3)",
-        (0.0, 0.02),
-        Alias("train/approx_kl"),
-        Alias("losses/approx_kl"),
-    ),
-    "approx_kl_max": Metric("nats", "largest approx_kl of a minibatch"),
-    "kl_divergence": Metric(
-        "nats", "signed mean of old minus new log-prob (k1)", None, None, Alias("losses/old_approx_kl")
-    ),
-    "clip_fraction": Metric(
-        "share",
-        "samples whose ratio left the clip range",
-        (0.01, 0.3),
-        Alias("train/clip_fraction"),
-        Alias("losses/clipfrac"),
-    ),
-    "clip_fraction_max": Metric("share", "largest clip_fraction of a minibatch"),
-    "first_ratio_error": Metric("", "max |ratio - 1| before the first step; 0 but for rounding", (0.0, 1e-4)),
-    "effective_sample_size": Metric("share", "of the rollout that still counts under the ratio", (0.5, 1.0)),
-    "grad_norm": Metric("", "length of the gradient before clipping"),
-    "grad_norm_max": Metric("", "largest grad_norm of a minibatch"),
-    "explained_variance": Metric(
-        "share",
-        "of the targets' variance that the critic predicts",
-        (0.0, 1.0),
-        Alias("train/explained_variance"),
-        Alias("losses/explained_variance"),
-    ),
-    "advantage_mean": Metric("return", "mean of the raw advantages"),
-    "advantage_std": Metric("return", "standard deviation of the raw advantages"),
-    "advantage_min_std": Metric("return", "smallest advantage_std of a minibatch"),
-    "clipped_minibatches": Metric("minibatches", "in which some ratio left the clip range"),
-    "zero_std_minibatches": Metric("minibatches", "whose advantages did not vary", (0.0, 0.0)),
-    "reward_advantage_corr": Metric("", "correlation of reward and advantage"),
-    "reward_mean": Metric("reward", "mean reward as learned from"),
-    "reward_std": Metric("reward", "standard deviation of the reward as learned from"),
-    "value_mean": Metric("return", "mean of the critic's values"),
-    "target_mean": Metric("return", "mean of the critic's targets"),
-    "target_std": Metric("return", "standard deviation of the critic's targets"),
-    "action_std": Metric("", "mean standard deviation of a Gaussian policy", None, Alias("train/std")),
-    "lr": Metric("", "learning rate", None, Alias("train/learning_rate"), Alias("charts/learning_rate")),
-    "clip": Metric("", "clip range of the ratio", None, Alias("train/clip_range")),
-    "ent_coef": Metric("", "weight of the entropy bonus"),
-    "temperature": Metric("", "what logits were divided by while acting and learning"),
-    "value_scale": Metric("return", "deviation that the critic's targets were divided by; 1 where they are not"),
-    "minibatches": Metric("steps", "gradient steps taken"),
-    "nonfinite_steps": Metric("steps", "gradient steps left out as not finite", (0.0, 0.0)),
-    "clamped_fraction": Metric("share", "log-ratios held at ±20", (0.0, 0.0)),
-    "policy_lag": Metric("updates", "between the policy that acted and the one that learns", (0.0, 4.0)),
-}
-"""Every number of `UpdateReport.metrics()`. The bands are where the doctor's warnings begin."""
-
 SINCE: dict[str, str] = {}
 """{"kind.field" or "m.number": version} of what came after 2.0."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return the struct for its former name (`UpdateRecord` for `UpdateRecord`), for one release."""
+        if (struct := globals().get(f"{name}Record")) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"schema.{name} is now schema.{name}Record", DeprecationWarning, stacklevel=2)
+        return struct

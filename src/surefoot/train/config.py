@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
@@ -27,26 +26,18 @@ from surefoot.data.kinds import (
     whole,
     whole_number,
 )
-from surefoot.data.knobs import (
-    Vocabulary,
-    describe_knobs,
-    knob,
-    knobs_to_json,
-    read_texts,
-    require_known,
-    settle,
-)
+from surefoot.data.knobs import Config, knob, require_known
 from surefoot.envs.workers.placement import Workers
 from surefoot.envs.workers.supervise import Timeout
 from surefoot.errors import ConfigError
-from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES, canonical
+from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES
 from surefoot.learn.config import PPOConfig, scheduled
 from surefoot.learn.schedule import Schedule
-from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, canonical_net
+from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, NetConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectConfig:
+class CollectConfig(Config):
     """Where envs are stepped, and what happens to rewards on their way into a rollout. Reports show the raw ones."""
 
     workers: Workers = knob(
@@ -67,11 +58,13 @@ class CollectConfig:
         "Divide rewards by the running deviation of the discounted return, "
         "so that the critic's targets are about 1 in size.",
         flag(),
+        names=("norm_reward", "normalize_rewards"),
     )
     reward_clip: float = knob(
         10.0,
         "Scaled rewards are held within ± this; raw ones are never touched by it.",
         real(POSITIVE),
+        names=("clip_reward",),
     )
     reward_range: tuple[float, float] | None = knob(
         None,
@@ -95,11 +88,13 @@ class CollectConfig:
         "What the bonus is multiplied by, after it was divided by the running deviation of its discounted sum. "
         "A number, or a schedule: lin_1 falls to 0 over the run.",
         scheduled(NOT_NEGATIVE),
+        names=("int_coef", "intrinsic_coef"),
     )
     ext_coef: float = knob(
         1.0,
         "What the world's own reward is multiplied by where there is a bonus beside it; 0 learns from the bonus alone.",
         real(NOT_NEGATIVE),
+        names=("extrinsic_coef",),
     )
     curiosity_lr: float = knob(
         1e-3, "Learning rate of the networks that judge what is new. Higher wears novelty out sooner.", real(POSITIVE)
@@ -112,54 +107,8 @@ class CollectConfig:
     )
     curiosity_minibatches: int = knob(4, "Gradient steps they take a rollout.", whole(Interval(1)))
 
-    def __post_init__(self) -> None:
-        settle(self)
 
-    @classmethod
-    def make(cls, **names: Any) -> Self:
-        """From any names that people know the knobs by."""
-        return cls(**canonical_collect(names))
-
-    def replace(self, **changes: Any) -> Self:
-        """A copy with some knobs changed; any of their names will do."""
-        return dataclasses.replace(self, **canonical_collect(changes))
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls.make(**data)
-
-    @classmethod
-    def describe(cls) -> list[dict[str, Any]]:
-        """One row a knob, for docs, command line and node panels."""
-        return describe_knobs(cls, COLLECT_NAMES)
-
-
-COLLECT_NAMES = Vocabulary(
-    knobs={
-        "workers": (),
-        "worker_timeout": (),
-        "normalize_reward": ("norm_reward", "normalize_rewards"),
-        "reward_clip": ("clip_reward",),
-        "reward_range": (),
-        "nonfinite": (),
-        "curiosity": (),
-        "curiosity_coef": ("int_coef", "intrinsic_coef"),
-        "ext_coef": ("extrinsic_coef",),
-        "curiosity_lr": (),
-        "curiosity_hidden": (),
-        "curiosity_share": (),
-        "curiosity_minibatches": (),
-    }
-)
-
-
-def canonical_collect(names: Mapping[str, Any]) -> dict[str, Any]:
-    """`names` by CollectConfig's own names; values that are text become what they stand for."""
-    require_known(names, COLLECT_NAMES.names(), {})
-    return read_texts(CollectConfig, COLLECT_NAMES.translate(names))
+COLLECT_NAMES = CollectConfig.vocabulary()
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -174,20 +123,11 @@ def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
         {name: value for name, value in flat.items() if name in vocabulary.names()}
         for vocabulary in (PPO_NAMES, NET_NAMES, COLLECT_NAMES)
     )
-    return read_texts(PPOConfig, canonical(ppo)), canonical_net(net), canonical_collect(collect)
+    return PPOConfig.canonical(ppo), NetConfig.canonical(net), CollectConfig.canonical(collect)
 
 
 def _all_names() -> set[str]:
     return PPO_NAMES.names() | NET_NAMES.names() | COLLECT_NAMES.names() | {"policy_kwargs", "normalize"}
-
-
-def parse_value(name: str, text: str) -> Any:
-    """What `text` means for the knob that goes by `name` in one of the three configs."""
-    ppo, net, collect = split_settings({name: text})
-    found = {**ppo, **net, **collect}
-    if len(found) != 1:
-        raise ConfigError(f"{name} sets {' and '.join(found)}; it has no single value")
-    return next(iter(found.values()))
 
 
 def _unpack(settings: Mapping[str, Any]) -> dict[str, Any]:

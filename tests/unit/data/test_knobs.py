@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from surefoot.data.kinds import Interval, choice, flag, literal, matching, optional, real, sizes, span, whole
-from surefoot.data.knobs import Vocabulary, describe_knobs, knob, parse_knob, settle
+from surefoot.data.knobs import Config, Vocabulary, knob, parse_knob
 from surefoot.errors import ConfigError
 
 
@@ -59,15 +59,16 @@ def test_an_interval_holds_its_closed_ends_and_nothing_infinite():
     assert math.nan not in Interval()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tea:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tea(Config):
     """A config to test with."""
 
-    minutes: float = knob(3.0, "How long it draws.", real(Interval(0, 10)))
+    minutes: float = knob(3.0, "How long it draws.", real(Interval(0, 10)), names=("time",))
     sugar: int | None = knob(None, "Lumps.", optional(whole(Interval(0))), shown=0)
 
-    def __post_init__(self) -> None:
-        settle(self)
+    def check(self) -> None:
+        if self.sugar == 7:
+            raise ConfigError(f"sugar is {self.sugar} with minutes={self.minutes}")
 
 
 NAMES = Vocabulary({"minutes": ("time",), "sugar": ()}, {"sweet": lambda value: {"sugar": 2 if value else 0}})
@@ -85,6 +86,19 @@ def test_a_number_too_large_for_a_float_is_refused_like_any_other():
         Tea(minutes=10**400)
 
 
+def test_rules_between_knobs_see_values_in_their_one_form():
+    with pytest.raises(ConfigError, match=r"sugar is 7 with minutes=3\.0"):
+        Tea(sugar=7, minutes=3)
+
+
+def test_a_config_is_made_changed_and_read_back_by_any_name():
+    tea = Tea.make(time="4").replace(sugar="2")
+    assert tea == Tea(minutes=4.0, sugar=2)
+    assert Tea.from_json(tea.to_json()) == tea
+    with pytest.raises(ConfigError, match="no setting is called 'suger'; did you mean sugar"):
+        Tea.make(suger=1)
+
+
 def test_bad_text_is_refused_by_name():
     with pytest.raises(ConfigError, match="minutes is 'long'"):
         parse_knob(Tea, "minutes", "long")
@@ -97,7 +111,7 @@ def test_names_and_meanings_are_translated_and_clashes_named():
 
 
 def test_a_description_shows_the_default_in_effect():
-    assert describe_knobs(Tea, NAMES) == [
+    assert Tea.describe() == [
         {
             "name": "minutes",
             "type": "float",

@@ -10,7 +10,7 @@ from scale_hills import Hill
 
 from surefoot.scale.remote_trials import Book, Order
 from surefoot.train.tune.final_round import standings
-from surefoot.train.tune.report import outcome
+from surefoot.train.tune.report import search_result
 from surefoot.train.tune.search import Plan, begin, open_study
 
 pytest.importorskip("optuna")
@@ -95,7 +95,7 @@ def test_an_heir_has_settings_close_to_its_parent_s_and_is_no_new_member(tmp_pat
     assert heir["params"]["lr"] != members[3]["params"]["lr"]
     book.judged(heir["number"], 2, [9.0, 9.0])
     assert states(book) == ["PRUNED", "RUNNING", "RUNNING", "RUNNING", "RUNNING"]
-    row = outcome(book.study, book.task.space, []).trials[4]
+    row = search_result(book.study, book.task.space, []).trials[4]
     assert (row["parent"], row["from_rung"], row["rungs"]) == (3, 1, {"2": 9.0})
     book.close()
     resumed = a_book(tmp_path, trials=4, scheduler="pbt").population()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.validate import KEPT, Verdict, validate, validate_lines
+from surefoot.telemetry.validate import KEPT, FileReport, validate, validate_lines
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
@@ -19,7 +19,7 @@ def changed(line: bytes, **fields: Any) -> bytes:
     return json.dumps({name: x for name, x in raw.items() if x is not ...}).encode() + b"\n"
 
 
-def verdict(*lines: bytes, strict: bool = False) -> Verdict:
+def verdict(*lines: bytes, strict: bool = False) -> FileReport:
     return validate_lines("x", lines, strict=strict)
 
 
@@ -47,7 +47,7 @@ def test_samples_are_valid_but_for_what_they_are_made_to_show(file: Path):
         (b"hello\n", "not JSON: JSON is malformed"),
         (b"[1]\n", "a JSON list; every line is one JSON object"),
         (b"null\n", "a JSON null; every line is one JSON object"),
-        (b"{}\n", 'no version; today\'s records say "v": "2.0.0", their predecessors "telemetry_version": 1.1'),
+        (b"{}\n", 'no version; today\'s records say "v": "2.0.0", older ones "telemetry_version": 1.1'),
         (b"\x1f\x8b\x00\xff\n", "not text, let alone JSON (5 bytes); is it compressed, or another file?"),
         (b'{"a":' * 5000 + b"\n", "nested too deep to be read; a record has at most a few levels"),
         (b'{"v":"3.0.0"}\n', "version 3.0.0 is unknown; this reads 1.0, 1.1, 1.2 and 2.x"),

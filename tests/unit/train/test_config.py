@@ -10,7 +10,7 @@ import pytest
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Linear
-from surefoot.train.config import COLLECT_NAMES, CollectConfig, parse_value, read_settings, split_settings
+from surefoot.train.config import COLLECT_NAMES, CollectConfig, read_settings, split_settings
 
 ZOO = """
 default:
@@ -127,12 +127,13 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message
     ],
 )
 def test_text_from_a_command_line_is_read_by_its_knob(name: str, text: str, value: object):
-    assert parse_value(name, text) == value
+    ppo, net, collect = split_settings({name: text})
+    assert list({**ppo, **net, **collect}.values()) == [value]
 
 
-def test_a_name_that_sets_two_knobs_has_no_single_value():
-    with pytest.raises(ConfigError, match="normalize sets normalize_obs and normalize_reward"):
-        parse_value("normalize", "true")
+def test_a_name_of_the_zoo_sets_two_knobs():
+    _, net, collect = split_settings({"normalize": "true"})
+    assert (net, collect) == ({"normalize_obs": True}, {"normalize_reward": True})
 
 
 class TestCollectConfig:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Json
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.telemetry.telemetry import Json
 
 if TYPE_CHECKING:
     from surefoot.graph.spec.model import Graph
@@ -21,14 +21,16 @@ Out = Annotated[Path | None, tyro.conf.arg(aliases=["-o"])]
 
 def read_graph(name: str) -> Graph:
     """From a file of ours, or the name of a template."""
+    from surefoot.compat.dnne import register
     from surefoot.graph.spec.text import load_graph
     from surefoot.graph.templates import NAMES, template
 
+    register()
     return template(name) if name in NAMES and not Path(name).is_file() else load_graph(name)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckArgs:
+class GraphCheckArgs:
     """Say whether a graph holds together: types, shapes, rates, cycles. Nothing in it is run.
 
         surefoot graph check cartpole
@@ -62,7 +64,7 @@ class CheckArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunArgs:
+class GraphRunArgs:
     """Run a graph.
 
         surefoot graph run cartpole
@@ -140,7 +142,7 @@ class RunArgs:
 
     def _go(self, engine: Any) -> int:
         if self.keep is not None:
-            from surefoot.graph.run.keep import run_and_keep
+            from surefoot.graph.run.checkpoints import run_and_keep
 
             return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
@@ -156,7 +158,7 @@ class RunArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArgs:
+class GraphExportArgs:
     """Write a graph out as the program a person would have written.
 
         surefoot graph export cartpole -o train.py
@@ -182,8 +184,8 @@ class ExportArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportArgs:
-    """Read a program of `graph export`, or a ComfyUI workflow with the seed's nodes, as a graph. Nothing is run.
+class GraphImportArgs:
+    """Read a program of `graph export`, or a ComfyUI workflow of PPO nodes, as a graph. Nothing is run.
 
         surefoot graph import train.py -o again.json
         surefoot graph import Cartpole_PPO.json -o mine.json
@@ -197,16 +199,18 @@ class ImportArgs:
     """The graph's file (default: printed)."""
 
     def run(self) -> int:
+        from surefoot.compat.dnne import register
         from surefoot.errors import GraphError
-        from surefoot.graph.import_.code import import_program
-        from surefoot.graph.import_.comfy import from_workflow
+        from surefoot.graph.import_.formats import from_json_text
+        from surefoot.graph.import_.program import import_program
         from surefoot.graph.spec.text import MOST_BYTES, canonical
 
+        register()
         if self.file.suffix == ".json":
             try:
                 if self.file.stat().st_size > MOST_BYTES:
                     raise GraphError(f"{self.file} has more than {MOST_BYTES:,} bytes")
-                found = from_workflow(self.file.read_text(encoding="utf-8"))
+                found = from_json_text(self.file.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as why:
                 raise GraphError(f"cannot read {self.file}: {why}") from why
         else:
@@ -251,14 +255,16 @@ class RenderArgs:
 
     graph: GraphFile
     """A graph's JSON file, or the name of a template."""
-    svg: bool = True
-    """The picture's form; there is one."""
+    svg: bool = False
+    """Deprecated, has no effect: SVG is the only format."""
     out: Out = None
     """The file (default: printed)."""
 
     def run(self) -> int:
         from surefoot.graph.export.svg import to_svg
 
+        if self.svg:
+            print("--svg has no effect: SVG is the only format; the option goes in the next release", file=sys.stderr)
         return _give(to_svg(read_graph(self.graph)), self.out)
 
 
@@ -276,8 +282,10 @@ class NodesArgs:
     def run(self) -> int:
         import json
 
-        from surefoot.graph.catalogue import REGISTRY
+        from surefoot.compat.dnne import register
+        from surefoot.graph.nodes import REGISTRY
 
+        register()
         if self.as_json:
             print(json.dumps(REGISTRY.to_json(), indent=1))
             return 0

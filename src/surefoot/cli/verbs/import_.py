@@ -107,14 +107,14 @@ _SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features"
 def _write_run(
     model: Sb3Model, statistics: Statistics | None, env: str, name: str, runs: Path | None
 ) -> tuple[ActorCritic, Path]:
-    from surefoot.cli.worlds import maker
     from surefoot.train.interop.sb3_import import policy_from_sb3
     from surefoot.train.run import create_run
     from surefoot.train.rundir.rundir import new_run_dir, runs_root
     from surefoot.train.spec import make_spec
     from surefoot.train.training import Training
+    from surefoot.train.worlds import env_maker
 
-    make = maker(env)
+    make = env_maker(env)
     probe = make(1)
     policy = policy_from_sb3(model, probe.observation, probe.action, statistics)
     probe.close()

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Json, Pairs, pairs
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Pairs, TrainArgs, pairs
+from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
-    from surefoot.cli.verbs.tune_progress import Place
-    from surefoot.train.tune.report import Outcome
+    from surefoot.cli.verbs.tune_progress import TrialRunner
+    from surefoot.train.tune.report import SearchResult
     from surefoot.train.tune.search import Plan, Task
 
 SEARCH_SHARE = 0.75
@@ -89,7 +90,7 @@ class TuneArgs:
     """The search's name; default <env>-tune-<date>-<time>."""
     resume: bool = False
     """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print what came of it as JSON."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
@@ -193,17 +194,17 @@ class TuneArgs:
             )
         return found[-1].parent
 
-    def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> Outcome:
-        from surefoot.cli.verbs.tune_progress import Screen
+    def _search(self, task: Task, plan: Plan, directory: Path, place: TrialRunner) -> SearchResult:
+        from surefoot.cli.verbs.tune_progress import TuneScreen
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.tune.final_round import play_off
-        from surefoot.train.tune.report import outcome, write_outcome
+        from surefoot.train.tune.report import search_result, write_result
         from surefoot.train.tune.search import begin, open_study
 
         study = open_study(directory, plan)
         begin(study, task)
         started, finals = time.monotonic(), []
-        with GentleStop() as stop, Screen(task.name, plan, quiet=self.as_json) as screen:
+        with GentleStop() as stop, TuneScreen(task.name, plan, quiet=self.as_json) as screen:
 
             def over(share: float) -> Callable[[], bool]:
                 until = None if plan.minutes is None else started + 60 * plan.minutes * share
@@ -213,16 +214,18 @@ class TuneArgs:
             if plan.finalists and not stop.requested:
                 screen.say("play-off on fresh seeds")
                 finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=place.play)
-        found = outcome(study, task.space, finals)
-        write_outcome(directory, found, task, plan)
+        found = search_result(study, task.space, finals)
+        write_result(directory, found, task, plan)
         return found
 
-    def _place(self) -> AbstractContextManager[Place]:
-        from surefoot.cli.verbs.tune_progress import Here, OnRay
+    def _place(self) -> AbstractContextManager[TrialRunner]:
+        from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
 
-        return OnRay(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else Here(self)
+        return (
+            RayTrials(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else LocalTrials(self)
+        )
 
-    def _end(self, found: Outcome, task: Task, directory: Path) -> int:
+    def _end(self, found: SearchResult, task: Task, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines
 
         if self.env.endswith(".json") and found.best is not None:
@@ -254,7 +257,7 @@ def _restored(about: dict[str, Any]) -> dict[str, Any]:
     return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
 
 
-def _as_json(found: Outcome, task: Task, directory: Path) -> dict[str, Any]:
+def _as_json(found: SearchResult, task: Task, directory: Path) -> dict[str, Any]:
     best = found.best
     return {
         "directory": str(directory),

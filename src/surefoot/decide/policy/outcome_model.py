@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, real
-from surefoot.data.knobs import knob, knobs_to_json, settle
+from surefoot.data.knobs import Config, knob
 from surefoot.decide.encoders.encoder import Likeness
 
 
@@ -37,7 +37,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeConfig:
+class OutcomeConfig(Config):
     """How quickly outcomes outweigh descriptions."""
 
     ridge: float = knob(
@@ -62,12 +62,6 @@ class OutcomeConfig:
         "How clearly: deviations between expected and seen successes over the last outcomes of that option.",
         real(POSITIVE),
     )
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
 
 
 CALIBRATED, HOPEFUL = 0, 1
@@ -157,10 +151,6 @@ class OutcomeModel:
         self.outcomes += 1
         self.options = max(self.options, int(scene.option.max()) + 1)
         self._mixed = None
-
-    def outcomes_of(self, option: int) -> int:
-        """How many outcomes of that option are remembered for change detection, at most 30."""
-        return len(self._watch.get(option, ()))
 
     def _grow(self, options: int) -> None:
         if options > len(self._theta):

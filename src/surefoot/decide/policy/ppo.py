@@ -21,13 +21,13 @@ import torch
 
 from surefoot.data.experience import Decision, Outcome
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, real, whole
-from surefoot.data.knobs import knob, knobs_to_json, settle
+from surefoot.data.knobs import Config, knob
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.candidates import CandidatePolicy
-from surefoot.decide.policy.choosers import Choice, Episode, Experience, require_candidates
+from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
 from surefoot.decide.policy.experience_log import Log, Logged, beside
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.policy.packing import pack, unpack
@@ -38,7 +38,7 @@ from surefoot.learn.schedule import value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooserConfig:
+class ChooserConfig(Config):
     """How a PPO chooser explores and what it reuses."""
 
     sharpness: float = knob(
@@ -64,12 +64,6 @@ class ChooserConfig:
         "of the step alone.",
         real(UNIT),
     )
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
 
 
 PPO_DEFAULTS = PPOConfig(
@@ -111,7 +105,7 @@ class PPOChooser:
         self._generator = np.random.default_rng(seed_for("reuse", self.ppo.seed))
         self._now = self._snapshot()
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         """Draw a candidate; with `greedy` the likeliest one, whose probability is then 1."""
         require_candidates(scene)
         prior, correction, trained, now = self._parts(scene)
@@ -126,7 +120,7 @@ class PPOChooser:
         else:
             probabilities, plausible = spread(logits, self.config.floor)
         at = draw(probabilities, generator)
-        return Choice(
+        return OptionChoice(
             at=at,
             probability=float(probabilities[at]),
             probabilities=probabilities,

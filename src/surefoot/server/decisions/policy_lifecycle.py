@@ -14,13 +14,13 @@ import numpy as np
 from surefoot.data.journal import Entry
 from surefoot.data.rollout import Rollout
 from surefoot.decide.evaluation import offpolicy
-from surefoot.decide.evaluation.offpolicy import Evaluation
+from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation
 from surefoot.errors import CheckpointError, DecisionError
 from surefoot.server import schema
 from surefoot.server.decisions import direct_method
-from surefoot.server.decisions.learning_process import Learned, Recipe
+from surefoot.server.decisions.learning_process import LearningResult, Recipe
 from surefoot.server.decisions.numpy_network import Net, log, net_of, probabilities
-from surefoot.server.decisions.served_policy import Serving, Told, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 
@@ -34,12 +34,12 @@ class Steward:
 
     def __init__(self, service: Service) -> None:
         self.service, self.store = service, service.store
-        self.jobs: dict[str, schema.Job] = {}
+        self.jobs: dict[str, schema.JobResponse] = {}
         self._done: dict[str, asyncio.Event] = {}
         self._turn = asyncio.Lock()
-        service.learned_from = lambda serving: void(self.begin_update(serving))
+        service.learned_from = self.begin_update
 
-    async def update(self, name: str, least: int | None = None) -> schema.Job:
+    async def update(self, name: str, least: int | None = None) -> schema.JobResponse:
         """Learn from what is finished, as a job."""
         serving = self.service.policy(name)
         if serving.learning is not None:
@@ -49,9 +49,9 @@ class Steward:
             raise Refused("conflict", f"{len(serving.ledger)} finished decisions; an update takes at least {wanted}")
         return self.begin_update(serving)
 
-    def begin_update(self, serving: Serving) -> schema.Job:
+    def begin_update(self, serving: ServedPolicy) -> schema.JobResponse:
         """Learn from all that is finished, beside the requests."""
-        job = schema.Job(
+        job = schema.JobResponse(
             job_id=f"job-{uuid.uuid4().hex[:12]}", policy=serving.config.name, kind="update", state="waiting"
         )
         self.jobs[job.job_id], self._done[job.job_id] = job, asyncio.Event()
@@ -62,12 +62,12 @@ class Steward:
         self.service.spawn(self._update(serving, job))
         return job
 
-    async def finished(self, job: schema.Job) -> schema.Job:
+    async def finished(self, job: schema.JobResponse) -> schema.JobResponse:
         """The job once it is over."""
         await self._done[job.job_id].wait()
         return job
 
-    async def _update(self, serving: Serving, job: schema.Job) -> None:
+    async def _update(self, serving: ServedPolicy, job: schema.JobResponse) -> None:
         try:
             async with self._turn:
                 job.state = "running"
@@ -80,7 +80,7 @@ class Steward:
             if job.job_id in self._done:
                 self._done[job.job_id].set()
 
-    async def _learn(self, serving: Serving, job: schema.Job) -> None:
+    async def _learn(self, serving: ServedPolicy, job: schema.JobResponse) -> None:
         name = serving.config.name
         too_much = excess(serving)
         serving.ledger.discard(too_much)
@@ -92,7 +92,7 @@ class Steward:
         loop = asyncio.get_running_loop()
         network = serving.network
 
-        def work() -> Learned:
+        def work() -> LearningResult:
             return self.service.apprentice.ask(Recipe.of(serving.config), with_values(rollout, network))
 
         told = await loop.run_in_executor(None, work)
@@ -105,7 +105,7 @@ class Steward:
         self._go_live(serving, told.version, "learned")
         job.state = "done"
 
-    def job(self, id: str) -> schema.Job:
+    def job(self, id: str) -> schema.JobResponse:
         """The job of that id."""
         if id not in self.jobs:
             raise Refused("unknown", f"there is no job {id!r}")
@@ -127,7 +127,7 @@ class Steward:
         ]
         return schema.VersionList(versions=found)
 
-    async def promote(self, name: str, wish: schema.Promotion) -> schema.Policy:
+    async def promote(self, name: str, wish: schema.PromotionBody) -> schema.PolicyResponse:
         """Let a version answer, all decisions or a share of them."""
         serving = self.service.policy(name)
         network = self._network(serving, wish.version)
@@ -144,7 +144,7 @@ class Steward:
             self._go_live(serving, wish.version, "promoted")
         return self.service.describe(serving)
 
-    async def rollback(self, name: str) -> schema.Policy:
+    async def rollback(self, name: str) -> schema.PolicyResponse:
         """Back to the version that answered before."""
         serving = self.service.policy(name)
         try:
@@ -154,17 +154,19 @@ class Steward:
         serving.network, serving.version, serving.canary = self._network(serving, number), number, None
         return self.service.describe(serving)
 
-    async def checkpoint(self, policy: str, wish: schema.NewCheckpoint, *, name: str = "") -> schema.Checkpoint:
+    async def checkpoint(self, policy: str, wish: schema.NewCheckpoint, *, name: str = "") -> schema.CheckpointResponse:
         """Give a version a name that stays; it is made from the policy's and the version, if none is given."""
         serving = self.service.policy(policy)
         version = serving.version if wish.version is msgspec.UNSET else wish.version
         self._network(serving, version)
         id = name or f"{policy}-{version}"
-        made = schema.Checkpoint(checkpoint_id=id, policy=policy, version=version, created_at=self.service.clock())
+        made = schema.CheckpointResponse(
+            checkpoint_id=id, policy=policy, version=version, created_at=self.service.clock()
+        )
         await self.store.write(Entry(kind="checkpoint", id=id, tag=policy, body=msgspec.to_builtins(made)))
         return made
 
-    async def activate_checkpoint(self, id: str) -> schema.Policy:
+    async def activate_checkpoint(self, id: str) -> schema.PolicyResponse:
         """Let the version of a checkpoint answer."""
         try:
             msgspec.convert(id, schema.Id)
@@ -173,8 +175,8 @@ class Steward:
         body = self.store.read("checkpoint", id)
         if body is None:
             raise Refused("unknown", f"there is no checkpoint {id!r}")
-        known = msgspec.convert(body, schema.Checkpoint)
-        return await self.promote(known.policy, schema.Promotion(version=known.version))
+        known = msgspec.convert(body, schema.CheckpointResponse)
+        return await self.promote(known.policy, schema.PromotionBody(version=known.version))
 
     async def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
         """What another version would have earned on the logged decisions."""
@@ -182,8 +184,8 @@ class Steward:
         network = self._network(serving, wish.version)
         found = await asyncio.get_running_loop().run_in_executor(None, self._estimate, serving, network, wish.last)
 
-        def plain(e: offpolicy.Estimate) -> schema.Estimate:
-            return schema.Estimate(value=e.value, low=e.low, high=e.high)
+        def plain(e: offpolicy.Estimate) -> schema.EstimateResponse:
+            return schema.EstimateResponse(value=e.value, low=e.low, high=e.high)
 
         return schema.OffPolicy(
             version=wish.version,
@@ -196,7 +198,7 @@ class Steward:
             enough=found.enough,
         )
 
-    def _estimate(self, serving: Serving, network: Net, last: int) -> Evaluation:
+    def _estimate(self, serving: ServedPolicy, network: Net, last: int) -> OffPolicyEvaluation:
         log_of = self._log(serving, last)
         if len(log_of) < 10:
             raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
@@ -209,12 +211,12 @@ class Steward:
         chosen = np.array([chances[m.action] for chances, m in zip(target, made, strict=True)])
         return offpolicy.evaluate(reward, logged, chosen, predicted, expected)
 
-    def _log(self, serving: Serving, last: int) -> list[Any]:
+    def _log(self, serving: ServedPolicy, last: int) -> list[Any]:
         """(decision, reward) of the last ones that were left to chance and have a reward."""
         name = serving.config.name
-        rewards: dict[str, list[Told]] = {}
+        rewards: dict[str, list[RewardRecord]] = {}
         for entry in self.store.latest("reward", 2 * last, tag=name):
-            rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
+            rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         found: list[Any] = []
         for entry in self.store.latest("decision", last, tag=name):
             told = rewards.get(entry.id)
@@ -228,7 +230,7 @@ class Steward:
         serving, waiting = self.service.decision(id)
         return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
 
-    def _explain(self, serving: Serving, id: str, final: float | None) -> schema.Explained:
+    def _explain(self, serving: ServedPolicy, id: str, final: float | None) -> schema.Explained:
         entry = self.store.entry("decision", id)
         assert entry is not None
         made, answer = made_of(entry, serving.config)
@@ -238,14 +240,16 @@ class Steward:
         chances = probabilities(then.answer([made.obs])[0], made.action_mask)
         prior = float(probabilities(first.answer([made.obs])[0], made.action_mask)[made.action])
         past = [(m, r) for m, r in self._log(serving, 1000) if m.id != id]
-        near: list[schema.Past] = []
+        near: list[schema.PastResponse] = []
         if past:
             rows = np.stack([m.obs["obs"] for m, _ in past]).astype(np.float64)
             length = np.linalg.norm(rows, axis=1) * np.linalg.norm(row)
             likeness = rows @ row / np.where(length > 0, length, 1.0)
             for place in np.argsort(-likeness, kind="stable")[:NEAREST]:
                 m, r = past[place]
-                near.append(schema.Past(decision_id=m.id, action=m.action, reward=r, likeness=float(likeness[place])))
+                near.append(
+                    schema.PastResponse(decision_id=m.id, action=m.action, reward=r, likeness=float(likeness[place]))
+                )
         return schema.Explained(
             decision=answer,
             distribution=chances.tolist(),
@@ -256,13 +260,13 @@ class Steward:
             nearest=near,
         )
 
-    def _go_live(self, serving: Serving, number: int, why: str) -> None:
+    def _go_live(self, serving: ServedPolicy, number: int, why: str) -> None:
         network = self._network(serving, number)
         if serving.versions.live != number:
             serving.versions.promote(number, why)
         serving.network, serving.version, serving.canary = network, number, None
 
-    def _network(self, serving: Serving, number: int) -> Net:
+    def _network(self, serving: ServedPolicy, number: int) -> Net:
         try:
             parts: dict[str, Any] = serving.versions.load(number).parts
         except CheckpointError as why:
@@ -272,7 +276,7 @@ class Steward:
         return net_of(weights, actions=len(serving.config.actions))
 
 
-def excess(serving: Serving) -> set[int]:
+def excess(serving: ServedPolicy) -> set[int]:
     """Places of finished episodes that are too many of one client's: its newest count, up to its share."""
     ready = serving.ledger.ready
     whose = [serving.tellers.get(episode[-1][0].id, "") for episode in ready]
@@ -297,7 +301,3 @@ def with_values(rollout: Rollout, network: Net) -> Rollout:
     after[:-1] = value[1:]
     given = np.where(np.isnan(rollout.next_value), value, rollout.next_value)
     return replace(rollout, value=value, next_value=np.where(rollout.truncated, given, after))
-
-
-def void(job: schema.Job) -> None:
-    """Nobody waits for it."""

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 from the table of routes and the structs of the bodies: nothing is written twice."""
+"""OpenAPI 3.1, generated from the routes and the structs of their bodies."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.http.problems import PROBLEMS
+from surefoot.server.schema import wire_name
 
 if TYPE_CHECKING:
     from surefoot.server.http.route import Route
 
 VERSION = "1.0.0"
 ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")
-"""Problems that every request may meet; those of a body come on top."""
+"""Problems that every request can have; requests with a body have those of `WITH_BODY`, too."""
 WITH_BODY = ("malformed", "timeout", "too-large", "media-type", "invalid")
 _REF = "#/components/schemas/{name}"
 
 
 def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
-    """The whole description as JSON, the same bytes every time; `secured` where a token is asked for."""
-    told = described(routes, secured=secured)
-    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=2) + b"\n"
+    """Return the document as JSON, the same bytes every time; `secured` if a token is required."""
+    content = described(routes, secured=secured)
+    return msgspec.json.format(msgspec.json.encode(content, order="deterministic"), indent=2) + b"\n"
 
 
 def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
-    """The whole description."""
+    """Return the document."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
-    outs, components = msgspec.json.schema_components([*kinds, schema.Problem], ref_template=_REF)
-    by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.Problem], outs, strict=True)}
+    outs, components = _wire_names(msgspec.json.schema_components([*kinds, schema.ProblemResponse], ref_template=_REF))
+    by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.ProblemResponse], outs, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind)
@@ -52,31 +53,52 @@ def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any
     }
 
 
+def _wire_names(node: Any) -> Any:
+    """Return a JSON schema with all struct names (titles, references, component keys) as on the wire."""
+    match node:
+        case dict():
+            items: dict[str, Any] = node
+            named = {k: wire_name(v) if k in ("$ref", "title") and isinstance(v, str) else v for k, v in items.items()}
+            return {wire_name(k): _wire_names(v) for k, v in named.items()}
+        case list() | tuple():
+            values: Sequence[Any] = node
+            return [_wire_names(value) for value in values]
+        case _:
+            return node
+
+
 def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"operationId": route.name, "summary": route.about, "responses": _responses(route, by_kind)}
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.about,
+        "responses": _responses(route, by_kind),
+    }
     if route.path in ("/healthz", "/readyz"):
-        told["security"] = []
+        operation["security"] = []
     words = re.findall(r"\{(\w+)\}", route.path)
     if words:
-        told["parameters"] = [
+        operation["parameters"] = [
             {"name": word, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
             for word in words
         ]
     if route.body is not None:
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": by_kind[repr(route.body)]}}}
-    return told
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": by_kind[repr(route.body)]}},
+        }
+    return operation
 
 
 def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     kind = route.kind.partition(";")[0]
-    found: dict[str, Any] = {
+    responses: dict[str, Any] = {
         str(route.status): {
             "description": route.about,
             "content": {kind: {"schema": by_kind[repr(route.answer)]}},
         }
     }
     if route.links:
-        found[str(route.status)]["links"] = {
+        responses[str(route.status)]["links"] = {
             name: {"operationId": name, "parameters": {word: f"$response.body#/{field}"}}
             for name, (word, field) in route.links.items()
         }
@@ -84,8 +106,8 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
         by_status.setdefault(PROBLEMS[name][0], []).append(name)
     for status, names in sorted(by_status.items()):
-        found[str(status)] = {
+        responses[str(status)] = {
             "description": "; ".join(PROBLEMS[name][1] for name in dict.fromkeys(names)),
-            "content": {"application/problem+json": {"schema": by_kind[repr(schema.Problem)]}},
+            "content": {"application/problem+json": {"schema": by_kind[repr(schema.ProblemResponse)]}},
         }
-    return found
+    return responses

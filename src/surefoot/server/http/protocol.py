@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a socket, with deadlines: for a request's head, for its body, for an idle connection, and for its end."""
+"""HTTP/1.1 on a socket, with deadlines for the head, the body, an idle connection and its end."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from urllib.parse import unquote
 
 import httptools
 
-from surefoot.server.http.app import Answer, App, Asking, Head, head_of
+from surefoot.server.http.app import App
+from surefoot.server.http.messages import HttpRequest, HttpResponse, RequestHead
 from surefoot.server.http.problems import Refused
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
 HEAD_BYTES = 32 << 10
 SWEEP_SECONDS = 0.1
 REFUSED_BODY = 1 << 16
-"""A body up to here is read even if its request is refused, so that the connection can be used again."""
+"""Bytes of a refused request's body that are read all the same, so that the connection can be used again."""
 AHEAD = 16
-"""Requests that may wait on one connection for an answer to those before them."""
+"""Pipelined requests that wait on one connection; beyond that nothing is read."""
 
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 _PLAIN = (
@@ -29,7 +30,7 @@ _PLAIN = (
 
 
 class Connections:
-    """All that are open. One timer looks after their deadlines."""
+    """The open connections. One timer checks their deadlines."""
 
     def __init__(self, app: App, *, most: int = 1000) -> None:
         self.app, self.most = app, most
@@ -38,11 +39,11 @@ class Connections:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def __call__(self) -> Connection:
-        """A new one."""
+        """Return a new connection, as a protocol factory."""
         return Connection(self)
 
     def sweep(self) -> None:
-        """End those whose time is over, again and again."""
+        """Close the connections whose deadline has passed, periodically."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in [each for each in self.open if each.deadline < now]:
@@ -50,7 +51,7 @@ class Connections:
         self._sweeping = loop.call_later(SWEEP_SECONDS, self.sweep)
 
     async def drain(self, seconds: float) -> None:
-        """Let requests under way be answered, then close everything."""
+        """Wait until all requests are answered, at most so many seconds, then close everything."""
         for connection in list(self.open):
             connection.last()
         until = asyncio.get_running_loop().time() + seconds
@@ -65,7 +66,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests are read while others are under way, and answered in their order."""
+    """One client: requests are read ahead, and answered in their order."""
 
     transport: asyncio.Transport
 
@@ -79,14 +80,14 @@ class Connection(asyncio.Protocol):
         self._in_head, self._in_body = False, False
         self._chunks: list[bytes] = []
         self._size = 0
-        self._asking: Asking | None = None
-        self._verdict: Answer | None = None
-        """The answer to a request that is refused for its head."""
-        self._waiting: deque[tuple[Asking, bytes, bool, Answer | None]] = deque()
+        self._request: HttpRequest | None = None
+        self._verdict: HttpResponse | None = None
+        """The response to a request that is refused for its head."""
+        self._waiting: deque[tuple[HttpRequest, bytes, bool, HttpResponse | None]] = deque()
         """Whole requests that nobody has begun to answer."""
         self._busy = False
         self._over = False
-        """Nothing more is read: whatever comes is thrown away."""
+        """Nothing more is read: further input is discarded."""
         self._last = False
 
     def connection_made(self, transport: Any) -> None:
@@ -120,13 +121,13 @@ class Connection(asyncio.Protocol):
                 self._refuse_head()
 
     def eof_received(self) -> bool:
-        """The other side says no more; what it asked is answered first."""
+        """Answer what the client sent before it closed its side."""
         self._last = True
         return self._busy or bool(self._waiting)
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._head, self._in_head = b"", {}, 0, True
-        self._chunks, self._size, self._asking = [], 0, None
+        self._chunks, self._size, self._request = [], 0, None
         self.deadline = self._loop.time() + HEAD_SECONDS
 
     def on_url(self, url: bytes) -> None:
@@ -148,8 +149,8 @@ class Connection(asyncio.Protocol):
         path = self._url.partition(b"?")[0].decode("latin-1")
         if "%" in path:
             path = unquote(path)
-        head = Head(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
-        self._asking, self._verdict = self.app.open(head)
+        head = RequestHead(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
+        self._request, self._verdict = self.app.open(head)
         if self._verdict is not None:
             declared = self._headers.get(b"content-length", b"0")
             if b"transfer-encoding" in self._headers or len(declared) > 6 or int(declared) > REFUSED_BODY:
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
         self._size += len(body)
         if self._verdict is not None:
             return
-        route = self._asking.route if self._asking is not None else None
+        route = self._request.route if self._request is not None else None
         if route is None or route.body is None:
             if self._size > HEAD_BYTES:  # nobody wants it
                 self._early(self._refusal(Refused("too-large", "no body is asked for here")))
@@ -172,39 +173,39 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._in_body = False
-        asking = self._asking
-        assert asking is not None
+        request = self._request
+        assert request is not None
         raw = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks = []
         self.deadline = float("inf")
-        self._waiting.append((asking, raw, self.parser.should_keep_alive(), self._verdict))
+        self._waiting.append((request, raw, self.parser.should_keep_alive(), self._verdict))
         if not self._busy:
             self._next()
         elif len(self._waiting) >= AHEAD:
             self.transport.pause_reading()
 
     def _next(self) -> None:
-        """Answer the oldest request that waits."""
-        asking, raw, again, verdict = self._waiting.popleft()
+        """Answer the oldest waiting request."""
+        request, raw, again, verdict = self._waiting.popleft()
         self._busy = True
 
-        def respond(answer: Answer) -> None:
-            self._respond(asking, answer, again=again)
+        def respond(response: HttpResponse) -> None:
+            self._respond(request, response, again=again)
 
         if verdict is not None:
             respond(verdict)
             return
-        task = self.app.answer(asking, raw, respond)
+        task = self.app.answer(request, raw, respond)
         if task is not None:
             self.all.tasks.add(task)
             task.add_done_callback(self.all.tasks.discard)
 
-    def _respond(self, asking: Asking, answer: Answer, *, again: bool) -> None:
+    def _respond(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
         self._busy = False
         if self.transport.is_closing():
             return
         again = again and not self._over and not (self._last and not self._waiting)
-        self._write(asking, answer, again=again)
+        self._write(request, response, again=again)
         if not again:
             self._end()
         elif self._waiting:
@@ -214,46 +215,52 @@ class Connection(asyncio.Protocol):
         elif not (self._in_head or self._in_body):
             self.deadline = self._loop.time() + IDLE_SECONDS
 
-    def _write(self, asking: Asking, answer: Answer, *, again: bool) -> None:
-        bare = asking.head.method == "HEAD"
-        if again and not answer.headers and not bare and answer.status == 200 and answer.kind == "application/json":
-            head = _PLAIN % (asking.id.encode(), len(answer.content))
-            self.transport.write(head + answer.content)
+    def _write(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
+        bare = request.head.method == "HEAD"
+        if (
+            again
+            and not response.headers
+            and not bare
+            and response.status == 200
+            and response.kind == "application/json"
+        ):
+            head = _PLAIN % (request.id.encode(), len(response.content))
+            self.transport.write(head + response.content)
             return
-        lines = [f"{name}: {value}\r\n" for name, value in head_of(answer, asking.id)]
+        lines = [f"{name}: {value}\r\n" for name, value in response.head(request.id)]
         lines += [] if again else ["connection: close\r\n"]
-        head = b"HTTP/1.1 %d %b\r\n" % (answer.status, PHRASES.get(answer.status, b"-"))
-        self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else answer.content))
+        head = b"HTTP/1.1 %d %b\r\n" % (response.status, PHRASES.get(response.status, b"-"))
+        self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else response.content))
 
-    def _early(self, answer: Answer) -> None:
-        """Answered before the request is whole: nothing more is read."""
-        asking = self._asking
-        assert asking is not None
-        if self._busy or self._waiting:  # those before it come first; it is asked again on another connection
+    def _early(self, response: HttpResponse) -> None:
+        """Respond before the request is complete; nothing more is read."""
+        request = self._request
+        assert request is not None
+        if self._busy or self._waiting:  # those before it come first; the client repeats this one on another connection
             self._over, self._last = True, True
             raise _Enough
-        self._write(asking, answer, again=False)
+        self._write(request, response, again=False)
         self._end()
         raise _Enough
 
-    def _refusal(self, why: Refused) -> Answer:
-        assert self._asking is not None
-        return self.app.refusal(self._asking, why)
+    def _refusal(self, why: Refused) -> HttpResponse:
+        assert self._request is not None
+        return self.app.refusal(self._request, why)
 
     def _refuse(self, why: Refused) -> None:
-        """Something is wrong with the connection itself."""
+        """Refuse a request that cannot be read."""
         if self._busy or self._waiting:
             self._over, self._last = True, True
             return
-        asking = self._asking or self.app.asking(Head("", "", {}, self._client))
-        self._write(asking, self.app.refusal(asking, why), again=False)
+        request = self._request or self.app.request(RequestHead("", "", {}, self._client))
+        self._write(request, self.app.refusal(request, why), again=False)
         self._end()
 
     def _refuse_head(self) -> None:
         self._refuse(Refused("head", f"the head is larger than {HEAD_BYTES:,} bytes"))
 
     def _end(self) -> None:
-        """Say that nothing more comes, and let the other side read what was said before it is cut off."""
+        """Close this side, and let the client read the response before the connection is cut."""
         self._over = True
         if self._last or not self.transport.can_write_eof():
             self.transport.close()
@@ -262,20 +269,20 @@ class Connection(asyncio.Protocol):
         self.deadline = self._loop.time() + LINGER_SECONDS
 
     def late(self) -> None:
-        """Its time is over."""
+        """Handle a deadline that has passed."""
         if self._over or self._waiting or self._busy:
             self.transport.abort()
-        elif self._in_head or self._in_body or self._asking is None:
+        elif self._in_head or self._in_body or self._request is None:
             self._refuse(Refused("timeout", "the request took too long"))
         else:  # it was idle
             self.transport.close()
 
     def last(self) -> None:
-        """Nothing is begun any more."""
+        """Take no further request; close if none is under way."""
         self._last = True
         if not self._busy and not self._waiting:
             self.transport.close()
 
 
 class _Enough(Exception):
-    """Nothing more of a request is looked at."""
+    """Stops the parser: the rest of the request is ignored."""

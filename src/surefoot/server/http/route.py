@@ -1,21 +1,28 @@
-"""One thing that can be asked: its path, who may ask, what goes in and what comes out."""
+"""Routes: `@route` declares an endpoint on the method that answers it; `routes_of` collects what an object declares."""
 
 from __future__ import annotations
 
+import re
+import typing
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
-from surefoot.server.http.access import Guard, Scope
+import msgspec
+
+from surefoot.server.http.access import AccessGuard, Scope
+from surefoot.server.http.problems import Refused
 
 BODY = 1 << 20
 BATCH_BODY = 16 << 20
 JSON = "application/json"
+_DECLARED = "__surefoot_route__"
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One thing that can be asked."""
+    """One endpoint: its path, who may call it, request and response."""
 
     method: str
     path: str
@@ -23,46 +30,95 @@ class Route:
     handle: Callable[..., Awaitable[Any]]
     """Takes the words, then the body if there is one."""
     answer: Any
+    """The type of its response."""
     begin: Callable[..., None] | None = None
-    """The same without a coroutine: takes a callback, too, which gets the answer or an error."""
+    """The same without a coroutine: takes a callback, too, which gets the response or an error."""
     key: str = ""
-    """The field of the body that an Idempotency-Key stands for; where there is none, the answer is kept for a while."""
+    """The field of the body that an Idempotency-Key stands for; without one, the response is kept for a while."""
     wants_client: bool = False
-    """True: `handle` is told whose request it is."""
+    """True: `handle` takes the client that sent the request."""
     body: type[Any] | None = None
     scope: Scope = "decide"
     also: Callable[[Any], Scope | None] | None = None
-    """A scope that a body asks for on top."""
+    """Returns a further scope that a body needs."""
     status: int = 200
     limit: int = BODY
     kind: str = JSON
     open: bool = False
-    """Asked without a token."""
+    """Needs no token."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of its answer, beside the usual ones."""
+    """Of its response, beside the usual ones."""
     name: str = ""
-    """What a client calls it."""
+    """The operation's name in clients."""
     about: str = ""
     problems: tuple[str, ...] = ()
-    """Kinds of problems beside those that everything may have."""
-    links: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    """{what may be asked next: (its word, the field of the answer that is it)}"""
+    """Kinds of problems beside those that every request can have."""
+    links: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """{a following operation: (the word of its path, the field of this response that holds it)}"""
+
+
+def route(method: str, path: str, **settings: Any) -> Callable[[F], F]:
+    """Declare a method as an endpoint. Settings are the fields of `Route` that its signature does not say.
+
+    Body and response types, `wants_client`, `name` (in camel case) and `about` come from the annotations, the parameter
+    `client`, the method's name and the first line of its docstring.
+    """
+
+    def declare(function: F) -> F:
+        hints = typing.get_type_hints(function)
+        bodies = (t for n, t in hints.items() if n != "return" and issubclass(t, msgspec.Struct))
+        derived: dict[str, Any] = {
+            "body": next(bodies, None),
+            "answer": hints["return"],
+            "wants_client": "client" in hints,
+            "name": re.sub(r"_(\w)", lambda found: found[1].upper(), function.__name__),
+            "about": (function.__doc__ or "").partition("\n")[0],
+        }
+        setattr(function, _DECLARED, Route(method=method, path=path, handle=function, **{**derived, **settings}))
+        return function
+
+    return declare
+
+
+def routes_of(owner: Any) -> list[Route]:
+    """Return the routes that an object's methods declare, in order; of a class, to describe and not to call."""
+    kind: type = owner if isinstance(owner, type) else type(owner)
+    declared: list[Route] = [getattr(value, _DECLARED) for value in vars(kind).values() if hasattr(value, _DECLARED)]
+
+    def bound(function: Callable[..., Any]) -> Callable[..., Any]:
+        return getattr(owner, function.__name__)
+
+    return [replace(r, handle=bound(r.handle), begin=None if r.begin is None else bound(r.begin)) for r in declared]
 
 
 class Counted(Protocol):
-    """Whoever counts the requests."""
+    """What counts the requests: the app."""
 
     counts: dict[tuple[str, int], int]
     seconds: float
     routes: list[Route]
-    guard: Guard
+    guard: AccessGuard
 
 
 class Serves(Protocol):
-    """Whatever stands behind the routes."""
+    """What stands behind the routes."""
 
     draining: bool
 
     async def start(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class Extension(Protocol):
+    """Endpoints with other conventions beside the service's own."""
+
+    async def prepare(self) -> None:
+        """Get ready, once the service has started."""
+        ...
+
+    def routes(self) -> list[Route]: ...
+
+    def error_body(self, why: Refused, request: str) -> tuple[bytes, str]:
+        """Return an error's body and content type as the clients of these endpoints expect it."""
+        ...

@@ -1,8 +1,7 @@
-"""Searches for settings beside the runs: their trials while they are tried, what mattered, and who won."""
+"""Hyperparameter searches: their trials, the importance of the settings, and the winner."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ import yaml
 from surefoot.errors import RunError, RunNotFound, SurefootError
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
+from surefoot.server.studio.curves import rounded
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.tune.final_round import Standing, finals
-from surefoot.train.tune.report import BEST, TRIALS, Outcome, outcome
+from surefoot.train.tune.report import BEST, TRIALS, SearchResult, search_result
 from surefoot.train.tune.search import JOURNAL, PLAN, Plan, read_plan, read_study
 
 GRAPH, BEST_GRAPH = "graph.json", "best.json"
@@ -22,20 +22,20 @@ STATES = {"complete": "done", "fail": "failed"}
 
 
 class Searches:
-    """The searches under one directory. Their files are Optuna's, and are read as they grow."""
+    """The searches under one directory. Their files are Optuna's, and are read while they grow."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._seen: dict[str, tuple[int, Any, Outcome]] = {}
-        """{name: (size of its journal, study, what was known then)}"""
+        self._seen: dict[str, tuple[int, Any, SearchResult]] = {}
+        """{name: (size of its journal, study, result)}"""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every search in a line, the one that moved last first."""
+        """Return one row per search, the one that changed last first."""
         found = [file.parent for file in self.root.glob(f"*/{PLAN}")]
         return [self._row(each) for each in sorted(found, key=_moved, reverse=True)]
 
     def get(self, name: str) -> dict[str, Any]:
-        """All that its page shows."""
+        """Return the data of a search's page."""
         directory = self._directory(name)
         plan, about = read_plan(directory)
         found = self._known(directory)
@@ -49,12 +49,12 @@ class Searches:
             "trials": [_trial(each, state) for each in found.trials],
             "so_far": _so_far(found),
             "importance": dict(sorted(found.importance.items(), key=lambda item: -item[1])),
-            "finals": [{"number": one.number, "score": _finite(one.value)} for one in found.finals],
+            "finals": [{"number": one.number, "score": rounded(one.value)} for one in found.finals],
             "settings": "" if best is None else _settings(directory, state, best),
         }
 
     def best_graph(self, name: str) -> Graph:
-        """The graph that was searched, with the values of the best trial so far."""
+        """Return the graph of a search with the values of the best trial so far."""
         directory = self._directory(name)
         best = self._known(directory).best
         if best is None:
@@ -79,14 +79,14 @@ class Searches:
         except SurefootError as why:
             return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(why)}
 
-    def _known(self, directory: Path) -> Outcome:
-        """What came of its trials so far; read again only where the journal grew."""
+    def _known(self, directory: Path) -> SearchResult:
+        """Return the result so far; it is read again only if the journal grew."""
         size = (directory / JOURNAL).stat().st_size if (directory / JOURNAL).exists() else 0
         kept = self._seen.get(directory.name)
         if kept is not None and kept[0] == size:
             return kept[2]
         study = kept[1] if kept is not None and size > kept[0] else read_study(directory)
-        found = outcome(study, {}, finals(study, {}))
+        found = search_result(study, {}, finals(study, {}))
         self._seen[directory.name] = size, study, found
         return found
 
@@ -96,15 +96,15 @@ def _moved(directory: Path) -> float:
 
 
 def _state(directory: Path) -> str:
-    """running, ended, or stopped before it could say what came of it."""
+    """Return running, ended, or stopped (before it wrote its results)."""
     if is_locked(RunDir(directory)):
         return "running"
-    told, journal = directory / TRIALS, directory / JOURNAL
-    ended = told.exists() and journal.exists() and told.stat().st_mtime_ns >= journal.stat().st_mtime_ns
+    trials, journal = directory / TRIALS, directory / JOURNAL
+    ended = trials.exists() and journal.exists() and trials.stat().st_mtime_ns >= journal.stat().st_mtime_ns
     return "ended" if ended else "stopped"
 
 
-def _line(directory: Path, plan: Plan, about: dict[str, Any], found: Outcome) -> dict[str, Any]:
+def _line(directory: Path, plan: Plan, about: dict[str, Any], found: SearchResult) -> dict[str, Any]:
     counted = [trial for trial in found.trials if not trial["taken_back"]]
     best = found.best
     return {
@@ -114,40 +114,35 @@ def _line(directory: Path, plan: Plan, about: dict[str, Any], found: Outcome) ->
         "begun": len(counted),
         "planned": plan.trials,
         "best": None if best is None else best.number,
-        "score": None if best is None else _finite(best.value),
-        "base": None if found.base is None else _finite(found.base.value),
+        "score": None if best is None else rounded(best.value),
+        "base": None if found.base is None else rounded(found.base.value),
         "fresh": bool(found.finals),
     }
 
 
 def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
-    rungs = [_finite(value) for value in trial["rungs"].values()]
+    rungs = [rounded(value) for value in trial["rungs"].values()]
     value = trial["value"] if trial["value"] is not None else rungs[-1] if rungs else None
     state = STATES.get(trial["state"], trial["state"])
     if trial["taken_back"] or (state == "running" and search != "running"):
         state = "stopped"
-    told = {name: trial[name] for name in ("number", "params", "seconds", "why")}
-    return told | {"state": state, "score": _finite(value), "rungs": rungs, "scores": [*map(_finite, trial["scores"])]}
+    row = {name: trial[name] for name in ("number", "params", "seconds", "why")}
+    return row | {"state": state, "score": rounded(value), "rungs": rungs, "scores": [*map(rounded, trial["scores"])]}
 
 
-def _so_far(found: Outcome) -> list[float | None]:
-    """The best score of the search up to each trial."""
+def _so_far(found: SearchResult) -> list[float | None]:
+    """Return the best score up to each trial."""
     best: float | None = None
     course: list[float | None] = []
     for trial in found.trials:
-        value = _finite(trial["value"]) if trial["state"] == "complete" else None
+        value = rounded(trial["value"]) if trial["state"] == "complete" else None
         best = value if best is None or (value is not None and value > best) else best
         course.append(best)
     return course
 
 
 def _settings(directory: Path, state: str, best: Standing) -> str:
-    """best.yaml; while the search goes on, the values that lead it."""
+    """Return best.yaml, or the values of the best trial while the search runs."""
     if state == "ended" and (directory / BEST).exists():
         return (directory / BEST).read_text(encoding="utf-8")
     return f"# trial {best.number}, so far\n" + yaml.safe_dump(best.params, sort_keys=False)
-
-
-def _finite(value: float | None) -> float | None:
-    """None for what JSON has no word for."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

@@ -1,8 +1,7 @@
-"""Alerts sent to a URL, without ever holding up the one who watches."""
+"""Send alerts to a URL from a background thread, so that a slow receiver never delays the caller."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import queue
 import sys
@@ -12,66 +11,50 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
-from surefoot.cli.usage import Usage
+from surefoot._http import NoRedirect, is_loopback
+from surefoot.errors import ConfigError
 
 _SECONDS = 5.0
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """An answer must not lead to where the URL was not allowed to."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
 def checked_url(url: str) -> str:
-    """The URL if it is https, or http on this machine; alerts go nowhere else in the clear."""
+    """Return `url` if it is https, or http on this machine. Raise `ConfigError` otherwise: alerts are not sent in the clear."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Usage(f"--webhook {url!r} is no URL: {error}") from None
+        raise ConfigError(f"--webhook {url!r} is no URL: {error}") from None
     if parts.scheme == "https" and host:
         return url
     if parts.scheme == "http" and is_loopback(host):
         return url
-    raise Usage(
+    raise ConfigError(
         f"--webhook {url!r} is refused; https://…, or http:// on this machine (127.0.0.1, ::1, localhost), works"
     )
 
 
-def is_loopback(host: str) -> bool:
-    """True for this machine's own names."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class Webhook:
-    """Posts JSON from a thread of its own; a hook that does not answer is told once and costs nothing more."""
+    """Post JSON messages from a background thread. Report a receiver that fails once, on stderr."""
 
     def __init__(self, url: str) -> None:
         self._url = checked_url(url)
-        own = is_loopback(urlsplit(url).hostname or "")
-        proxies = [urllib.request.ProxyHandler({})] if own else []
-        self._opener = urllib.request.build_opener(_NoRedirect, *proxies)
+        local = is_loopback(urlsplit(url).hostname or "")
+        proxies = [urllib.request.ProxyHandler({})] if local else []
+        self._opener = urllib.request.build_opener(NoRedirect, *proxies)
         self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(maxsize=1000)
         self._told = False
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Queue a message; dropped if a thousand wait already."""
+        """Queue a message; drop it if the queue is full."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full:
             self._complain("a thousand messages wait; newer ones are dropped")
 
     def close(self) -> None:
-        """Wait a moment for what is still to be sent."""
+        """Wait a few seconds for the queued messages to be sent."""
         try:
             self._waiting.put(None, timeout=_SECONDS)
         except queue.Full:

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from surefoot.data.rollout import Rollout
+from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.goals import GoalSpec, GoalWorld
@@ -104,13 +105,13 @@ class Decisions:
 
     def reset_tape(self) -> None:
         """Forget what is finished."""
-        shape = self._shape
-        self._count = np.zeros(shape[1], np.int64)
-        self._tape: Arrays = {
-            **{name: np.zeros(shape, np.float32) for name in ("reward", "next_value")},
-            **{name: np.zeros(shape, bool) for name in ("terminated", "truncated", "start")},
-        }
-        self._start = np.ones(shape[1], bool)
+        self._builder = builder = RolloutBuilder(*self._shape)
+        for name in ("reward", "next_value"):
+            builder.allocate(name, np.float32)
+        for name in ("terminated", "truncated", "start"):
+            builder.allocate(name, np.bool_)
+        self._count = np.zeros(self._shape[1], np.int64)
+        self._start = np.ones(self._shape[1], bool)
         self.steps_taken = 0
 
     def first(self, obs: Arrays, allowed: np.ndarray | None) -> np.ndarray:
@@ -150,30 +151,15 @@ class Decisions:
         never = np.zeros(len(streams), bool)
         self._close(streams, ahead[streams], never, never)
         rows = int(self._count.max())
-        tape = {name: x[:rows] for name, x in self._tape.items()}
-        valid = np.arange(rows)[:, None] < self._count
-        return Rollout(
-            obs={name.removeprefix("obs."): x for name, x in tape.items() if name.startswith("obs.")},
-            action=tape["action"],
-            log_prob=tape["log_prob"],
-            value=tape["value"],
-            next_value=tape["next_value"],
-            reward=tape["reward"],
-            terminated=tape["terminated"],
-            truncated=tape["truncated"],
-            start=tape["start"],
-            valid=valid,
-            policy_version=np.full(valid.shape, policy_version, np.int64),
-            action_mask=tape.get("mask"),
-        )
+        return self._builder.build(policy_version, steps=rows, valid=np.arange(rows)[:, None] < self._count)
 
     def state(self) -> dict[str, Any]:
         """Everything that moves but the policy, decisions that are open among it."""
         return {
             "generator": self.generator.get_state(),
             "episodes": self.episodes.state(),
-            "tape": {name: x.copy() for name, x in self._tape.items()},
-            "open": {name: x.copy() for name, x in self._open.items()},
+            "tape": {_saved(name): x.copy() for name, x in self._builder.arrays.items()},
+            "open": {_saved(name): x.copy() for name, x in self._open.items()},
             "streams": {name: getattr(self, f"_{name}").copy() for name in _PER_STREAM},
             "steps_taken": self.steps_taken,
         }
@@ -182,8 +168,8 @@ class Decisions:
         """Go on from where `state` was taken."""
         self.generator.set_state(torch.as_tensor(state["generator"]))
         self.episodes.set_state(state["episodes"])
-        self._tape = {name: np.array(x) for name, x in state["tape"].items()}
-        self._open = {name: np.array(x) for name, x in state["open"].items()}
+        self._builder.arrays = {_field(name): np.array(x) for name, x in state["tape"].items()}
+        self._open = {_field(name): np.array(x) for name, x in state["open"].items()}
         for name in _PER_STREAM:
             setattr(self, f"_{name}", np.array(state["streams"][name]))
         self.steps_taken = int(state["steps_taken"])
@@ -200,12 +186,7 @@ class Decisions:
             "truncated": truncated,
             "start": self._start[streams],
         }
-        for name, x in closed.items():
-            if name not in self._tape:
-                self._tape[name] = np.zeros((*self._shape, *x.shape[1:]), x.dtype)
-                if name == "mask":
-                    self._tape[name][:] = True
-            self._tape[name][rows, streams] = x
+        self._builder.write((rows, streams), 1, closed)
         self._start[streams] = terminated | truncated
         self._count[streams] += 1
         self.steps_taken += int(self._age[streams].sum())
@@ -219,11 +200,20 @@ class Decisions:
         action = out.action.numpy()
         made = {f"obs.{name}": x for name, x in obs.items()}
         made |= {"action": action, "log_prob": out.log_prob.numpy(), "value": out.value.numpy()}
-        return made | ({} if allowed is None else {"mask": allowed}), self.policy.env_action(action)
+        return made | ({} if allowed is None else {"action_mask": allowed}), self.policy.env_action(action)
 
     @torch.no_grad()
     def _worth(self, obs: Arrays) -> np.ndarray:
         return self.policy.value(Seen(obs={name: torch.from_numpy(x) for name, x in obs.items()})).numpy()
+
+
+def _saved(name: str) -> str:
+    """The name of an array in checkpoints, which say "mask" for action_mask."""
+    return "mask" if name == "action_mask" else name
+
+
+def _field(name: str) -> str:
+    return "action_mask" if name == "mask" else name
 
 
 class Hierarchy:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, real, whole
-from surefoot.data.knobs import knob, knobs_to_json, settle
+from surefoot.data.knobs import Config, knob
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
@@ -25,7 +25,7 @@ LATEST = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfPlayConfig:
+class SelfPlayConfig(Config):
     """Whom a learner plays against."""
 
     latest: float = knob(
@@ -41,12 +41,6 @@ class SelfPlayConfig:
         20, "Most past selves at once; beyond that the one goes whose neighbours are closest.", whole(Interval(2))
     )
     elo_k: float = knob(8.0, "How far one game moves a rating.", real(NOT_NEGATIVE))
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    def to_json(self) -> dict[str, Any]:
-        return knobs_to_json(self)
 
 
 class Noise:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from surefoot.data.rollout import Rollout
+from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.builtin.native import NativeWorld
@@ -20,26 +20,6 @@ from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_acto
 from surefoot.train.collect.nonfinite import Guard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler
 from surefoot.train.config import CollectConfig
-
-
-@dataclass(slots=True)
-class _Tape:
-    """What a rollout is made of, one entry a step."""
-
-    obs: list[Arrays] = field(default_factory=list[Arrays])
-    mask: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    action: list[Tensor] = field(default_factory=list[Tensor])
-    log_prob: list[Tensor] = field(default_factory=list[Tensor])
-    value: list[Tensor] = field(default_factory=list[Tensor])
-    reward: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    terminated: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    truncated: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    start: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    valid: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    cut: list[tuple[int, np.ndarray, np.ndarray]] = field(default_factory=list[tuple[int, np.ndarray, np.ndarray]])
-    """(step, which streams were cut short, what their last observations were worth)."""
-    dropped: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    """(first step, last step, stream) of what must not be learned from."""
 
 
 class Collector:
@@ -98,98 +78,64 @@ class Collector:
             view = tape.walk(world, self.view, start, self.guard, self.episodes)
         self.env_steps += int(np.count_nonzero(tape.valid)) + tape.refused
         self.view, self.start = view, start
-        for first, last, stream in tape.dropped:
-            tape.valid[first : last + 1, stream] = False
-        reward, stats = self._rewards(tape.reward, tape.terminated | tape.truncated, tape.valid)
-        rollout = Rollout(
-            obs=tape.obs,
-            action=tape.action,
-            log_prob=tape.log_prob,
-            value=tape.value,
-            next_value=tape.next_value,
-            reward=reward.astype(np.float32),
-            terminated=tape.terminated,
-            truncated=tape.truncated,
-            start=tape.start,
-            valid=tape.valid,
-            policy_version=np.full(tape.valid.shape, policy_version, dtype=np.int64),
-            action_mask=tape.mask,
-            stats=stats,
-        )
-        return rollout, tape.in_world
+        return self._rollout(tape.builder, policy_version), tape.in_world
 
     @torch.no_grad()
     def _by_torch(self, policy_version: int) -> tuple[Rollout, float]:
         """The same, step by step through the policy itself."""
-        in_world, tape = 0.0, _Tape()
+        in_world, builder = 0.0, RolloutBuilder(self.steps, self.world.num_envs)
         episode_from = np.zeros(self.world.num_envs, dtype=np.int64)
-        walked_in = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
+        context = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
         self.context = self.policy.renew_context(self.context)
         for t in range(self.steps):
-            seen = self._seen(self.view)
+            seen, view, start = self._seen(self.view), self.view, self.start
             out = self.policy.act(seen, generator=self.generator)
-            action = self.policy.env_action(out.action.cpu().numpy())
+            action = out.action.cpu().numpy()
             before = time.perf_counter()
-            step = self.world.step(action)
+            step = self.world.step(self.policy.env_action(action))
             in_world += time.perf_counter() - before
             self.env_steps += int(np.count_nonzero(step.valid))
-            tape.obs.append(self.view.obs)
-            if self.view.action_mask is not None:
-                tape.mask.append(self.view.action_mask)
-            tape.action.append(out.action)
-            tape.log_prob.append(out.log_prob)
-            tape.value.append(out.value)
-            tape.start.append(self.start)
             self.context = out.context
             step, dropped = self.guard.examine(step, self.episodes)
-            tape.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
-            self._note(step, t, tape, episode_from)
-        return self._rollout(tape, policy_version, walked_in), in_world
+            builder.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
+            self._follow(step, t, builder)
+            episode_from[self.start] = t + 1
+            builder.add(
+                {
+                    **{f"obs.{name}": x for name, x in view.obs.items()},
+                    **({} if view.action_mask is None else {"action_mask": view.action_mask}),
+                    "action": action,
+                    "log_prob": out.log_prob.cpu().numpy(),
+                    "value": out.value.cpu().numpy(),
+                    "reward": step.reward,
+                    "terminated": step.terminated,
+                    "truncated": step.truncated,
+                    "start": start,
+                    "valid": step.valid,
+                }
+            )
+        ahead = self.policy.value(self._seen(self.view)).cpu().numpy()
+        return self._rollout(builder, policy_version, ahead, context), in_world
 
-    def _note(self, step: Step, t: int, tape: _Tape, episode_from: np.ndarray) -> None:
-        """Write one step down and move on to its view."""
+    def _follow(self, step: Step, t: int, builder: RolloutBuilder) -> None:
+        """Count a step, ask what truncated episodes would have been worth, and move on to its view."""
         ended = step.terminated | step.truncated
         self.episodes.count(step)
         self.episodes.finish(step, ended)
         if step.truncated.any():
             assert step.final_obs is not None, f"{self.world.name} cut an episode short without its last observation"
-            worth = self.policy.value(Seen(obs=self._load(step.final_obs), context=self.context))
-            tape.cut.append((t, step.truncated, worth.cpu().numpy()))
-        tape.reward.append(step.reward)
-        tape.terminated.append(step.terminated)
-        tape.truncated.append(step.truncated)
-        tape.valid.append(step.valid)
+            value = self.policy.value(Seen(obs=self._load(step.final_obs), context=self.context))
+            builder.cut(t, step.truncated, value.cpu().numpy())
         self.start = ended | ~step.valid
-        episode_from[self.start] = t + 1
         self.view = step.view
 
-    def _rollout(self, tape: _Tape, policy_version: int, walked_in: Arrays) -> Rollout:
-        reward, valid = np.stack(tape.reward), np.stack(tape.valid)
-        terminated, truncated = np.stack(tape.terminated), np.stack(tape.truncated)
-        for first, last, stream in tape.dropped:
-            valid[first : last + 1, stream] = False
-        reward, stats = self._rewards(reward, terminated | truncated, valid)
-        value = torch.stack(tape.value)
-        ahead = self.policy.value(self._seen(self.view))
-        next_value = torch.cat([value[1:], ahead.unsqueeze(0)]).cpu().numpy()
-        for t, streams, worth in tape.cut:
-            next_value[t, streams] = worth[streams]
-        return Rollout(
-            obs={name: np.stack([obs[name] for obs in tape.obs]) for name in tape.obs[0]},
-            action=torch.stack(tape.action).cpu().numpy(),
-            log_prob=torch.stack(tape.log_prob).cpu().numpy(),
-            value=value.cpu().numpy(),
-            next_value=next_value,
-            reward=reward.astype(np.float32),
-            terminated=terminated,
-            truncated=truncated,
-            start=np.stack(tape.start),
-            valid=valid,
-            policy_version=np.full(valid.shape, policy_version, dtype=np.int64),
-            action_mask=np.stack(tape.mask) if tape.mask else None,
-            context=walked_in,
-            stats=stats,
-        )
+    def _rollout(
+        self, builder: RolloutBuilder, version: int, ahead: np.ndarray | None = None, context: Arrays | None = None
+    ) -> Rollout:
+        builder.exclude_dropped()
+        arrays = builder.arrays
+        reward, stats = self._rewards(arrays["reward"], arrays["terminated"] | arrays["truncated"], arrays["valid"])
+        return builder.build(version, ahead=ahead, context=context, stats=stats, reward=reward.astype(np.float32))
 
     def _rewards(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Rewards as learned from, and what was done to them."""

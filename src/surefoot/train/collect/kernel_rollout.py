@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
 from surefoot.envs.api import Arrays, Step, View, World
@@ -17,8 +18,6 @@ from surefoot.nets.kernel_layout import KernelNet, why_not
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
 from surefoot.train.collect.nonfinite import Guard, finite
-
-WRITTEN, ENDED, STRANGE = 0, 1, 2
 
 
 class KernelActor:
@@ -48,9 +47,17 @@ class KernelActor:
         shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
         log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
-        mask, likeliest = view.action_mask, int(deterministic)
         self.net.kernel.net_act(
-            self.net.net, rng, len(features), features, mask, likeliest, action, env_action, log_prob, value
+            self.net.net,
+            n=len(features),
+            rng=rng,
+            obs=features,
+            mask=view.action_mask,
+            deterministic=deterministic,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
         )
         return env_action
 
@@ -73,44 +80,50 @@ class Tape:
     def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
         net, streams = actor.net, world.num_envs
         self.actor, self.steps = actor, steps
-        choices, shape = net.sizes, (steps, streams)
         row = actor.shape
         dtype = np.int64 if net.discrete else np.float32
-        self.obs = {name: np.empty((*shape, *box.shape), box.dtype) for name, box in world.observation.items()}
-        self.mask = np.empty((*shape, sum(choices)), np.bool_) if masked else None
+        self.builder = builder = RolloutBuilder(steps, streams)
+        builder.steps = steps
+        self.obs = {
+            name: builder.allocate(f"obs.{name}", box.dtype, *box.shape) for name, box in world.observation.items()
+        }
+        mask = builder.allocate("action_mask", np.bool_, sum(net.sizes)) if masked else None
         # The policy's own action is laid flat, whatever shape the world gives it.
-        self.action = np.empty((*shape, *((math.prod(row),) if row else ())), dtype)
-        self.env_action = np.empty((*shape, *row), dtype)
-        self.log_prob, self.value, self.next_value = np.empty((3, *shape), np.float32)
-        self.reward = np.empty(shape)
-        self.terminated, self.truncated, self.start, self.valid = np.zeros((4, *shape), np.bool_)
-        self.dropped: list[tuple[int, int, int]] = []
-        """(first step, last step, stream) of what must not be learned from."""
+        action = builder.allocate("action", dtype, *((math.prod(row),) if row else ()))
+        self.env_action = np.empty((steps, streams, *row), dtype)
+        log_prob, value, self.next_value = (
+            builder.allocate(name, np.float32) for name in ("log_prob", "value", "next_value")
+        )
+        self.reward = builder.allocate("reward", np.float64)
+        self.terminated, self.truncated, self.start, self.valid = (
+            builder.allocate(name, np.bool_) for name in ("terminated", "truncated", "start", "valid")
+        )
         self.refused = 0
         """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
         self._kernel, self._net, self._rng = net.kernel, net.net, actor.rng
-        self._memory = self._kernel.tape_new(
+        self._memory = self._kernel.rollout_new(
             self._net,
-            steps,
-            streams,
-            self.obs[actor.plain] if actor.plain is not None else None,
-            self.mask,
-            self.action,
-            self.env_action,
-            self.log_prob,
-            self.value,
-            self.next_value,
-            self.reward,
-            self.terminated,
-            self.truncated,
-            self.start,
-            self.valid,
+            steps=steps,
+            streams=streams,
+            obs=self.obs[actor.plain] if actor.plain is not None else None,
+            mask=mask,
+            action=action,
+            env_action=self.env_action,
+            log_prob=log_prob,
+            value=value,
+            next_value=self.next_value,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            start=self.start,
+            valid=self.valid,
         )
 
     def walk(self, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
         """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
-        act, note, net, rng, memory = self._kernel.tape_act, self._kernel.tape_note, self._net, self._rng, self._memory
+        kernel, net, rng, memory = self._kernel, self._net, self._rng, self._memory
+        act, note = kernel.rollout_act, kernel.rollout_record
         plain, clock = self.actor.plain, time.perf_counter
         returns, lengths = episodes.returns, episodes.lengths
         env_action = self.env_action
@@ -121,12 +134,12 @@ class Tape:
                 for name, part in view.obs.items():
                     self.obs[name][t] = part
             obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
-            act(net, rng, memory, t, obs, view.action_mask)
+            act(net, memory, rng, t, obs, view.action_mask)
             before = clock()
             step = world.step(env_action[t])
             self.in_world += clock() - before
             if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
-                said = STRANGE
+                said = kernel.NON_FINITE
             else:
                 try:
                     seen = step.view.obs[plain] if plain is not None else None
@@ -139,21 +152,29 @@ class Tape:
                     said = note(
                         memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
                     )
-            if said != WRITTEN:
+            if said != kernel.RECORDED:
                 step = self._look(step, t, said, guard, episodes)
                 watchful = guard.watchful
             view = step.view
         last = self.steps - 1
         start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
         features = np.ascontiguousarray(self.actor.features(view.obs), np.float32)
-        self._kernel.tape_finish(net, memory, features)
+        kernel.rollout_finish(net, memory, features)
         return view
 
     def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
         """The same for a native world, all steps in one call."""
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
-        count, self.in_world = self._kernel.tape_collect(
-            self._net, self._rng, self._memory, world.handle, obs, start, episodes.returns, episodes.lengths, ended
+        count, self.in_world = self._kernel.rollout_collect(
+            self._net,
+            self._memory,
+            self._rng,
+            world.handle,
+            obs=obs,
+            start=start,
+            returns=episodes.returns,
+            lengths=episodes.lengths,
+            ended=ended,
         )
         if count < 0:
             raise NonFiniteValue(
@@ -166,7 +187,7 @@ class Tape:
 
     def _look(self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
         """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
-        if said == STRANGE:
+        if said == self._kernel.NON_FINITE:
             step = self._examine(step, t, guard, episodes)
         ended = step.terminated | step.truncated
         if np.count_nonzero(ended):
@@ -184,7 +205,7 @@ class Tape:
         self.refused += taken - int(np.count_nonzero(step.valid))
         for stream in dropped:
             begins = np.flatnonzero(self.start[: t + 1, stream])
-            self.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
+            self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
         self.reward[t], self.valid[t] = step.reward, step.valid
         self.terminated[t], self.truncated[t] = step.terminated, step.truncated
         if t + 1 < self.steps:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from surefoot.data.rollout import Rollout
+from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.collect.episodes import EpisodeLog
@@ -17,6 +18,8 @@ from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.reward import RewardScaler
 
 _NOTHING = View(obs={})
+_CHOSEN = ("action", "value", "log_prob")
+_OUTCOME = ("reward", "terminated", "truncated", "start", "valid")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,13 +71,14 @@ class Ticks:
         self._begin()
 
     def _begin(self) -> None:
-        self._rows: list[tuple[Chosen, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-        self._cut: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._builder = RolloutBuilder(self.steps, self.streams)
+        self._context: dict[str, Tensor] = {}
+        self._last: Chosen | None = None
 
     @property
     def full(self) -> bool:
         """True once there are enough for a rollout."""
-        return len(self._rows) == self.steps
+        return self._builder.steps == self.steps
 
     @torch.no_grad()
     def add(
@@ -101,29 +105,37 @@ class Ticks:
             if after is None:
                 valid = valid & ~truncated
             else:
-                self._cut.append((len(self._rows), truncated, self._worth(chosen, after)))
-        self._rows.append((chosen, reward, terminated, truncated, self._start, valid))
+                self._builder.cut(self._builder.steps, truncated, self._worth(chosen, after))
+        self._add(chosen, reward, terminated, truncated, self._start, valid)
         self.env_steps += int(np.count_nonzero(step.valid))
         self.after = after
         self._start = ended | ~step.valid
 
+    def _add(self, chosen: Chosen, *outcome: np.ndarray) -> None:
+        if self._builder.steps == 0:
+            self._context = chosen.context
+        parts = {f"obs.{name}": x for name, x in chosen.obs.items()}
+        parts |= {name: as_array(getattr(chosen, name)) for name in _CHOSEN}
+        if chosen.action_mask is not None:
+            parts["action_mask"] = as_array(chosen.action_mask)
+        self._builder.add(parts | dict(zip(_OUTCOME, outcome, strict=True)))
+        self._last = chosen
+
     def state(self) -> dict[str, Any]:
         """Everything that moves, a rollout that is half collected included."""
-        rows = [
-            {
-                "action": as_array(chosen.action),
-                "value": as_array(chosen.value),
-                "log_prob": as_array(chosen.log_prob),
-                "obs": chosen.obs,
-                "mask": {} if chosen.action_mask is None else {"mask": as_array(chosen.action_mask)},
-                "context": chosen.context if n == 0 else {},
-                "step": {str(k): x for k, x in enumerate(rest)},
+        builder, rows = self._builder, dict[str, Any]()
+        for n in range(builder.steps):
+            row = {name: x[n] for name, x in builder.arrays.items()}
+            rows[str(n)] = {
+                **{name: row[name] for name in _CHOSEN},
+                "obs": {name.removeprefix("obs."): x for name, x in row.items() if name.startswith("obs.")},
+                "mask": {"mask": row["action_mask"]} if "action_mask" in row else {},
+                "context": self._context if n == 0 else {},
+                "step": {str(k): row[name] for k, name in enumerate(_OUTCOME)},
             }
-            for n, (chosen, *rest) in enumerate(self._rows)
-        ]
         return {
-            "rows": {str(n): row for n, row in enumerate(rows)},
-            "cut": {str(n): {"t": t, "streams": x, "worth": worth} for n, (t, x, worth) in enumerate(self._cut)},
+            "rows": rows,
+            "cut": {str(n): {"t": t, "streams": x, "worth": v} for n, (t, x, v) in enumerate(builder.cuts)},
             "start": self._start.copy(),
             "episodes": self.episodes.state(),
             "scaler": {} if self.scaler is None else self.scaler.state(),
@@ -143,11 +155,10 @@ class Ticks:
                 action_mask=np.array(row["mask"]["mask"]) if row["mask"] else None,
                 context={name: torch.as_tensor(x) for name, x in row["context"].items()},
             )
-            self._rows.append((chosen, *(np.array(row["step"][str(k)]) for k in range(5))))  # type: ignore[arg-type]
-        self._cut = [
-            (int(each["t"]), np.array(each["streams"]), np.array(each["worth"]))
-            for each in (state["cut"][str(n)] for n in range(len(state["cut"])))
-        ]
+            self._add(chosen, *(np.array(row["step"][str(k)]) for k in range(len(_OUTCOME))))
+        for n in range(len(state["cut"])):
+            cut = state["cut"][str(n)]
+            self._builder.cut(int(cut["t"]), np.array(cut["streams"]), np.array(cut["worth"]))
         self._start = np.array(state["start"])
         self.episodes.set_state(state["episodes"])
         if self.scaler is not None:
@@ -164,42 +175,28 @@ class Ticks:
     @torch.no_grad()
     def rollout(self, policy_version: int) -> Rollout:
         """What was collected; the next tick begins a new one."""
-        rows = self._rows
-        chosen = [row[0] for row in rows]
-        reward, terminated, truncated, start, valid = (np.stack(column) for column in list(zip(*rows, strict=True))[1:])
-        value = np.stack([as_array(each.value) for each in chosen])
+        builder, last = self._builder, self._last
+        assert last is not None, "no tick was added"
+        reward, terminated, truncated, _, valid = (builder.arrays[name] for name in _OUTCOME)
         if self.after is None:
-            ahead, valid = np.zeros_like(value[0]), valid.copy()
+            ahead = np.zeros_like(builder.arrays["value"][0])
             valid[-1] &= terminated[-1]
         else:
-            ahead = self._worth(chosen[-1], self.after)
-        next_value = np.concatenate([value[1:], ahead[None]])
-        for t, streams, worth in self._cut:
-            next_value[t, streams] = worth[streams]
+            ahead = self._worth(last, self.after)
         stats: dict[str, float] = {}
         if self.scaler is not None:
             reward = self.scaler.scale(np.where(valid, reward, 0.0), terminated | truncated, valid)
             stats["return_std"] = float(np.sqrt(self.scaler.var))
-        mask = chosen[0].action_mask
-        context = chosen[0].context if self.policy.sequential else {}
-        made = Rollout(
-            obs={name: np.stack([each.obs[name] for each in chosen]) for name in chosen[0].obs},
-            action=np.stack([as_array(each.action) for each in chosen]),
-            log_prob=np.stack([as_array(each.log_prob) for each in chosen]),
-            value=value,
-            next_value=next_value,
-            reward=np.where(valid, reward, 0.0).astype(np.float32),
-            terminated=terminated,
-            truncated=truncated,
-            start=start,
-            valid=valid,
-            policy_version=np.full(valid.shape, policy_version, dtype=np.int64),
-            action_mask=None if mask is None else np.stack([as_array(each.action_mask) for each in chosen]),
+        context = self._context if self.policy.sequential else {}
+        rollout = builder.build(
+            policy_version,
+            ahead=ahead,
             context={name: x.numpy().copy() for name, x in context.items()},
             stats=stats,
+            reward=np.where(valid, reward, 0.0).astype(np.float32),
         )
         self._begin()
-        return made
+        return rollout
 
     def _worth(self, chosen: Chosen, after: Arrays) -> np.ndarray:
         """[N]: what the critic expects of what the streams see, remembering what they do after the step."""

@@ -17,7 +17,7 @@ from surefoot.server.http.problems import Refused
 
 def new_policy(**changes):
     known = {"name": "greet", "actions": ["hello", "bye", "wave"], "embedding_size": 4}
-    training = schema.Training(automatic=False, least=4)
+    training = schema.TrainingBody(automatic=False, least=4)
     return schema.NewPolicy(**{**known, "training": training, **changes})
 
 
@@ -277,13 +277,13 @@ def test_a_canary_answers_its_share_and_rollback_takes_it_away(tmp_path):
         job = await service.steward.update("greet")
         while service.steward.job(job.job_id).state in ("waiting", "running"):
             await asyncio.sleep(0.05)
-        await service.steward.promote("greet", schema.Promotion(version=0))
-        await service.steward.promote("greet", schema.Promotion(version=1, share=0.5))
+        await service.steward.promote("greet", schema.PromotionBody(version=0))
+        await service.steward.promote("greet", schema.PromotionBody(version=1, share=0.5))
         made = await service.decide("greet", [asked() for _ in range(60)])
         share = np.mean([d.policy_version == 1 for d in made])
         back = await service.steward.rollback("greet")
         with refused("unknown"):
-            await service.steward.promote("greet", schema.Promotion(version=9))
+            await service.steward.promote("greet", schema.PromotionBody(version=9))
         return share, back.version, back.canary
 
     share, version, canary = run(tmp_path, story)
@@ -324,7 +324,7 @@ def test_a_policy_is_made_once(tmp_path):
         with refused("invalid", "/actions"):
             await service.create(new_policy(name="twice", actions=["a", "a"]))
         with refused("invalid", "/training/settings"):
-            await service.create(new_policy(name="odd", training=schema.Training(settings={"no_such_knob": 1})))
+            await service.create(new_policy(name="odd", training=schema.TrainingBody(settings={"no_such_knob": 1})))
         return again.name
 
     assert run(tmp_path, story) == "greet"
@@ -487,7 +487,7 @@ def test_no_client_makes_up_more_than_its_share_of_an_update(tmp_path, counts, s
         again = service.policy("greet")
         return job.result["left_out"], len(again.ledger), again.tellers
 
-    training = schema.Training(automatic=False, least=4, client_share=share)
+    training = schema.TrainingBody(automatic=False, least=4, client_share=share)
     assert run(tmp_path, story, training=training) == (left_out, 0, {})
 
 

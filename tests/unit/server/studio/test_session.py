@@ -1,22 +1,15 @@
 """A graph at work in a thread: commands, breaks, failures, what stays of it."""
 
-import base64
-import io
 import time
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from surefoot.errors import GraphError
-from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.breakpoints import breaks_of
-from surefoot.server.studio.curves import MOST, CurveBook
-from surefoot.server.studio.doctor_fixes import pinned_on, remedy
+from surefoot.server.studio.commands import breaks_of
 from surefoot.server.studio.run_library import Library
-from surefoot.server.studio.scenes import scenes_of
 from surefoot.server.studio.session import Session
 
 
@@ -63,7 +56,7 @@ def test_a_run_goes_to_its_end_and_is_a_run_like_any_other(tmp_path) -> None:
     session, heard = started(small(), tmp_path)
     heard.until(session, "finished")
     session.close()
-    assert session.told()["updates"] == 6
+    assert session.to_json()["updates"] == 6
     assert [row["update"] for row in session.curves.to_json()] == [1, 2, 3, 4, 5, 6]
     (row,) = Library(tmp_path).rows()
     assert (row["state"], row["env"], row["env_steps"], row["graph"]) == ("finished", "CartPole-v1", 384, True)
@@ -83,7 +76,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
     whys = [message["why"] for message in heard.all if message["on"] == "status"]
     assert "one tick" in whys
     assert "either fired" in whys
-    assert session.told()["tick"] == 8
+    assert session.to_json()["tick"] == 8
     values = [message["values"] for message in heard.all if message.get("values")]
     assert values[-1]["step.rewards"]["shape"] == [8]
     session.close()
@@ -93,7 +86,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
 def test_a_condition_stops_the_run(tmp_path) -> None:
     heard = Heard()
     session = Session("doc", small(), tmp_path, heard)
-    session.command("breaks", [{"end": "step.rewards", "test": ">", "limit": 0.5, "key": ""}])
+    session.command("breaks", breaks_of([{"end": "step.rewards", "test": ">", "limit": 0.5, "key": ""}]))
     session.start()
     heard.until(session, "paused")
     assert session.why == "step.rewards > 0.5"
@@ -129,7 +122,7 @@ def test_a_stopped_run_is_taken_up_from_its_checkpoint(tmp_path) -> None:
     again, heard = started(library.graph_of(name), tmp_path, paused=True, resume=library.get(name))
     again.command("update")
     stopped_at(heard, "update 4")
-    assert again.told()["tick"] == 32
+    assert again.to_json()["tick"] == 32
     again.close()
     assert library.curves(name)["x"]["updates"][-1] == 4
     assert library.compare([name], "approx_kl")["groups"][0]["count"] == 1
@@ -144,7 +137,7 @@ def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_
     stopped_at(heard, "update 1")
     for number in range(3):
         first.command("tick")
-        while first.told()["tick"] < 9 + number:
+        while first.to_json()["tick"] < 9 + number:
             time.sleep(0.005)
     first.close()
     library = Library(tmp_path / "parts")
@@ -154,43 +147,3 @@ def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_
     second.close()
     assert second.engine.sha256() == whole.engine.sha256()
     assert first.engine.sha256() != whole.engine.sha256()
-
-
-def test_a_town_is_shown_as_pictures(tmp_path) -> None:
-    graph = template("town")
-    graph.remove("print")
-    graph.nodes["env"].params["towns"] = 2
-    with Interpreter(graph, into=tmp_path) as engine:
-        (scene,) = scenes_of(engine)
-        assert scene.frame(engine) is None
-        engine.tick()
-        told = scene.frame(engine)
-    assert told is not None
-    assert told["env_id"] == "town/queue_conflict"
-    assert len(told["pictures"]) == 2
-    with Image.open(io.BytesIO(base64.b64decode(told["pictures"][0].partition(",")[2]))) as seen:
-        assert seen.size == (168, 168)
-        assert len(seen.convert("RGB").getcolors(1 << 16) or []) > 3
-
-
-def test_curves_of_any_length_stay_short_and_whole() -> None:
-    book = CurveBook()
-    for n in range(1, 3 * MOST):
-        book.add({"update": n, "loss": float("nan") if n == 1 else 0.5, "word": "x"})
-    rows = book.to_json()
-    assert len(rows) <= MOST
-    assert rows[-1]["update"] >= 3 * MOST - 4
-    assert rows[0]["update"] < 20
-    assert book.take()[-1] == {"update": 3 * MOST - 1, "loss": 0.5}
-    assert book.take() == []
-
-
-def test_the_doctors_advice_goes_to_the_node_that_has_the_setting() -> None:
-    graph = template("cartpole")
-    assert remedy(graph, {"lr": 1e-4}) == {"op": "set", "id": "trainer", "params": {"learning_rate": 1e-4}}
-    both = remedy(graph, {"normalize_obs": True, "normalize_reward": True, "curiosity": "rnd"})
-    assert [op["id"] for op in both["ops"]] == ["agent", "trainer"]
-    assert pinned_on(graph, {"normalize_obs": True}) == "agent"
-    assert pinned_on(graph, {"curiosity": "rnd"}) == "trainer"
-    with pytest.raises(GraphError, match="no node of this graph has curiosity"):
-        remedy(graph, {"curiosity": "rnd"})

@@ -11,7 +11,7 @@ from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server.studio.tuning import Searches
-from surefoot.train.tune.report import outcome, write_outcome
+from surefoot.train.tune.report import search_result, write_result
 from surefoot.train.tune.search import Plan, begin, open_study, search, write_plan
 
 pytest.importorskip("optuna")
@@ -34,7 +34,7 @@ def searched(tmp_path_factory) -> Path:
     study = open_study(directory, plan)
     begin(study, task)
     search(task, study, plan, directory)
-    write_outcome(directory, outcome(study, task.space, []), task, plan)
+    write_result(directory, search_result(study, task.space, []), task, plan)
     return root
 
 

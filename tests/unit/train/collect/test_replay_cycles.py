@@ -1,14 +1,12 @@
 """Live and replayed updates in turn: evenly spread, told, resumed to the bit; and a schedule with a teacher."""
 
-import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.town_loop import record_behaviour
 from surefoot.town.training.capture import capture_behaviour, policy_hash
-from surefoot.town.training.harness import TrainingHarness
-from surefoot.town.training.policy import town_spec, town_training
+from surefoot.town.training.spec import town_spec, town_training
 from surefoot.train.algorithms.anneal import AnnealRules, Stage, anneal, verdict
 from surefoot.train.collect.offpolicy import ReplayRules
 from surefoot.train.collect.replay_cycles import Cycles
@@ -105,21 +103,3 @@ def test_an_anneal_passes_from_the_teacher_to_ppo_and_takes_a_bad_clone_back() -
     assert failed[0].rolled_back
     assert policy_hash(training.policy) == before
     assert verdict(failed) == "FAIL"
-
-
-def test_the_harness_keeps_one_policy_over_all_its_calls(tmp_path) -> None:
-    harness = TrainingHarness("queue_conflict", settings=SMALL, towns=2, rollout_ticks=10)
-    first = policy_hash(harness.policy)
-    captured = harness.capture_rollout(10, output_dir=tmp_path)
-    reports = harness.run_ppo(tmp_path / "rollout_sample_manifest.json", epochs=2, log_path=tmp_path / "ppo.jsonl")
-    assert len(reports) == 6
-    assert reports[0].first_ratio_error < 1e-5
-    assert captured.samples[0].meta["capture_metadata"]["policy_hash"] == first
-    live = harness.run_ppo(epochs=2, log_path=tmp_path / "ppo.jsonl")
-    assert [report.update for report in live] == [7, 8]
-    assert policy_hash(harness.policy) != first
-    from surefoot.telemetry.validate import validate
-
-    assert not [m for verdict_ in validate(tmp_path / "ppo.jsonl") for m in verdict_.mistakes if m.weight == "error"]
-    assert set(harness.measure(2)) >= {"waiting", "return"}
-    assert np.isfinite(harness.measure(2)["return"]).all()

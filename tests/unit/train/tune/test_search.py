@@ -14,7 +14,7 @@ from surefoot.errors import ConfigError, Diverged, RunError
 from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.final_round import play_off, standings
-from surefoot.train.tune.report import outcome, write_outcome
+from surefoot.train.tune.report import search_result, write_result
 from surefoot.train.tune.search import (
     Plan,
     begin,
@@ -78,7 +78,7 @@ def run(tmp_path, task=None, **plan):
 
 def test_the_search_finds_the_top_and_says_what_mattered(tmp_path):
     task, study, _ = run(tmp_path, trials=25)
-    found = outcome(study, task.space, [])
+    found = search_result(study, task.space, [])
     assert found.best is not None
     assert found.best.params["kind"] == "good"
     assert 1e-4 < found.best.params["lr"] < 1e-2
@@ -202,7 +202,7 @@ def test_a_search_that_goes_on_draws_other_settings_than_at_first(tmp_path):
 
 def test_the_outcome_is_written_whole_and_a_page_has_no_script(tmp_path):
     task, study, plan = run(tmp_path, trials=15)
-    write_outcome(tmp_path, outcome(study, task.space, play_off(task, study, plan)), task, plan)
+    write_result(tmp_path, search_result(study, task.space, play_off(task, study, plan)), task, plan)
     page = (tmp_path / "report.html").read_text()
     assert "What mattered" in page
     assert "<script" not in page
@@ -215,7 +215,7 @@ def test_before_any_trial_is_done_there_is_a_page_and_no_best(tmp_path):
     task, plan = Hill(), Plan(trials=3)
     study = open_study(tmp_path, plan)
     begin(study, task)
-    write_outcome(tmp_path, outcome(study, task.space, []), task, plan)
+    write_result(tmp_path, search_result(study, task.space, []), task, plan)
     assert "No trial was trained to its end" in (tmp_path / "report.html").read_text()
     assert not (tmp_path / "best.yaml").exists()
 

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.braille_plot import sparkline
+from surefoot.cli.options import Json
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.telemetry.telemetry import Json, record_of
+from surefoot.cli.verbs.telemetry.telemetry import record_of
+from surefoot.telemetry.export.svg import Band, band_chart
 from surefoot.telemetry.reader import load_curves
 from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run
 
@@ -48,10 +50,18 @@ class CompareArgs:
         groups = group(ones)
         different = differences(ones)
         if self.out:
-            from surefoot.cli.verbs.telemetry.compare_picture import draw
-
+            bands = [
+                Band(
+                    label=f"{g.label}: IQM {g.summary.iqm:.4g}, n = {g.summary.count}",
+                    x=g.steps.tolist(),
+                    middle=g.middle.tolist(),
+                    low=g.low.tolist(),
+                    high=g.high.tolist(),
+                )
+                for g in groups
+            ]
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            self.out.write_text(draw(groups, self.metric))
+            self.out.write_text(band_chart(bands, title=f"{self.metric} over env steps", x_label="env steps"))
         what = "last evaluation" if evaluated else f"{self.metric}, last tenth of updates"
         if self.as_json:
             print(json.dumps(_plain(groups, different, what)))

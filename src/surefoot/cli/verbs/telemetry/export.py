@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-from surefoot.cli.verbs.telemetry.telemetry import Json, Record, record_of
+from surefoot.cli.options import Json
+from surefoot.cli.verbs.telemetry.telemetry import Record, record_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArgs:
+class TelemetryExportArgs:
     """Write a record in the form that another tool reads; the record stays as it is.
 
         surefoot telemetry export walk --to tensorboard -o tb/
@@ -24,12 +25,12 @@ class ExportArgs:
     parquet: every number of every update as a column, in our names.
     wandb, trackio, mlflow: a run of that tool, offline, in SB3's names and CleanRL's; need "surefoot[track]". Nothing
     leaves this machine: `wandb sync DIR/wandb/offline-run-*` would, later.
-    townlet-1.1: the predecessors' flat form, one object an epoch, which validates as telemetry_version 1.1.
+    townlet-1.1: the flat form of telemetry 1.1, one object per epoch, which validates as telemetry_version 1.1.
     Exit codes: 0 written, 2 there is no such run, or a package is missing.
     """
 
     run_name: Record
-    """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
+    """A run's directory or name, or an .ndjson or .jsonl file, of telemetry 1.x too."""
     to: Literal["tensorboard", "csv", "monitor", "parquet", "wandb", "trackio", "mlflow", "townlet-1.1"]
     """Which form."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
@@ -43,10 +44,10 @@ class ExportArgs:
         import json
         from functools import partial
 
+        from surefoot.compat.townlet.record_writer import to_flat
         from surefoot.telemetry.export import formats
         from surefoot.telemetry.export.trackers import to_tool
         from surefoot.telemetry.files.rotation import live_file
-        from surefoot.telemetry.flat import to_flat
 
         source = record_of(self.run_name, self.runs)
         writers = {

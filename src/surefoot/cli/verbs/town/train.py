@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Display, Pairs, drive, pairs
+from surefoot.cli.drive import attending, drive, open_mirrors
+from surefoot.cli.options import Display, Pairs, at_least_one, pairs, run_directory
+from surefoot.cli.usage import Usage, as_usage
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
+    from surefoot.data.trajectory import Recording
+    from surefoot.learn.report import UpdateReport
     from surefoot.town.scenarios.scenario import Scenario
+    from surefoot.train.algorithms.anneal import Stage
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
     from surefoot.train.spec import RunSpec
@@ -37,7 +42,7 @@ _KNOBS = {
     "value_clip": "value_clip",
     "device": "device",
 }
-"""Flags by the names people of Townlet know, and the settings they are."""
+"""Flags by their longer names, and the settings they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +224,7 @@ class TownTrainArgs:
         return given | ({"seed": self.seed} if self.seed is not None else {})
 
     def _spec(self, scenario: Scenario) -> RunSpec:
-        from surefoot.town.training.policy import town_spec
+        from surefoot.town.training.spec import town_spec
 
         return town_spec(
             scenario,
@@ -256,18 +261,75 @@ class TownTrainArgs:
         )
 
     def _learn(self, scenario: Scenario, mode: Mode, dataset: ReplayDataset | None) -> int:
-        from surefoot.town.training.policy import town_training
+        from surefoot.town.training.spec import town_training
 
         training = self._adopted(town_training(self._spec(scenario)))
         return self._drive(scenario, self._cycles(training, mode, dataset), mode)
 
     def _taught(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:
-        from surefoot.town.training.policy import town_training
-        from surefoot.town.training.teach import teach
+        """Make the run that bc or anneal leaves, close it, and return the exit code."""
+        from surefoot.town.training.spec import town_training
+        from surefoot.town.training.teach import parse_stages, teacher_recording
+        from surefoot.train.run import create_run
+        from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
-        run, code = teach(self, scenario, self._adopted(town_training(self._spec(scenario))), dataset)
+        annealed = self.chosen_mode(scenario) == "anneal"
+        with as_usage():
+            stages = parse_stages(self.anneal_schedule, self.epochs) if annealed else []
+        training = self._adopted(town_training(self._spec(scenario)))
+        spec = training.spec
+        recording = teacher_recording(
+            scenario, dataset, episodes=self.bc_episodes, seed=spec.seed, variant=self.observations
+        )
+        directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
+        run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
+        try:
+            if annealed:
+                code = self._anneal(run, training, recording, scenario, stages)
+            else:
+                code = self._clone(run, training, recording)
+        except BaseException as error:
+            run.close("error", str(error))
+            raise
+        run.save()
+        run.close("interrupted")
         self._after(scenario, run)
         return code
+
+    def _clone(self, run: Run, training: Training, recording: Recording) -> int:
+        from surefoot.town.training.teach import clone_town
+
+        best = clone_town(training, recording, epochs=self.epochs or 30)
+        summary = (
+            f"cloned {len(recording.episodes)} episodes, {recording.steps:,} steps: agrees in {best.agreement or 0:.1%}"
+        )
+        run.recorder.event("cloned", summary)
+        print(f"{run.directory.name}: {summary}; `surefoot resume {run.directory.name}` goes on with PPO")
+        return 0
+
+    def _anneal(
+        self, run: Run, training: Training, recording: Recording, scenario: Scenario, stages: list[Stage]
+    ) -> int:
+        from surefoot.town.training.teach import anneal_town
+        from surefoot.train.algorithms.anneal import AnnealRules, StageResult, verdict
+
+        def record(report: UpdateReport) -> None:
+            run.record(report, training.collector.episodes.take_fresh())
+
+        run.labels |= {"data_mode": "rollout"}
+        rules = AnnealRules(accuracy=self.anneal_accuracy)
+        results: list[StageResult] = []
+        for result in anneal_town(training, scenario, recording, stages, rules, on_update=record):
+            results.append(result)
+            run.labels["anneal_stage"] = result.mode
+            figure = f"accuracy {result.accuracy:.3f}" if result.accuracy is not None else f"loss {result.loss:.4f}"
+            reasons = " ".join(result.reasons)
+            print(f"stage {result.cycle} {result.mode}: {result.status}  {figure}  score {result.score:.3f} {reasons}")
+        status = verdict(results)
+        document = {"status": status, "stages": [result.to_json() for result in results]}
+        (run.directory.path / "anneal_results.json").write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+        print(f"{run.directory.name}: anneal {status}")
+        return {"PASS": 0, "HOLD": 1, "FAIL": 2}[status] if self.anneal_exit_on_failure else 0
 
     def _cycles(self, training: Training, mode: Mode, dataset: ReplayDataset | None) -> Cycles:
         from surefoot.train.collect.offpolicy import ReplayRules
@@ -288,20 +350,19 @@ class TownTrainArgs:
         )
 
     def _drive(self, scenario: Scenario, cycles: Cycles, mode: str) -> int:
-        from surefoot.cli.verbs.train import _mirrors, attending  # pyright: ignore[reportPrivateUsage]  # the same room
         from surefoot.train.run import create_run, resume_run
         from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
         root, command = runs_root(self.runs), ["surefoot", *sys.argv[1:]]
         if self.resume is not None:
             directory = find_run(self.resume, root)
-            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
             run, _ = resume_run(
                 directory, training=cycles, command=command, mirrors=mirrors, doctor=attending(False, False)
             )
         else:
             directory = new_run_dir(cycles.spec.env, cycles.spec.seed, root=root, name=self.name)
-            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
             run = create_run(
                 directory,
                 cycles.spec,
@@ -317,7 +378,7 @@ class TownTrainArgs:
 
     def _after(self, scenario: Scenario, run: Run) -> None:
         from surefoot.town.training.capture import capture_samples
-        from surefoot.town.training.policy import measure_policy
+        from surefoot.town.training.measure import measure_policy
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
 
         kwargs, spec = run.spec.env_kwargs, run.spec
@@ -341,17 +402,9 @@ class TownTrainArgs:
     def _adopted(self, training: Training) -> Training:
         if self.from_run is not None:
             from surefoot.train.rundir.initialize_from import adopt
-            from surefoot.train.rundir.rundir import find_run, runs_root
 
-            adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
+            adopt(training, run_directory(self.from_run, self.runs).path)
         return training
-
-
-def at_least_one(**counts: int | None) -> None:
-    """Raise for a flag that counts something and says 0 or less; None was not given."""
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise Usage(f"--{name} is {count}; it must be at least 1")
 
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:

@@ -1,0 +1,58 @@
+"""From a scenario and settings to the spec of a run, and to its training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surefoot.errors import ConfigError
+from surefoot.town.scenarios.scenario import Scenario
+from surefoot.town.worlds import PREFIX, env_maker
+from surefoot.train.spec import RunSpec, make_spec
+from surefoot.train.training import Training
+
+
+def town_spec(
+    scenario: Scenario,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    steps: int | None = None,
+    towns: int | None = None,
+    rollout_ticks: int | None = None,
+    variant: str | None = None,
+    central: bool = False,
+    **fixed: Any,
+) -> RunSpec:
+    """Return the spec of a run: the preset for towns, then the scenario's settings, then `settings` under any names."""
+    rules = scenario.training
+    streams = (towns or rules.towns) * len(scenario.agents)
+    chosen: dict[str, Any] = {
+        "envs": streams,
+        "steps": rollout_ticks or _rollout_ticks(scenario, towns or rules.towns),
+        **rules.settings,
+        **({"critic_only": "state"} if central else {}),
+        **(settings or {}),
+    }
+    kwargs: dict[str, Any] = {"scenario": scenario.to_json()}
+    kwargs |= {"variant": variant} if variant is not None else {}
+    kwargs |= {"central": True} if central else {}
+    env = PREFIX + scenario.name
+    probe = env_maker(env, kwargs)(1)
+    spec = make_spec(env, probe.action, settings=chosen, total_steps=steps or rules.steps, env_kwargs=kwargs, **fixed)
+    if spec.ppo.envs % len(scenario.agents):
+        raise ConfigError(
+            f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here"
+        )
+    return spec
+
+
+def _rollout_ticks(scenario: Scenario, towns: int) -> int:
+    """Return the scenario's ticks per rollout; with fewer towns more, up to one episode, so that batches stay as large."""
+    rules = scenario.training
+    wanted = -(-rules.towns * rules.rollout_ticks // towns)
+    return max(rules.rollout_ticks, min(wanted, scenario.ticks))
+
+
+def town_training(spec: RunSpec) -> Training:
+    """Return the training of a town's spec: worlds, policy, collector and learner."""
+    return Training(spec, make=env_maker(spec.env, spec.env_kwargs))

@@ -1,0 +1,77 @@
+"""Bodies and responses of the client as they go over the wire."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.client import (
+    Invalid,
+    StatusError,
+    Surefoot,
+    Unavailable,
+)
+from surefoot.errors import SurefootError
+
+from .conftest import DECISION
+
+
+def test_an_id_that_is_given_is_kept(fakes: Any) -> None:
+    fake = fakes(lambda n, body: (200, {}, DECISION))
+    Surefoot(fake.url).decide("p", text="hello", decision_id="mine")
+    assert fake.bodies[0] == {"text": "hello", "decision_id": "mine"}
+
+
+def test_arrays_go_as_base64_and_lists_as_numbers(fakes: Any) -> None:
+    fake = fakes(lambda n, body: (200, {}, DECISION))
+    client = Surefoot(fake.url)
+    for row in (np.array([1.5, -2.0], np.float32), np.array([1.5, -2.0])):
+        client.decide("p", embedding=row)
+        assert np.frombuffer(base64.b64decode(fake.bodies[-1]["embedding_b64"]), "<f4").tolist() == [1.5, -2.0]
+    client.decide("p", embedding=[1.5, -2.0])
+    assert fake.bodies[-1]["embedding"] == [1.5, -2.0]
+
+
+def test_an_error_is_of_its_status_and_has_the_problems_fields(fakes: Any) -> None:
+    problem = {
+        "type": "about:surefoot/invalid",
+        "title": "T",
+        "detail": "2 numbers",
+        "pointer": "/x",
+        "request_id": "r",
+    }
+    fake = fakes(lambda n, body: (422, {}, problem))
+    with pytest.raises(Invalid, match=r"422: 2 numbers \(at /x\)") as caught:
+        Surefoot(fake.url).decide("p", text="hello")
+    assert (caught.value.type, caught.value.pointer, caught.value.request_id) == (problem["type"], "/x", "r")
+    assert isinstance(caught.value, StatusError)
+    assert isinstance(caught.value, SurefootError)
+    assert len(fake.bodies) == 1
+
+
+def test_a_retry_after_may_be_a_date(fakes: Any) -> None:
+    fake = fakes(lambda n, body: (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, {}))
+    with pytest.raises(Unavailable) as caught:
+        Surefoot(fake.url, max_retries=0).health()
+    assert caught.value.retry_after == 0.0
+
+
+def test_fields_of_a_newer_service_are_passed_over(fakes: Any) -> None:
+    explained = {
+        "decision": {**DECISION, "mood": "fine"},
+        "distribution": [0.5, 0.5],
+        "prior": 0.5,
+        "learned": 0.0,
+        "exploration": 0.5,
+        "nearest": [{"decision_id": "d0", "action": 0, "reward": 1.0, "likeness": 1.0, "colour": "red"}],
+        "weather": "rain",
+    }
+    fake = fakes(lambda n, body: (200, {}, explained))
+    assert Surefoot(fake.url).explain("d1").nearest[0].reward == 1.0
+
+
+def test_an_answer_of_another_kind_is_an_error(fakes: Any) -> None:
+    fake = fakes(lambda n, body: (200, {}, {"hello": 1}))
+    with pytest.raises(SurefootError, match="not a Decision"):
+        Surefoot(fake.url).decide("p", text="hello")
