@@ -28,7 +28,7 @@ from surefoot.lm.rewards.kl_penalty import require_kl
 from surefoot.lm.rewards.rewards import Said, as_rewards
 from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, Sampling, generate
-from surefoot.train.training import load_weights
+from surefoot.nets.description import load_weights
 
 HISTORY = ("policy_losses", "value_losses", "kl_divergences", "step_avg_rewards", "mean_rewards")
 

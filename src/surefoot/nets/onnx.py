@@ -16,21 +16,16 @@ from torch import Tensor, nn
 from surefoot.data.spaces import Box
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.distributions import LOG_STD_RANGE
-from surefoot.nets.heads import (
-    AnyHead,
-    BetaHead,
-    DiscreteHead,
-    GaussianHead,
-    HybridHead,
-    MultiDiscreteHead,
-    StateDependentHead,
-    TanhHead,
-)
+from surefoot.nets.continuous_distributions import LOG_STD_RANGE
+from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.images import Images, Parts
+from surefoot.nets.make_head import AnyHead
+from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.onnx_builder import BATCH, Port, Sheet, onnx_helper, optional_module
 from surefoot.nets.recurrent import Memory
-from surefoot.nets.torsos import Flatten, Images, Parts
+from surefoot.nets.torsos import Flatten
 
 OPSET, IR_VERSION = 17, 8
 """Old enough for every runtime of the last years, new enough for all that is used."""

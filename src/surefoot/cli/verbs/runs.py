@@ -220,10 +220,10 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[An
     """A training with a checkpoint's weights in it, and the checkpoint's number."""
     from surefoot.cli.verbs.train import open_training
     from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-    from surefoot.nets.actor_critic import ActorCritic, policy_from_description
+    from surefoot.nets.actor_critic import ActorCritic
+    from surefoot.nets.description import load_weights, policy_from_description
     from surefoot.train.device import pin_threads
     from surefoot.train.predict import refuse_other_spaces
-    from surefoot.train.training import load_weights
 
     pin_threads()
     root = directory.checkpoints

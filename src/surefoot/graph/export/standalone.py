@@ -26,9 +26,9 @@ from surefoot.graph.export.writing import literal
 from surefoot.graph.schedule import Firing, Schedule, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import Graph
-from surefoot.learn.config import split_sizes
+from surefoot.learn.minibatches import split_sizes
+from surefoot.nets.images import CONVOLUTIONS, FEATURES, image_kind
 from surefoot.nets.recurrent import GATES, UNROLL
-from surefoot.nets.torsos import CONVOLUTIONS, FEATURES, image_kind
 
 _LOG_STD = "        self.log_std = nn.ParameterList([torch.full((config.{output_size},), config.{init_log_std})])\n"
 _SCALED = (

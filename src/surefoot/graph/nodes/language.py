@@ -17,8 +17,8 @@ from surefoot.errors import ConfigError
 from surefoot.graph.catalogue.language import PROMPTS
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
+from surefoot.nets.description import load_weights
 from surefoot.train.collect.episodes import Episode
-from surefoot.train.training import load_weights
 
 COMPLETE = "complete"
 WINDOW = 200

@@ -263,9 +263,10 @@ def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
     from surefoot.decide.prompts.improve import by_policy
     from surefoot.decide.prompts.runs import PromptTask
     from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+    from surefoot.nets.description import load_weights
     from surefoot.train.rundir.rundir import find_run, runs_root
     from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training, load_weights
+    from surefoot.train.training import Training
 
     directory = find_run(name, runs_root(runs))
     task = PromptTask.load(directory.path)
