@@ -90,8 +90,8 @@ peers:  ## Stable-Baselines3, JAX and rl_games in environments of their own, to 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help
 	$(BIN)/python benchmarks/learning.py
 
-bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR adds PureJaxRL, ARGS="--only W1" picks
-	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(ARGS)
+bench-speed: setup  ## W1 to W4 against the peers that are there; PUREJAXRL=DIR and CLEANRL=DIR add these, ARGS="--only W1" picks
+	$(BIN)/python benchmarks/speed.py $(if $(PUREJAXRL),--purejaxrl $(PUREJAXRL)) $(if $(CLEANRL),--cleanrl $(CLEANRL)) $(ARGS)
 	$(BIN)/python benchmarks/speed_chart.py
 	$(BIN)/python benchmarks/tables.py
 

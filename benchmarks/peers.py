@@ -38,6 +38,7 @@ PEERS = {
         (
             (TORCH,),
             ("stable-baselines3==2.9.2", "sb3-contrib==2.9.2", "gymnasium[mujoco]", "fastapi", "uvicorn[standard]"),
+            ("tyro", "tensorboard"),  # what CleanRL's ppo.py imports
         ),
     ),
     # gymnax 1.0 answers a step with six values; PureJaxRL unpacks five.

@@ -2,6 +2,7 @@
 
 python benchmarks/speed.py                            everything whose interpreter is there
 python benchmarks/speed.py --purejaxrl DIR            PureJaxRL too, from a checkout of it
+python benchmarks/speed.py --cleanrl DIR              CleanRL too, likewise
 python benchmarks/speed.py --only W1,W4 --rounds 3    some of it; what is not run again is kept in the results
 Rates are env steps per second of CPU time, training only; W4 is the CPU time of the whole process.
 """
@@ -42,7 +43,7 @@ ABOUT = {
 }
 OWN, SYNC, GYM = "surefoot, own world", "surefoot, SyncVectorEnv", "surefoot, Gymnasium's env"
 TORCH = "surefoot, own world, by torch"
-SB3, JAX, RLG = "stable-baselines3", "purejaxrl", "rl_games"
+SB3, JAX, RLG, CLEAN = "stable-baselines3", "purejaxrl", "rl_games", "cleanrl"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
     """{workload: {side: command}} of what can be run here."""
     has = {name: Path(given).exists() for name, given in ((SB3, args.peer), (JAX, args.jax), (RLG, args.rlgames))}
     has[JAX] = has[JAX] and args.purejaxrl is not None
+    has[CLEAN] = has[SB3] and args.cleanrl is not None
 
     def script(python: str, name: str, *words: object) -> Command:
         return lambda number: [python, str(WORKLOADS / name), *(str(number if w is SEED else w) for w in words)]
@@ -98,6 +100,7 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
             TORCH: script(sys.executable, "surefoot_steps.py", "W1", "own", args.seconds, "torch"),
             SB3: sb3("W1"),
             JAX: jax("steps", "W1", args.seconds),
+            CLEAN: script(args.peer, "cleanrl_steps.py", args.cleanrl, args.seconds),
         },
         "W2-pendulum": {GYM: ours("W2-pendulum", "gymnasium"), SB3: sb3("W2-pendulum")},
         "W2-halfcheetah": {GYM: ours("W2-halfcheetah", "gymnasium"), SB3: sb3("W2-halfcheetah")},
@@ -252,6 +255,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", default=str(PEERS["sb3"].python), help="an interpreter with stable_baselines3")
     parser.add_argument("--jax", default=str(PEERS["jax"].python), help="one with jax, flax, optax, distrax, gymnax")
     parser.add_argument("--rlgames", default=str(PEERS["rlgames"].python), help="one with rl_games")
+    parser.add_argument("--cleanrl", type=Path, help="a checkout of CleanRL; without it its row is left out")
     parser.add_argument("--purejaxrl", type=Path, help="a checkout of PureJaxRL; without it its rows are left out")
     parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W2 means both")
     parser.add_argument("--rounds", type=int, default=5, help="of W1 to W3")
@@ -261,6 +265,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=HERE / "results/speed.json")
     args = parser.parse_args()
     args.purejaxrl = args.purejaxrl and args.purejaxrl.resolve()
+    args.cleanrl = args.cleanrl and args.cleanrl.resolve()
     unknown = [w for w in (args.only or "W1").split(",") if not any(name.startswith(w) for name in ABOUT)]
     if unknown:
         parser.error(f"there is no workload {unknown[0]!r}; there are {', '.join(ABOUT)}")

@@ -35,7 +35,7 @@ def reward(prompt: str, mutation: str) -> tuple[float, str, bool]:
 def demo() -> int:
     import torch
 
-    from surefoot.decide.prompts.trainer import PPOConfig, PPOTrainer
+    from surefoot.compat.directive023 import PPOConfig, PPOTrainer
 
     torch.set_num_threads(1)
     encoder = HashingEncoder(128)

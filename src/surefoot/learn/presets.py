@@ -1,14 +1,15 @@
-"""Sets of knobs with a name: the settings that earlier systems shipped, and those tuned for a family of worlds."""
+"""Named sets of settings: general ones, and those tuned for a family of worlds."""
 
 from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import Any
 
 from surefoot.errors import ConfigError
-from surefoot.learn.schedule import Linear, StepDecay
+from surefoot.learn.schedule import Linear
 
 
 def _nothing() -> dict[str, Any]:
@@ -17,7 +18,7 @@ def _nothing() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Values for the three configs, by their own names; what is not there keeps its default."""
+    """Values for the three configs, by their canonical names; a setting that is not listed keeps its default."""
 
     name: str
     summary: str
@@ -25,11 +26,11 @@ class Preset:
     net: dict[str, Any] = field(default_factory=_nothing)
     collect: dict[str, Any] = field(default_factory=_nothing)
     total_steps: int | None = None
-    """How long to train if nobody says; None where the preset's source does not say either."""
+    """Env steps to train for by default; None: the preset does not say."""
 
 
-# DNNE's trainer node; its guidelines (stable, fast, …) change some of these and keep the rest.
-_DNNE: dict[str, Any] = {
+# What the guidelines (stable, fast, …) have in common.
+_GUIDELINE: dict[str, Any] = {
     "steps": 2048,
     "epochs": 10,
     "minibatch_size": 64,
@@ -41,8 +42,6 @@ _DNNE: dict[str, Any] = {
     "ent_coef": 0.01,
     "max_grad_norm": 0.5,
 }
-# What four of the five earlier systems agree on.
-_COMMON: dict[str, Any] = {"gamma": 0.99, "lam": 0.95, "clip": 0.2, "epochs": 4, "vf_coef": 0.5}
 
 # The zoo's MuJoCo nets: no orthogonal weights, little noise, wide and ReLU.
 _WIDE: dict[str, Any] = {
@@ -55,91 +54,28 @@ _WIDE: dict[str, Any] = {
 _NORMALIZED: dict[str, Any] = {"normalize_obs": True}
 _SCALED: dict[str, Any] = {"normalize_reward": True}
 
-_ORIGINS = (
+_GENERAL = (
     Preset(name="sb3", summary="Stable-Baselines3's defaults, which are also PPOConfig's."),
-    Preset(name="stable", summary="DNNE's default: long rollouts, 10 epochs, clip 0.2.", ppo={**_DNNE}),
+    Preset(name="stable", summary="Long rollouts, 10 epochs, clip 0.2.", ppo={**_GUIDELINE}),
     Preset(
         name="fast",
-        summary="DNNE's aggressive setting: short rollouts, 15 epochs, wide clip, higher learning rate.",
-        ppo={**_DNNE, "steps": 512, "epochs": 15, "clip": 0.3, "lr": 5e-4},
+        summary="Aggressive: short rollouts, 15 epochs, wide clip, higher learning rate.",
+        ppo={**_GUIDELINE, "steps": 512, "epochs": 15, "clip": 0.3, "lr": 5e-4},
     ),
     Preset(
         name="sample-efficient",
-        summary="DNNE's conservative setting: twice the data, half the epochs, narrow clip, large minibatches.",
-        ppo={**_DNNE, "steps": 4096, "epochs": 5, "clip": 0.1, "minibatch_size": 256},
+        summary="Conservative: twice the data, half the epochs, narrow clip, large minibatches.",
+        ppo={**_GUIDELINE, "steps": 4096, "epochs": 5, "clip": 0.1, "minibatch_size": 256},
     ),
     Preset(
         name="robotics",
-        summary="DNNE's for Isaac Gym: 16 steps and 4 epochs, meant for many envs (set envs to 64 or more).",
-        ppo={**_DNNE, "steps": 16, "epochs": 4, "gamma": 0.99, "clip": 0.2},
+        summary="For robots: 16 steps and 4 epochs, meant for many envs (set envs to 64 or more).",
+        ppo={**_GUIDELINE, "steps": 16, "epochs": 4, "gamma": 0.99, "clip": 0.2},
     ),
     Preset(
         name="atari",
-        summary="DNNE's for Atari games: 128 steps, 4 epochs, a full-weight value loss.",
-        ppo={**_DNNE, "steps": 128, "epochs": 4, "ent_coef": 0.01, "vf_coef": 1.0},
-    ),
-    Preset(
-        name="hololoom",
-        # Its buffer holds 1000; it stops at KL > 0.01 itself, not at 1.5 times that.
-        summary="HoloLoom's tool selection: 4 epochs, entropy bonus, stops at a divergence of 0.01.",
-        ppo={
-            **_COMMON,
-            "lr": 3e-4,
-            "minibatch_size": 64,
-            "ent_coef": 0.01,
-            "max_grad_norm": 0.5,
-            "target_kl": 0.01,
-            "kl_stop_factor": 1.0,
-            "steps": 1000,
-            "min_samples": 32,
-        },
-    ),
-    Preset(
-        name="townlet",
-        summary="Townlet's town of agents: 100 ticks, clipped values, 4 minibatches of at most 32.",
-        ppo={
-            **_COMMON,
-            "lr": 3e-4,
-            "minibatch_size": 32,
-            "minibatches": 4,
-            "ent_coef": 0.01,
-            "max_grad_norm": 0.5,
-            "value_clip": 0.2,
-            "normalize_advantage": "minibatch",
-            "steps": 100,
-        },
-        net={"hidden": (256, 256), "activation": "relu", "shared": True},
-    ),
-    Preset(
-        name="directive023",
-        # The text says Adam, the code has AdamW and a StepLR; its BatchNorm and Dropout stay out.
-        summary="Directive-023's prompt mutation: AdamW, learning rate × 0.9 every 100 updates, clipped values.",
-        ppo={
-            **_COMMON,
-            "lr": StepDecay(3e-4, every=100, factor=0.9),
-            "optimizer": "adamw",
-            "weight_decay": 0.01,
-            "minibatch_size": 64,
-            "ent_coef": 0.01,
-            "max_grad_norm": 0.5,
-            "value_clip": 0.2,
-            "steps": 2048,
-            "min_samples": 128,
-        },
-        net={"hidden": (256, 256, 128), "activation": "relu"},
-    ),
-    Preset(
-        name="constitutional",
-        # The trainer's table; its pipeline class has 0.02 for kl_coef.
-        summary="Constitutional AI's language models: small steps, small batches, tied to a reference policy.",
-        ppo={**_COMMON, "lr": 1e-5, "minibatch_size": 4, "kl_coef": 0.1, "max_grad_norm": 1.0},
-    ),
-    Preset(
-        name="dnne",
-        # The text's table; the node in the code has horizon 16, 4 epochs, minibatch 32.
-        summary="DNNE's PPO nodes as documented: the trainer's table and a shared 64x64 ELU network.",
-        ppo={**_DNNE},
-        net={"hidden": (64, 64), "activation": "elu", "shared": True},
+        summary="For Atari games: 128 steps, 4 epochs, a full-weight value loss.",
+        ppo={**_GUIDELINE, "steps": 128, "epochs": 4, "ent_coef": 0.01, "vf_coef": 1.0},
     ),
 )
 
@@ -315,7 +251,11 @@ _TUNED = (
     ),
 )
 
-PRESETS: dict[str, Preset] = {entry.name: entry for entry in (*_ORIGINS, *_TUNED)}
+PRESETS: dict[str, Preset] = {entry.name: entry for entry in (*_GENERAL, *_TUNED)}
+
+MORE = "surefoot.compat.presets"
+"""A module with a tuple `PRESETS` of further presets. Imported by name when a name is not found here, so that this room
+does not depend on `compat`."""
 
 FAMILIES: tuple[tuple[str, str], ...] = (
     ("surefoot/CartPoleContinuous*", "cartpole-continuous"),
@@ -345,16 +285,24 @@ FAMILIES: tuple[tuple[str, str], ...] = (
 """(pattern of an env id, preset), the first that fits; the last becomes default-continuous for real-valued actions."""
 
 
+def all_presets() -> dict[str, Preset]:
+    """Return the presets of this module, then those of `MORE`."""
+    return PRESETS | {entry.name: entry for entry in import_module(MORE).PRESETS}
+
+
 def preset(name: str) -> Preset:
-    """The preset of that name."""
-    if name not in PRESETS:
-        close = difflib.get_close_matches(name, PRESETS, n=2)
-        advice = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(PRESETS)}"
+    """Return the preset of that name. Raise `ConfigError` if there is none."""
+    if name in PRESETS:
+        return PRESETS[name]
+    presets = all_presets()
+    if name not in presets:
+        close = difflib.get_close_matches(name, presets, n=2)
+        advice = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(presets)}"
         raise ConfigError(f"no preset is called {name!r}; {advice}")
-    return PRESETS[name]
+    return presets[name]
 
 
 def family_preset(env_id: str, *, continuous: bool = False) -> str:
-    """Name of the preset for worlds like `env_id`; `continuous` decides for those no family knows."""
+    """Return the name of the preset for worlds like `env_id`; `continuous` decides for those of no family."""
     name = next(name for pattern, name in FAMILIES if fnmatchcase(env_id, pattern))
     return "default-continuous" if continuous and name == "default-discrete" else name

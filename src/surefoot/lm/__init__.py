@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from surefoot._lazy import lazy_names
+from surefoot._moved import warn_moved
 
 if TYPE_CHECKING:
     from surefoot.lm.config import LMConfig as LMConfig
@@ -18,10 +20,9 @@ if TYPE_CHECKING:
     from surefoot.lm.rewards.scoring import scorer as scorer
     from surefoot.lm.sampling.sampler import Sampling as Sampling
     from surefoot.lm.sampling.sampler import generate as generate
-    from surefoot.lm.trainer import PPOTrainer as PPOTrainer
     from surefoot.lm.training import LMTraining as LMTraining
 
-__getattr__, __dir__ = lazy_names(
+_load, __dir__ = lazy_names(
     __name__,
     {
         "Backbone": "policy.backbone",
@@ -29,7 +30,6 @@ __getattr__, __dir__ = lazy_names(
         "LMConfig": "config",
         "LMPolicy": "policy.policy",
         "LMTraining": "training",
-        "PPOTrainer": "trainer",
         "RewardModel": "rewards.reward_model",
         "Sampling": "sampling.sampler",
         "ValueModel": "rewards.reward_model",
@@ -39,3 +39,10 @@ __getattr__, __dir__ = lazy_names(
         "train_reward_model": "rewards.reward_model",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "PPOTrainer":  # for one more release
+        warn_moved("surefoot.lm.PPOTrainer", "surefoot.compat.constitutional_ai.PPOTrainer")
+        return import_module("surefoot.compat.constitutional_ai").PPOTrainer
+    return _load(name)

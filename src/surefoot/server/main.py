@@ -14,12 +14,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.errors import ConfigError
-from surefoot.server.compat import Directive023
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.decisions.store import Durability
@@ -27,7 +26,8 @@ from surefoot.server.http.access import Guard, read_tokens
 from surefoot.server.http.app import App
 from surefoot.server.http.page import page_routes
 from surefoot.server.http.protocol import Connections
-from surefoot.server.read_only import Copies, reading_app
+from surefoot.server.http.route import Extension
+from surefoot.server.read_only import Copies, read_only_app
 from surefoot.server.replicas import Replicas
 from surefoot.server.trained_runs import Runs
 
@@ -53,9 +53,8 @@ class Settings:
     replicas: int = 0
     replica_port: int = 0
     """Where they listen; 0 takes a free one. Those of runs share the port."""
-    compat: bool = False
-    input_dim: int = 1536
-    least: int = 128
+    extension: Callable[[Service, Steward], Extension] | None = None
+    """Creates further endpoints over the service."""
     exit_with_parent: bool = False
     log_level: str = "info"
 
@@ -90,7 +89,7 @@ def replica(settings: Settings, port: int) -> None:
     """One of several processes that keep nothing."""
     _log_as_json(settings.log_level)
     copies = None if settings.runs else Copies(settings.directory, settings.digits)
-    app = reading_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
+    app = read_only_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
     with _bound(settings.host, port, shared=True) as listening, asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_serve(app, listening))
 
@@ -102,14 +101,12 @@ def _guard(settings: Settings, port: int) -> Guard:
 
 def _app(settings: Settings, guard: Guard) -> App:
     if settings.runs:
-        return reading_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
+        return read_only_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
     service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
     steward = Steward(service)
-    compat = None
-    if settings.compat:
-        compat = Directive023(service, steward, input_dim=settings.input_dim, least=settings.least)
+    extension = None if settings.extension is None else settings.extension(service, steward)
     pages = page_routes() if settings.ui else ()
-    return App(service, guard, compat=compat, steward=steward, pages=pages)
+    return App(service, guard, extension=extension, steward=steward, pages=pages)
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str = "", replicas: Replicas | None = None) -> int:

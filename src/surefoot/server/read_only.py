@@ -1,4 +1,4 @@
-"""Services that keep nothing: trained policies as they are, and read-only copies of a service's own. Any number can run."""
+"""Services that store nothing: trained policies, and read-only copies of a service's policies. Any number can run."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from surefoot.server.http.route import Route, routes_of
 from surefoot.server.trained_runs import Runs
 
 log = logging.getLogger("surefoot.server")
-LOOK_SECONDS = 1.0
-"""How often a copy looks whether another version answers now."""
+REFRESH_SECONDS = 1.0
+"""Seconds between two looks for new versions."""
 
 
 class Copies:
-    """The policies of a service in another process, as they are on the disk. Nothing is ever written."""
+    """The policies of a service in another process, read from its directory; nothing is ever written."""
 
     def __init__(self, directory: Path, digits: int | None = None) -> None:
         self.directory, self.digits = directory, digits
         self.policies: dict[str, Serving] = {}
         self._journal: Journal | None = None
-        self._turn = threading.Lock()  # who looked last says what there is
+        self._turn = threading.Lock()  # one refresh at a time: the last one must win
 
     def refresh(self) -> None:
-        """Take up policies and versions that are new. One that cannot be read stays as it was known."""
+        """Load new policies and versions. One that cannot be read stays at the version that is loaded."""
         with self._turn:
             self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
-            found: dict[str, Serving] = {}
+            policies: dict[str, Serving] = {}
             for entry in self._journal.scan("policy"):
                 config = msgspec.convert(entry.body, schema.NewPolicy)
                 serving = self._current(config)
                 if serving is not None:
-                    found[config.name] = serving
-            self.policies = found
+                    policies[config.name] = serving
+            self.policies = policies
 
     def _current(self, config: schema.NewPolicy) -> Serving | None:
         versions = Versions(self.directory / "policies" / config.name)
@@ -64,20 +64,20 @@ class Copies:
             return known
 
     def find(self, name: str) -> None:
-        """Look again if there is a policy of that name by now."""
+        """Refresh if the service has a policy of that name by now."""
         if self._journal is not None and self._journal.has("policy", name):
             self.refresh()
 
     async def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
-        """Every choice's probability, by the version that this copy knows."""
-        if name not in self.policies:  # who was told that it is there may ask any copy
+        """Return the probability of every choice, by the version that is loaded."""
+        if name not in self.policies:  # it may be newer than the last refresh, and its client may ask any copy
             await asyncio.get_running_loop().run_in_executor(None, self.find, name)
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return chances_of(self.policies[name], new, self.digits)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the journal."""
         if self._journal is not None:
             self._journal.close()
 
@@ -89,55 +89,55 @@ def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> Serving:
     return Serving(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
 
 
-class Reading:
-    """What stands behind such a service."""
+class ReadOnlyService:
+    """Trained runs and copies of policies, without anything that is written."""
 
     def __init__(self, runs: Runs, copies: Copies | None = None, *, alone: bool = True) -> None:
         self.runs, self.copies, self.alone, self.draining = runs, copies, alone, False
-        self._looking: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Read everything, beside the loop: torch takes seconds."""
+        """Load everything, in a thread: importing torch takes seconds."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.runs.load)
-        remembering = [name for name, policy in self.runs.policies.items() if policy.remembers]
-        if remembering and not self.alone:
+        recurrent = [name for name, policy in self.runs.policies.items() if policy.remembers]
+        if recurrent and not self.alone:
             raise ConfigError(
-                f"{remembering[0]} remembers within an episode, and its memory lives in one process; leave --replicas out"
+                f"{recurrent[0]} remembers within an episode, and its memory lives in one process; leave --replicas out"
             )
         if self.copies is not None:
             await loop.run_in_executor(None, self.copies.refresh)
-            self._looking = loop.create_task(self._look(self.copies))
+            self._refreshing = loop.create_task(self._refresh_forever(self.copies))
 
-    async def _look(self, copies: Copies) -> None:
+    async def _refresh_forever(self, copies: Copies) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(REFRESH_SECONDS)
             try:
                 await asyncio.get_running_loop().run_in_executor(None, copies.refresh)
-            except (SurefootError, OSError) as why:  # the old ones go on
+            except (SurefootError, OSError) as why:  # the loaded ones keep answering
                 log.warning("the policies could not be looked at: %s", why)
 
     async def close(self) -> None:
-        """Stop looking."""
-        if self._looking is not None:
-            self._looking.cancel()
+        """Stop refreshing."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+                await self._refreshing
         if self.copies is not None:
             self.copies.close()
 
 
-def reading_app(runs: Runs, guard: Guard, copies: Copies | None = None, *, alone: bool = True) -> App:
-    """Runs, and copies of policies where there are some, over HTTP."""
-    reading = Reading(runs, copies, alone=alone)
+def read_only_app(runs: Runs, guard: Guard, copies: Copies | None = None, *, alone: bool = True) -> App:
+    """Return an app for trained runs and, if there are any, copies of policies."""
+    service = ReadOnlyService(runs, copies, alone=alone)
 
     def routes(app: App) -> list[Route]:
         def metrics() -> bytes:
             return requests_only(app.counts, app.seconds)
 
-        owners: list[Any] = [ServerEndpoints(reading, app, metrics), RunEndpoints(runs)]
+        owners: list[Any] = [ServerEndpoints(service, app, metrics), RunEndpoints(runs)]
         if copies is not None:
             owners.append(DistributionEndpoint(copies.distribution))
         return [route for owner in owners for route in routes_of(owner)]
 
-    return App(reading, guard, routes=routes)
+    return App(service, guard, routes=routes)

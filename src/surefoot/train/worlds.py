@@ -77,7 +77,7 @@ def single_env(env: str) -> Any:
         return env
     module_name, _, name = env.partition(":")
     try:
-        return getattr(_import_user_module(module_name), name)
+        return getattr(import_user_module(module_name), name)
     except (ImportError, AttributeError) as why:
         raise UnknownEnv(f"cannot get {name!r} from {module_name!r} ({why}); ENV is an id or module:function") from why
 
@@ -90,7 +90,7 @@ def _user_object(env: str) -> Any:
     """Return what `module:name` names in its module; None for an id that importing the module registers."""
     module_name, _, name = env.partition(":")
     try:
-        module = _import_user_module(module_name)
+        module = import_user_module(module_name)
     except ImportError as why:
         raise UnknownEnv(f"cannot import {module_name!r} of {env!r} ({why}); ENV is an id or module:function") from why
     function: Any = getattr(module, name, None)
@@ -99,7 +99,8 @@ def _user_object(env: str) -> Any:
     return function
 
 
-def _import_user_module(name: str) -> ModuleType:
+def import_user_module(name: str) -> ModuleType:
+    """Import a module of the user's from the current directory or the path."""
     # A console script has its own directory on the path, not the one the user works in.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

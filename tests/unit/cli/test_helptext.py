@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import re
 import shlex
@@ -73,7 +72,7 @@ ALONE = {"include", "tools encoder"}
 
 def examples(verb: str) -> list[str]:
     """The commands of a verb's help, without what is said beside them and where their output goes."""
-    text = described(getattr(importlib.import_module(VERBS[verb].module), VERBS[verb].args))
+    text = described(VERBS[verb].load())
     lines = [line.strip() for line in text.splitlines() if line.startswith(" ")]
     return [re.split(r"\s{2,}| [>|] ", line)[0] for line in lines if line.startswith("surefoot ")]
 

@@ -1,24 +1,36 @@
 """Programs and pictures of graphs, and the way back."""
 
 import ast
+import inspect
+import sys
 import xml.etree.ElementTree as ET
+from types import ModuleType
 
 import numpy as np
 import pytest
 
+from surefoot.core import losses
+from surefoot.core.advantage import gae
+from surefoot.envs.builtin.cartpole import CartPoleContinuous
+from surefoot.envs.builtin.maze import LongMaze
 from surefoot.errors import GraphError
 from surefoot.graph.diff import differences, told
-from surefoot.graph.export.inline import function_source
+from surefoot.graph.export import program
+from surefoot.graph.export.block import split_block, with_graph
+from surefoot.graph.export.bundle import _module, bundle
 from surefoot.graph.export.names import Names
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
 from surefoot.graph.export.svg import to_svg
-from surefoot.graph.import_.code import from_program
+from surefoot.graph.import_.program import from_program
 from surefoot.graph.spec.model import Delay, Graph, make_node
 from surefoot.graph.spec.text import canonical
 from surefoot.graph.templates import NAMES, template
+from surefoot.learn.schedule import Linear
 
 BOUND = {"town": "Scenario", "tools": "QuerySource"}
+LONGEST = 2100
+"""Lines of the longest program, the hierarchy's; that of one policy has about 1,500, of which the library's are 1,350."""
 ALONE = [name for name in NAMES if name not in {*BOUND, "language"}]
 
 
@@ -32,10 +44,12 @@ def test_a_template_comes_back_from_its_script(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_a_template_stands_alone_in_500_lines_and_comes_back(name: str) -> None:
+def test_a_template_stands_alone_and_comes_back(name: str) -> None:
     graph = template(name)
     text = to_standalone(graph)
-    assert len(text.splitlines()) <= 500
+    # What is written for this graph is short; the rest are definitions of the library with their docstrings.
+    assert text[: text.index("# surefoot.graph.export.program")].count("\n") <= 200
+    assert text.count("\n") <= LONGEST
     assert "surefoot" not in {
         n.name for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Import) for n in each.names
     }
@@ -68,13 +82,13 @@ def with_everything_on(graph: Graph) -> Graph:
     return graph
 
 
-def test_a_hierarchy_stands_alone_in_500_lines_with_everything_else_on_and_comes_back() -> None:
+def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> None:
     graph = with_everything_on(template("hierarchical"))
     moving = {"learning_rate": "cos_1e-3", "entropy_coef": "lin_0.02", "gamma": 0.98}
     graph.nodes["high"].params |= make_node("HighLevelPPO", **moving).params
     graph.nodes["goal"].params |= {"env_share": 0.25, "near": 1.0}
     text = to_standalone(graph)
-    assert len(text.splitlines()) <= 500
+    assert text.count("\n") <= LONGEST
     found = from_program(text)
     assert canonical(found.graph) == canonical(graph)
     assert found.notes == []
@@ -87,8 +101,6 @@ def test_a_hierarchy_stands_alone_in_500_lines_with_everything_else_on_and_comes
         ("goal", "goals", "offsets", "goal: goals='offsets'"),
         ("low", "normalize_obs", True, "low: normalize_obs"),
         ("low", "deterministic", True, "low: a deterministic agent"),
-        ("low", "activation", "gelu", "low: gelu"),
-        ("high", "activation", "gelu", "high: gelu"),
         ("high", "horizon_length", 32, "high: a horizon_length that is not the trainer's"),
         ("trainer", "normalize_rewards", True, "trainer: normalize_rewards"),
     ],
@@ -109,28 +121,29 @@ def test_two_policies_that_are_wired_otherwise_do_not_stand_alone() -> None:
         to_standalone(graph)
 
 
-def test_the_maze_in_the_program_is_the_library_s_own() -> None:
-    text = to_standalone(template("hierarchical"))
-    space: dict = {}
-    exec("import numpy as np\n" + text[text.index("MAZE = ") : text.index("def layer(")], space)
-    from surefoot.envs.builtin.maze import LongMaze
+def space_of(text: str) -> dict:
+    """The names that a program defines."""
+    module = ModuleType("alone")
+    sys.modules["alone"] = module  # dataclasses look there
+    exec(text, module.__dict__)
+    return module.__dict__
 
-    maze = LongMaze()
-    assert [["#" if sign == "#" else "." for sign in row] for row in space["MAZE"]] == [
-        ["#" if sign == "#" else "." for sign in row] for row in maze.layout
-    ]
-    assert np.array_equal(space["LANDMARKS"], maze.landmarks)
-    assert space["LIMIT"] == maze.max_episode_steps
+
+def test_the_maze_in_the_program_is_the_library_s_own() -> None:
+    theirs, ours = space_of(to_standalone(template("hierarchical")))["LongMaze"](), LongMaze()
+    assert theirs.layout == ours.layout
+    assert np.array_equal(theirs.landmarks, ours.landmarks)
+    assert theirs.max_episode_steps == ours.max_episode_steps
 
 
 @pytest.mark.parametrize("network", ["gru", "lstm"])
-def test_a_memory_stands_alone_in_500_lines_with_everything_else_on_and_comes_back(network: str) -> None:
+def test_a_memory_stands_alone_with_everything_else_on_and_comes_back(network: str) -> None:
     graph = template("mujoco")  # normalises observations and rewards, and its actions are numbers
     graph.nodes["agent"].params["network"] = network
     graph.connect("step.dones", "agent.starts", Delay())
     text = to_standalone(with_everything_on(graph))
-    assert len(text.splitlines()) <= 500
-    assert f"def {network}(" in text
+    assert text.count("\n") <= LONGEST
+    assert f"def _{network}(" in text
     found = from_program(text)
     assert canonical(found.graph) == canonical(graph)
     assert found.notes == []
@@ -144,29 +157,59 @@ def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object,
         to_standalone(graph)
 
 
-def test_a_library_function_is_taken_over_without_options_and_checks_that_the_program_needs_not() -> None:
-    lines = function_source(_halved, without=("most",))
-    assert lines == [
-        "def _halved(x: float, *, least: float = 0.0) -> float:",
-        '    """Half of it."""',
-        "    # down to `least`",
-        "    x = max(least, x / 2)",
-        "    return x",
-    ]
+def test_a_change_in_the_library_changes_the_program(monkeypatch) -> None:
+    graph = template("cartpole")
+    before = to_standalone(graph)
+    for name in ("gae", "clipped_surrogate", "value_loss", "ppo_loss"):
+        library = inspect.getsource(getattr(losses, name, gae))
+        without_docstrings = [line for line in library.splitlines() if '"""' not in line and "return" in line]
+        assert all(line in before for line in without_docstrings), name
+    source = inspect.getsource
+
+    def changed(module: object) -> str:
+        return source(module).replace("torch.maximum(-advantage", "torch.minimum(-advantage")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inspect, "getsource", changed)
+    _module.cache_clear()
+    try:
+        after = to_standalone(graph)
+    finally:
+        _module.cache_clear()
+    assert "torch.minimum(-advantage" in after
+    assert "torch.minimum(-advantage" not in before
 
 
-def _halved(x: float, *, least: float = 0.0, most: float | None = None) -> float:
-    """Half of it.
+def test_only_methods_that_something_mentions_are_copied_and_docstrings_have_one_line() -> None:
+    found = bundle(program.run, imports={}, reading_order=("surefoot",)).definitions
+    assert "def recent" not in found  # only a type annotation leads to the log of episodes
+    assert "def step" not in found
+    assert '"""Read weights and optimiser as `save` wrote them; the streams begin anew."""' in found
 
-    And more of this.
-    """
-    if x < 0:
-        raise ValueError("below 0")
-    # down to `least`
-    x = max(least, x / 2)
-    if most is None:
-        return x
-    return min(x, most)
+
+def test_a_graph_comes_back_from_the_lines_below_a_program_only_while_that_is_as_it_was() -> None:
+    graph = template("cartpole")
+    graph.about = "two  spaces, a | and ünïcode\u2028" * 20
+    text = with_graph("x = 1\n", graph)
+    program_text, found, unchanged = split_block(text)
+    assert (program_text, unchanged) == ("x = 1\n", True)
+    assert found is not None
+    assert canonical(found) == canonical(graph)
+    assert split_block(text.replace("x = 1", "x = 2"))[2] is False
+    assert split_block("x = 1\n") == ("x = 1\n", None, False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_script_without_its_graph_is_read_from_its_code(name: str, fuse: bool) -> None:
+    graph = template(name)
+    found = from_program(split_block(to_script(graph, fuse=fuse))[0])
+    assert canonical(found.graph) == canonical(graph)
+    assert found.notes == []
+
+
+def test_a_program_that_stands_alone_needs_its_graph() -> None:
+    with pytest.raises(GraphError, match="graph in its last lines is missing.*export the graph again"):
+        from_program(split_block(to_standalone(template("cartpole")))[0])
 
 
 def test_the_plain_loop_is_one_call_and_a_look_inside_makes_it_ticks() -> None:
@@ -200,12 +243,13 @@ def test_an_edited_value_changes_the_graph_and_an_unknown_line_becomes_code() ->
 def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> None:
     text = to_standalone(template("cartpole"))
     found = from_program(
-        text.replace("epochs: int = 20", "epochs: int = 3").replace(
-            "max_grad_norm, foreach=True", "max_grad_norm, foreach=False"
-        )
+        text.replace("epochs: int = 20", "epochs: int = 3")
+        .replace("learning_rate_end: float = 0.0", "learning_rate_end: float = 1e-05")
+        .replace("norm = self.optimizer.clip(knobs.max_grad_norm)", "norm = self.optimizer.clip(1.0)")
     )
     assert found.graph.nodes["trainer"].params["epochs"] == 3
-    assert "def update" in found.graph.nodes["code_1"].params["source"]
+    assert found.graph.nodes["trainer"].params["learning_rate"] == Linear(0.001, 1e-05)
+    assert "class PolicyTrainer" in found.graph.nodes["code_1"].params["source"]
     assert "was changed by hand" in found.notes[0]
 
 
@@ -275,13 +319,8 @@ def test_a_difference_is_told_in_a_line() -> None:
 
 
 def test_the_inlined_task_is_the_library_s_own() -> None:
-    text = to_standalone(template("cartpole_ppo"))
-    space: dict = {}
-    body = text[text.index("# [node env]: the library's own task") : text.index("class World")]
-    exec("import math\nimport numpy as np\n" + body, space)
-    from surefoot.envs.builtin.cartpole import CartPoleContinuous
-
-    ours, theirs = CartPoleContinuous(), space["CartPoleContinuous"]()
+    ours = CartPoleContinuous()
+    theirs = space_of(to_standalone(template("cartpole_ppo")))["CartPoleContinuous"]()
     state = ours.start(np.random.default_rng(0), 5)
     action = np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
     for a, b in zip(ours.advance(state, action, None), theirs.advance(state, action, None), strict=True):

@@ -9,7 +9,7 @@ import pytest
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.presets import FAMILIES, PRESETS, family_preset, preset
-from surefoot.learn.schedule import Linear, StepDecay
+from surefoot.learn.schedule import Linear
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig
 
@@ -21,11 +21,6 @@ TABLES: dict[str, tuple[Any, ...]] = {
     "sample-efficient": (3e-4, 0.99, 0.95, 0.1, 5, 256, 4096, 0.01, 0.5, 0.5),
     "robotics": (3e-4, 0.99, 0.95, 0.2, 4, 64, 16, 0.01, 0.5, 0.5),
     "atari": (3e-4, 0.99, 0.95, 0.2, 4, 64, 128, 0.01, 1.0, 0.5),
-    "hololoom": (3e-4, 0.99, 0.95, 0.2, 4, 64, 1000, 0.01, 0.5, 0.5),
-    "townlet": (3e-4, 0.99, 0.95, 0.2, 4, 32, 100, 0.01, 0.5, 0.5),
-    "directive023": (StepDecay(3e-4, 100, 0.9), 0.99, 0.95, 0.2, 4, 64, 2048, 0.01, 0.5, 0.5),
-    "constitutional": (1e-5, 0.99, 0.95, 0.2, 4, 4, 2048, 0.0, 0.5, 1.0),
-    "dnne": (3e-4, 0.99, 0.95, 0.2, 10, 64, 2048, 0.01, 0.5, 0.5),
 }
 
 
@@ -38,22 +33,6 @@ def test_a_preset_has_the_numbers_of_its_source(name: str):
 
 def test_sb3_is_the_plain_config():
     assert PPOConfig.make("sb3") == PPOConfig()
-
-
-def test_what_only_one_source_has():
-    hololoom, townlet, prompts, language = map(
-        PPOConfig.make, ("hololoom", "townlet", "directive023", "constitutional")
-    )
-    assert (hololoom.target_kl, hololoom.kl_stop_factor, hololoom.min_samples) == (0.01, 1.0, 32)
-    assert (townlet.value_clip, townlet.minibatches, townlet.normalize_advantage) == (0.2, 4, "minibatch")
-    assert (prompts.optimizer, prompts.weight_decay, prompts.value_clip) == ("adamw", 0.01, 0.2)
-    assert prompts.min_samples == 128
-    assert language.kl_coef == 0.1
-
-
-def test_the_networks_of_the_sources():
-    assert NetConfig(**preset("dnne").net) == NetConfig(hidden=(64, 64), activation="elu", shared=True)
-    assert preset("directive023").net["hidden"] == (256, 256, 128)
 
 
 def test_cartpole_has_the_zoos_numbers():

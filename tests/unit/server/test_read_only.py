@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surefoot.server.http.access import Guard
-from surefoot.server.read_only import Copies, reading_app
+from surefoot.server.read_only import Copies, read_only_app
 from surefoot.server.trained_runs import Runs
 
 from .conftest import POLICY, ROW, Asking
@@ -16,11 +16,11 @@ LOOK, SEEN = "/v1/policies/greet/distribution", {"embedding": ROW}
 @pytest.fixture
 def beside(serving, tmp_path, monkeypatch):
     """Tells a story to a service and to a copy of it that began before there was a policy, and never looks by itself."""
-    monkeypatch.setattr("surefoot.server.read_only.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("surefoot.server.read_only.REFRESH_SECONDS", 3600.0)
 
     def run(story):
         async def both(ask):
-            app = reading_app(Runs([]), Guard(), copies := Copies(tmp_path / "d"))
+            app = read_only_app(Runs([]), Guard(), copies := Copies(tmp_path / "d"))
             await app.start()
             try:
                 await story(ask, Asking(app), copies)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from surefoot import native
-from surefoot.cli.verbs.train import path_note
+from surefoot.cli.drive import path_note
 from surefoot.data.spaces import Discrete
 from surefoot.envs.workers import placement
 from surefoot.errors import ConfigError, RunLocked, RunNotFound, TelemetryError

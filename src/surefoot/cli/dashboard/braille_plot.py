@@ -27,7 +27,7 @@ BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class ChartData:
     """What a chart shows. The four arrays are [P], x ascending; NaN is "nothing known here"."""
 
     x: np.ndarray
@@ -76,7 +76,7 @@ def sparkline(values: Floats, width: int) -> str:
     return "".join(SPARKS[i] for i in levels).rjust(width)
 
 
-def chart(picture: Picture, width: int, height: int) -> list[list[Run]]:
+def chart(picture: ChartData, width: int, height: int) -> list[list[Run]]:
     """`height` rows of `width` cells: y labels at the left, the x axis in the last row."""
     rows = max(1, height - 1)
     bottom, top = _extent(picture)
@@ -97,7 +97,9 @@ def chart(picture: Picture, width: int, height: int) -> list[list[Run]]:
     return out
 
 
-def _cells(picture: Picture, columns: int, rows: int, x_span: tuple[float, float], y_span: tuple[float, float]) -> Grid:
+def _cells(
+    picture: ChartData, columns: int, rows: int, x_span: tuple[float, float], y_span: tuple[float, float]
+) -> Grid:
     """The plot area: shading under target under line under diamonds."""
     dots = columns * 2
     (start, end), (bottom, top) = x_span, y_span
@@ -228,7 +230,7 @@ def _braille(dots: np.ndarray) -> list[list[str]]:
     return [[chr(0x2800 + code) if code else " " for code in row] for row in codes.tolist()]
 
 
-def _extent(picture: Picture) -> tuple[float, float]:
+def _extent(picture: ChartData) -> tuple[float, float]:
     """Lowest and highest value that must be visible, with a little air."""
     extra = [y for _, y in picture.marks] + ([] if picture.target is None else [picture.target])
     every = np.concatenate([picture.y, picture.low, picture.high, np.asarray(extra, dtype=float)])

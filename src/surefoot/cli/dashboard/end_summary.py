@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from surefoot.cli.dashboard.history import History
+from surefoot.cli.dashboard.history import RunHistory
 from surefoot.cli.dashboard.numbers import duration, number
 from surefoot.telemetry.doctor.findings import gravity
 
@@ -12,7 +12,7 @@ Fact = tuple[str, str]
 """A name and what there is to say about it."""
 
 
-def facts(history: History, ending: str) -> list[Fact]:
+def facts(history: RunHistory, ending: str) -> list[Fact]:
     """How it ended, what came of it, and the commands that go on from here."""
     run = history.header.run_dir
     saved = history.checkpoint
@@ -29,7 +29,7 @@ def facts(history: History, ending: str) -> list[Fact]:
     ]
 
 
-def _doctor(history: History) -> list[Fact]:
+def _doctor(history: RunHistory) -> list[Fact]:
     """What is wrong at the end, and where to read it in full."""
     found = sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity)))
     if not found:
@@ -38,7 +38,7 @@ def _doctor(history: History) -> list[Fact]:
     return [("doctor", f"{found[0].title}{more}: surefoot doctor {shlex.quote(history.header.run_dir)}")]
 
 
-def _results(history: History) -> list[Fact]:
+def _results(history: RunHistory) -> list[Fact]:
     last = history.last
     if last is None:
         return [("result", "no update was made")]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from surefoot.cli.dashboard.braille_plot import Role, chart, sparkline
-from surefoot.cli.dashboard.history import Header, History
-from surefoot.cli.dashboard.metric_ranges import Level, Reading, out_of_range
+from surefoot.cli.dashboard.history import RunHeader, RunHistory
+from surefoot.cli.dashboard.metric_ranges import Level, MetricReading, out_of_range
 from surefoot.cli.dashboard.numbers import duration, number
 from surefoot.cli.dashboard.text_boxes import Line, box, fit, length, spread, wrap
 from surefoot.telemetry.doctor.findings import gravity, patch_text
@@ -48,7 +48,7 @@ SIDE = 52
 """Width of the right column of a wide terminal."""
 
 
-def frame(history: History, width: int, height: int, elapsed: float) -> list[Line]:
+def frame(history: RunHistory, width: int, height: int, elapsed: float) -> list[Line]:
     """Exactly `height` lines of exactly `width` cells."""
     head = [_title(history.header, width), _progress(history, width, elapsed)]
     foot = [_footer(history.header, width)]
@@ -63,7 +63,7 @@ def frame(history: History, width: int, height: int, elapsed: float) -> list[Lin
     return [fit(line, width) for line in lines] + [[(" " * width, "")]] * (height - len(lines))
 
 
-def _wide(history: History, width: int, room: int) -> list[Line]:
+def _wide(history: RunHistory, width: int, room: int) -> list[Line]:
     """The curve at the left, everything else in a column at its right, notes below."""
     note_rows = min(8, max(3, room // 6))
     upper = room - note_rows - 2
@@ -82,7 +82,7 @@ def _wide(history: History, width: int, room: int) -> list[Line]:
     return joined + box("notes", _note_lines(history, width - 4, note_rows), width, rows=note_rows)
 
 
-def _stacked(history: History, width: int, room: int) -> list[Line]:
+def _stacked(history: RunHistory, width: int, room: int) -> list[Line]:
     """Curve, numbers, time, notes from top to bottom; the last ones go first when there is no room."""
     found = history.readings()
     numbers = metrics_panel(history, found, width, one_column=width < TWO_COLUMNS)
@@ -99,14 +99,14 @@ def _stacked(history: History, width: int, room: int) -> list[Line]:
     return out + [[("  ", ""), *line] for line in _note_lines(history, width - 4, note_rows)]
 
 
-def _title(header: Header, width: int) -> Line:
+def _title(header: RunHeader, width: int) -> Line:
     left: Line = [(" surefoot ", "bold reverse cyan"), ("  ", ""), (header.env, "bold")]
     for text in (f"seed {header.seed}", f"preset {header.preset}"):
         left += [("  ·  ", "dim"), (text, "")]
     return spread(left, [(header.run_dir + " ", "dim")], width)
 
 
-def _progress(history: History, width: int, elapsed: float) -> Line:
+def _progress(history: RunHistory, width: int, elapsed: float) -> Line:
     last = history.last
     share = history.progress
     if last is None:
@@ -128,12 +128,12 @@ def _bar(share: float, width: int) -> Line:
     return [(full, "cyan"), ("─" * (width - len(full)), "dim")]
 
 
-def _footer(header: Header, width: int) -> Line:
+def _footer(header: RunHeader, width: int) -> Line:
     keys: Line = [(" Ctrl-C ", "reverse"), (" saves and stops", "")]
     return spread(keys, [(f"surefoot resume {shlex.quote(header.run_dir)} ", "dim")], width)
 
 
-def curve_panel(history: History, width: int, height: int) -> list[Line]:
+def curve_panel(history: RunHistory, width: int, height: int) -> list[Line]:
     """The return curve in its box, `height` lines with the borders."""
     last = history.last
     title: Line = [("return", "bold")]
@@ -152,7 +152,7 @@ def curve_panel(history: History, width: int, height: int) -> list[Line]:
     return box(title, lines, width, right=right)
 
 
-def _small_charts(history: History, found: Sequence[Reading], room: int) -> list[Line]:
+def _small_charts(history: RunHistory, found: Sequence[MetricReading], room: int) -> list[Line]:
     """As many of the telling numbers as have a place for six rows, drawn larger."""
     telling = [r for key in ("approx_kl", "explained_variance", "entropy") for r in found if r.key == key]
     count = min(len(telling), max(0, room) // 8)
@@ -165,7 +165,7 @@ def _small_charts(history: History, found: Sequence[Reading], room: int) -> list
     return out
 
 
-def metrics_panel(history: History, found: Sequence[Reading], width: int, *, one_column: bool) -> list[Line]:
+def metrics_panel(history: RunHistory, found: Sequence[MetricReading], width: int, *, one_column: bool) -> list[Line]:
     """The PPO numbers: a mark, the name, the value, its course, the healthy range, and the word for it."""
     inner = width - 4
     if one_column:
@@ -179,7 +179,7 @@ def metrics_panel(history: History, found: Sequence[Reading], width: int, *, one
     return box([("ppo", "bold"), *_health(found)], lines, width, right=[("value · course · healthy", "dim")])
 
 
-def _metric(history: History, reading: Reading, width: int) -> Line:
+def _metric(history: RunHistory, reading: MetricReading, width: int) -> Line:
     style = LEVEL_STYLES[reading.level]
     # mark 2, name 10, value 7, gap, course, gap, range 7, gap, word 4
     course = max(0, min(24, width - 33))
@@ -194,7 +194,7 @@ def _metric(history: History, reading: Reading, width: int) -> Line:
     ]
 
 
-def _health(found: Sequence[Reading]) -> Line:
+def _health(found: Sequence[MetricReading]) -> Line:
     odd = out_of_range(found)
     if not found:
         return []
@@ -205,7 +205,7 @@ def _health(found: Sequence[Reading]) -> Line:
     return [(f"  {DOTS[odd[0].level]} {named}", style)]
 
 
-def _words(found: Sequence[Reading]) -> Line:
+def _words(found: Sequence[MetricReading]) -> Line:
     """The numbers in one line, for a terminal too short for the panel."""
     out: Line = []
     for reading in found:
@@ -214,7 +214,7 @@ def _words(found: Sequence[Reading]) -> Line:
     return out
 
 
-def _split_bar(history: History, width: int) -> Line:
+def _split_bar(history: RunHistory, width: int) -> Line:
     split = history.time_split()
     edges = [0.0]
     for _, share in split:
@@ -225,7 +225,7 @@ def _split_bar(history: History, width: int) -> Line:
     ]
 
 
-def _split_legend(history: History) -> Line:
+def _split_legend(history: RunHistory) -> Line:
     out: Line = []
     for name, share in history.time_split():
         fill, style = PARTS[name]
@@ -233,24 +233,24 @@ def _split_legend(history: History) -> Line:
     return out
 
 
-def _split_line(history: History, width: int) -> Line:
+def _split_line(history: RunHistory, width: int) -> Line:
     legend = _split_legend(history)
     bar = min(40, width - 11 - length(legend))
     return [("  time  ", "bold"), *(_split_bar(history, bar) if bar >= 8 else []), ("  ", ""), *legend]
 
 
-def _split_lines(history: History, width: int) -> list[Line]:
+def _split_lines(history: RunHistory, width: int) -> list[Line]:
     return [_split_bar(history, width), _split_legend(history)]
 
 
-def _run_lines(header: Header, width: int) -> list[Line]:
+def _run_lines(header: RunHeader, width: int) -> list[Line]:
     """Which world, which implementation, which settings, wrapped to the width."""
     lines = [[(text, "")] for note in (header.world_note, header.path_note) for text in wrap(note, width)]
     settings = "  ".join(f"{name} {value}" for name, value in header.settings.items())
     return lines + [[(text, "dim")] for text in wrap(settings, width)]
 
 
-def _finding_lines(history: History) -> list[Line]:
+def _finding_lines(history: RunHistory) -> list[Line]:
     """What the doctor found and is not over, the gravest first: what it is, and what to set."""
     lines: list[Line] = []
     for finding in sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity))):
@@ -261,7 +261,7 @@ def _finding_lines(history: History) -> list[Line]:
     return lines
 
 
-def _note_lines(history: History, width: int, rows: int) -> list[Line]:
+def _note_lines(history: RunHistory, width: int, rows: int) -> list[Line]:
     """The newest events, oldest of them first; before there are enough, what the run started with."""
     if rows <= 0:
         return []

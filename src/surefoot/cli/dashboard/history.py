@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.cli.dashboard.braille_plot import Picture
-from surefoot.cli.dashboard.metric_ranges import KEYS, RECENT, Reading, Surroundings, readings
+from surefoot.cli.dashboard.braille_plot import ChartData
+from surefoot.cli.dashboard.metric_ranges import KEYS, RECENT, MetricReading, Surroundings, readings
 from surefoot.cli.dashboard.numbers import number
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.doctor.findings import Finding
@@ -21,7 +21,7 @@ X, MEAN, LOW, HIGH, METRICS = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class RunHeader:
     """What is known of a run before its first update."""
 
     env: str
@@ -45,7 +45,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Notice:
     """Something worth a line: a note, an evaluation, a checkpoint. `times` counts repetitions."""
 
     seconds: float
@@ -106,13 +106,13 @@ def _mean(summed: np.ndarray, count: int) -> np.ndarray:
 
 
 @dataclass(slots=True)
-class History:
+class RunHistory:
     """Everything a screen shows, fed one moment at a time; `add` costs microseconds."""
 
-    header: Header
+    header: RunHeader
     last: Moment | None = None
     evaluations: list[EvalPoint] = field(default_factory=list[EvalPoint])
-    events: deque[Event] = field(default_factory=lambda: deque[Event](maxlen=64))
+    events: deque[Notice] = field(default_factory=lambda: deque[Notice](maxlen=64))
     checkpoint: int | None = None
     """Update number of the newest one saved by this process."""
     findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
@@ -166,9 +166,9 @@ class History:
         for event in self.events:
             if event.text == text:
                 self.events.remove(event)
-                self.events.append(Event(seconds, text, event.times + 1))
+                self.events.append(Notice(seconds, text, event.times + 1))
                 return
-        self.events.append(Event(seconds, text))
+        self.events.append(Notice(seconds, text))
 
     def _forget(self, text: str) -> None:
         for event in self.events:
@@ -209,7 +209,7 @@ class History:
             return math.inf
         return max(0, self.last.total_steps - self.last.env_steps) / self.rate
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[MetricReading]:
         if self._first is None or self.last is None:
             return []
         header, recent = self.header, self.last.recent_return
@@ -230,12 +230,12 @@ class History:
         """The whole run of one number, oldest first."""
         return self._trace.rows()[:, METRICS + KEYS.index(key)]
 
-    def metric_picture(self, key: str) -> Picture:
+    def metric_picture(self, key: str) -> ChartData:
         """The curve of one number, on the same x axis as the return's."""
         rows = self._trace.rows()
         y = rows[:, METRICS + KEYS.index(key)]
         none = np.full_like(y, np.nan)
-        return Picture(
+        return ChartData(
             x=rows[:, X], y=y, low=none, high=none, x_start=float(self._started_at), x_end=self._right_edge()
         )
 
@@ -247,10 +247,10 @@ class History:
         edges = (start + (whole - start) / part for part in (16, 8, 4, 2, 1))
         return next((edge for edge in edges if edge >= self.last.env_steps), float(self.last.env_steps))
 
-    def picture(self) -> Picture:
+    def picture(self) -> ChartData:
         """The return curve with its evaluations and its target."""
         rows = self._trace.rows()
-        return Picture(
+        return ChartData(
             x=rows[:, X],
             y=rows[:, MEAN],
             low=rows[:, LOW],

@@ -64,7 +64,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MetricReading:
     """One number with its judgement."""
 
     key: str
@@ -79,10 +79,10 @@ class Reading:
         return LABELS[self.key]
 
 
-def readings(recent: Sequence[UpdateReport], around: Surroundings) -> list[Reading]:
+def readings(recent: Sequence[UpdateReport], around: Surroundings) -> list[MetricReading]:
     """A reading for each key in `KEYS`; action_std only where the policy has one. `recent` must not be empty."""
     learned = [r for r in recent if r.skipped_reason is None][-RECENT:] or [recent[-1]]
-    out: list[Reading] = []
+    out: list[MetricReading] = []
     for key in KEYS:
         values = [_value(r, key) for r in learned]
         if key == "action_std" and math.isnan(values[-1]):
@@ -91,7 +91,7 @@ def readings(recent: Sequence[UpdateReport], around: Surroundings) -> list[Readi
     return out
 
 
-def out_of_range(found: Sequence[Reading]) -> list[Reading]:
+def out_of_range(found: Sequence[MetricReading]) -> list[MetricReading]:
     """The readings that deserve a look, worst first."""
     return sorted((r for r in found if r.level in ("warn", "bad")), key=lambda r: r.level != "bad")
 
@@ -101,9 +101,9 @@ def _value(report: UpdateReport, key: str) -> float:
     return math.nan if value is None else value
 
 
-def _read(key: str, values: list[float], last: UpdateReport, around: Surroundings) -> Reading:
+def _read(key: str, values: list[float], last: UpdateReport, around: Surroundings) -> MetricReading:
     if not all(math.isfinite(v) for v in values):
-        return Reading(key, next(v for v in values if not math.isfinite(v)), "finite", "nan", "bad")
+        return MetricReading(key, next(v for v in values if not math.isfinite(v)), "finite", "nan", "bad")
     # The mismatch alarm is not an average: one bad update already means a wrong log-prob.
     value = max(values) if key == "first_ratio_error" else median(values)
     limits = _limits(key, last, around)
@@ -111,7 +111,7 @@ def _read(key: str, values: list[float], last: UpdateReport, around: Surrounding
     early = last.update <= WARM_UP_UPDATES or around.progress < WARM_UP_SHARE
     if early and level == "warn" and key in ("explained_variance", "value_loss", "grad_norm"):
         word, level = "wait", "wait"
-    return Reading(key, value, limits.shown, word, level)
+    return MetricReading(key, value, limits.shown, word, level)
 
 
 def _judge(value: float, limits: Limits) -> tuple[Word, Level]:

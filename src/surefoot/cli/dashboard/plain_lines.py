@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from surefoot.cli.dashboard.end_summary import facts
-from surefoot.cli.dashboard.history import Header, History, evaluation_sentence
+from surefoot.cli.dashboard.history import RunHeader, RunHistory, evaluation_sentence
 from surefoot.cli.dashboard.metric_ranges import out_of_range
 from surefoot.cli.dashboard.numbers import duration, number
 from surefoot.train.progress_event import Moment
@@ -18,12 +18,12 @@ class LinesScreen:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._history: History | None = None
+        self._history: RunHistory | None = None
         self._written: Moment | None = None
         self._told: set[str] = set()
 
-    def open(self, header: Header) -> None:
-        self._history = History(header)
+    def open(self, header: RunHeader) -> None:
+        self._history = RunHistory(header)
         self._written, self._told = None, set()
         self._write(f"surefoot train {header.env}, seed {header.seed}, preset {header.preset}")
         self._write("  " + ", ".join(f"{name} {value}" for name, value in header.settings.items()))
@@ -79,14 +79,14 @@ class LinesScreen:
 class QuietScreen:
     """Says nothing."""
 
-    def open(self, header: Header) -> None: ...
+    def open(self, header: RunHeader) -> None: ...
 
     def show(self, moment: Moment) -> None: ...
 
     def close(self, ending: str) -> None: ...
 
 
-def status_line(history: History) -> str:
+def status_line(history: RunHistory) -> str:
     """Where the run is, in one line: numbers that are out of their range are named at its end."""
     last = history.last
     if last is None:

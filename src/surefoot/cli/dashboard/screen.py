@@ -1,10 +1,4 @@
-"""Training on the terminal: a live dashboard, plain lines, or nothing. All three are fed by the same three calls.
-
-with shown(make_screen("auto"), header) as screen:
-    for moment in run:
-        screen.show(moment)
-    screen.close("finished")
-"""
+"""Training on the terminal: a live dashboard, plain lines, or nothing, all with the methods of `Screen`."""
 
 from __future__ import annotations
 
@@ -15,8 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol, TextIO
 
 from rich.console import Console, ConsoleOptions
@@ -26,13 +19,13 @@ from rich.style import Style
 
 from surefoot.cli.dashboard.end_summary import facts
 from surefoot.cli.dashboard.frame import curve_panel, frame
-from surefoot.cli.dashboard.history import Header, History
+from surefoot.cli.dashboard.history import RunHeader, RunHistory
 from surefoot.cli.dashboard.plain_lines import LinesScreen, QuietScreen
 from surefoot.cli.dashboard.text_boxes import Line, box
 from surefoot.errors import ConfigError
 from surefoot.train.progress_event import Moment
 
-__all__ = ["Header", "LiveScreen", "Mode", "Screen", "make_screen", "shown"]
+__all__ = ["LiveScreen", "Mode", "RunHeader", "Screen", "make_screen"]
 
 Mode = Literal["auto", "live", "lines", "quiet"]
 
@@ -47,7 +40,7 @@ HEARTBEAT = 1.0
 class Screen(Protocol):
     """Something that watches a run. `close` may be called twice; the second time does nothing."""
 
-    def open(self, header: Header) -> None: ...
+    def open(self, header: RunHeader) -> None: ...
 
     def show(self, moment: Moment) -> None: ...
 
@@ -70,21 +63,6 @@ def make_screen(mode: Mode = "auto", stream: TextIO | None = None) -> Screen:
             raise ConfigError(f"unknown screen {mode!r}; it can be auto, live, lines or quiet")
 
 
-@contextmanager
-def shown(screen: Screen, header: Header) -> Generator[Screen]:
-    """The screen while it is open. It is closed whatever happens, before a traceback is printed."""
-    screen.open(header)
-    try:
-        yield screen
-    except KeyboardInterrupt:
-        screen.close("interrupted")
-        raise
-    except BaseException as error:
-        screen.close(f"stopped by {type(error).__name__}: {error}")
-        raise
-    screen.close("finished")
-
-
 def _can_draw(stream: TextIO) -> bool:
     """A terminal that moves its cursor and knows braille, with a person in front of it."""
     if not stream.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown") or os.environ.get("CI"):
@@ -96,7 +74,7 @@ def _can_draw(stream: TextIO) -> bool:
     return True
 
 
-class Picture:
+class RichLines:
     """Lines as something rich can print."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
@@ -125,14 +103,14 @@ class LiveScreen:
         self._clock = clock
         self._lock = threading.RLock()
         self._stop = threading.Event()
-        self._history: History | None = None
+        self._history: RunHistory | None = None
         self._live: Live | None = None
         self._printed: dict[str, _Kept] = {}
         self._next_draw = 0.0
         self._opened_at = self._shown_at = 0.0
 
-    def open(self, header: Header) -> None:
-        self._history = History(header)
+    def open(self, header: RunHeader) -> None:
+        self._history = RunHistory(header)
         self._opened_at = self._shown_at = self._clock()
         self._next_draw = 0.0
         self._stop.clear()
@@ -167,7 +145,7 @@ class LiveScreen:
         try:
             for text in printed:
                 self._console.print(text, markup=False, highlight=False, end="")
-            self._console.print(Picture(closing(history, ending, self._console.width)), end="")
+            self._console.print(RichLines(closing(history, ending, self._console.width)), end="")
         except OSError:
             return
 
@@ -180,7 +158,7 @@ class LiveScreen:
         elapsed = start - self._shown_at + (0.0 if history.last is None else history.last.seconds)
         width, height = self._console.size
         try:
-            live.update(Picture(frame(history, width, height, elapsed)), refresh=True)
+            live.update(RichLines(frame(history, width, height, elapsed)), refresh=True)
         except (OSError, ValueError):
             # The terminal is gone. The run is worth more than its picture.
             self._next_draw = float("inf")
@@ -252,7 +230,7 @@ class _Kept(io.TextIOBase):
         return self.original.fileno()
 
 
-def closing(history: History, ending: str, width: int) -> list[Line]:
+def closing(history: RunHistory, ending: str, width: int) -> list[Line]:
     """The curve once more and the facts, for the scrollback."""
     width = max(40, min(width, 100))
     lines: list[Line] = []

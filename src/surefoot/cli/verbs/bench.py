@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from surefoot.cli.options import Json, Pairs
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Pairs, TrainArgs
+from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,7 +56,7 @@ class BenchArgs:
     """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
     threads: int = 1
     """Threads for torch."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
 
     def run(self) -> int:

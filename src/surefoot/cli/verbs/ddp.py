@@ -35,7 +35,7 @@ def resume_together(args: ResumeArgs, directory: RunDir, spec: RunSpec, make: Wo
 
 
 def _go(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, make: WorldMaker, *, going_on: bool) -> int:
-    from surefoot.cli.verbs.train import attending, drive
+    from surefoot.cli.drive import attending, drive
     from surefoot.learn.checkpoint.checkpoint import load_checkpoint
     from surefoot.scale.process_group import join_group
     from surefoot.scale.shared_training import TogetherTraining

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.numbers import number
+from surefoot.cli.options import Json, Pairs, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Pairs
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text, value_text
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
-    from surefoot.telemetry.doctor.rules import Rule
-
-WORDS = ("lint", "probe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +35,7 @@ class DoctorArgs:
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
     """Run directories, names or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
     rules: Path | None = None
     """A YAML file of rules of your own, beside the shipped ones; one with the id of a shipped rule takes its place."""
@@ -83,12 +80,10 @@ class DoctorArgs:
         return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)
 
     def _record(self, name: str) -> Path:
-        from surefoot.train.rundir.rundir import find_run, runs_root
-
         path = Path(name)
         if path.is_file() or (path.is_dir() and not (path / "run.json").exists()):
             return path
-        return find_run(name, runs_root(self.runs)).path
+        return run_directory(name, self.runs).path
 
     def _lint(self) -> int:
         from surefoot.cli.verbs.train import TrainArgs
@@ -181,11 +176,6 @@ def _as_json(examination: Examination) -> dict[str, Any]:
         "findings": [f.to_json() for f in examination.findings],
         "explains": {root: [f.rule for f in below] for root, below in examination.tree.items() if below},
     }
-
-
-def rule_table(rules: Sequence[Rule]) -> list[tuple[str, str, str, str]]:
-    """(id, title, causes, patch) of each rule, for a page."""
-    return [(r.id, r.title, "; ".join(r.causes), plan_text(r.patch)) for r in rules]
 
 
 def plan_text(patch: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.verbs.runs import RunName
+from surefoot.cli.options import Json, RunName
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
@@ -41,7 +41,7 @@ class ExportPolicyArgs:
     """Whether the model takes an action_mask; auto: if the env shows one."""
     env: str | None = None
     """The module:function or library the run was trained on, to prove the model on its observations too."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print the contract."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
@@ -50,10 +50,14 @@ class ExportPolicyArgs:
         from surefoot.train.assemble import read_model
         from surefoot.train.device import pin_threads
         from surefoot.train.interop.onnx_export import export_onnx, policy_of
+        from surefoot.train.rundir.open_run import checkpoint_path, find_model
 
         pin_threads()
-        source = model_path(self.run_name, self.runs)
-        saved = read_model(checkpoint_path(source, self.checkpoint))
+        source = find_model(self.run_name, self.runs)
+        root = source / "checkpoints" if (source / "run.json").is_file() else source
+        saved = read_model(
+            source if self.checkpoint == "latest" else checkpoint_path(root, self.checkpoint, source.name)
+        )
         world = _world(saved.spec, self.env)
         out = self.out or (
             source / "onnx" if (source / "run.json").is_file() else source.with_name(f"{source.name}-onnx")
@@ -67,33 +71,6 @@ class ExportPolicyArgs:
                 world.close()
         print(json.dumps(done.contract) if self.as_json else "\n".join(lines(done.directory, done.contract)))
         return 0
-
-
-def model_path(name: str, runs: Path | None) -> Path:
-    """A run's directory, or one that model.save(…) wrote."""
-    from surefoot.errors import RunNotFound
-    from surefoot.train.rundir.rundir import find_run, runs_root
-
-    try:
-        return find_run(name, runs_root(runs)).path
-    except RunNotFound:
-        if Path(name).is_dir():
-            return Path(name)
-        raise
-
-
-def checkpoint_path(source: Path, which: str) -> Path:
-    """Where the checkpoint `which` of a run, or of a saved model, is."""
-    from surefoot.errors import CheckpointMissing
-
-    root = source / "checkpoints" if (source / "run.json").is_file() else source
-    if which == "latest":
-        return source
-    path = root / (f"{int(which):06d}" if which.isdigit() else which)
-    if (which != "best" and not which.isdigit()) or not path.exists():
-        have = ", ".join(sorted(found.name for found in root.glob("[0-9]*"))) or "none"
-        raise CheckpointMissing(f"{source.name} has no checkpoint {which!r}; it is latest, best, or one of {have}")
-    return path
 
 
 def lines(directory: Path, contract: dict[str, Any]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Json
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.telemetry.telemetry import Json
 
 if TYPE_CHECKING:
     from surefoot.graph.spec.model import Graph
@@ -28,7 +28,7 @@ def read_graph(name: str) -> Graph:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckArgs:
+class GraphCheckArgs:
     """Say whether a graph holds together: types, shapes, rates, cycles. Nothing in it is run.
 
         surefoot graph check cartpole
@@ -62,7 +62,7 @@ class CheckArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunArgs:
+class GraphRunArgs:
     """Run a graph.
 
         surefoot graph run cartpole
@@ -156,7 +156,7 @@ class RunArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArgs:
+class GraphExportArgs:
     """Write a graph out as the program a person would have written.
 
         surefoot graph export cartpole -o train.py
@@ -182,7 +182,7 @@ class ExportArgs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportArgs:
+class GraphImportArgs:
     """Read a program of `graph export`, or a ComfyUI workflow with the seed's nodes, as a graph. Nothing is run.
 
         surefoot graph import train.py -o again.json
@@ -198,8 +198,8 @@ class ImportArgs:
 
     def run(self) -> int:
         from surefoot.errors import GraphError
-        from surefoot.graph.import_.code import import_program
         from surefoot.graph.import_.comfy import from_workflow
+        from surefoot.graph.import_.program import import_program
         from surefoot.graph.spec.text import MOST_BYTES, canonical
 
         if self.file.suffix == ".json":

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from surefoot.cli.options import Pairs, RunName, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.runs import RunName
-from surefoot.cli.verbs.train import Pairs, TrainArgs
+from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
     from surefoot.data.trajectory import Recording
-    from surefoot.train.run import Run
     from surefoot.train.training import Training
 
 
@@ -52,11 +51,10 @@ class RecordArgs:
         from surefoot.cli.verbs.runs import load_policy
         from surefoot.train.evaluate import EVAL_SEED_OFFSET
         from surefoot.train.interop.recording import record, save_recording
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
         if self.minari is not None and self.out is not None:
             raise Usage("--out and --minari were both given; a recording goes to one place")
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, self.env)
         seed = training.spec.seed + EVAL_SEED_OFFSET + 2 if self.seed is None else self.seed
         world = training.make(max(1, min(self.episodes, 25)))
@@ -151,7 +149,8 @@ class CloneArgs:
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
         told = self._look(training)
         run.recorder.event("cloned", f"cloned {self.dataset}: {_summary(recording)}; {told}")
-        self._leave(run)
+        run.save()
+        run.close("interrupted")
         print(f"{directory.name}: {told}; `surefoot resume {directory.name}` goes on with PPO")
         return 0
 
@@ -196,10 +195,6 @@ class CloneArgs:
         played = play(training.policy, world, 20, seed=training.spec.seed + EVAL_SEED_OFFSET, device=training.device)
         world.close()
         return f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
-
-    def _leave(self, run: Run) -> None:
-        run.save()
-        run.close("interrupted")
 
 
 def open_dataset(name: str) -> Recording:

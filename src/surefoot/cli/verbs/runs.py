@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import Json, RunName, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.errors import CheckpointMissing, EnvError
+from surefoot.errors import EnvError
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
     from surefoot.train.rundir.rundir import RunDir
-
-RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    from surefoot.train.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,15 @@ class EvalArgs:
     """Seed of the evaluation (default: the run's own evaluation seed plus one)."""
     env: str | None = None
     """Another env with the same spaces, or the module:function or library the run was trained on."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
 
     def run(self) -> int:
         from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, self.env)
         seed = training.spec.seed + EVAL_SEED_OFFSET + 1 if self.seed is None else self.seed
         world = training.make(max(1, min(self.episodes, 25)))
@@ -115,9 +114,8 @@ class PlayArgs:
         import sys
 
         from surefoot.train.render import film, show_in_terminal, write_gif
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, self.env)
         world = _with_pictures(training.spec.env, training.make, training.spec.env_kwargs)
         frames, returns = film(
@@ -154,7 +152,7 @@ class ReportArgs:
     """Runs' directories or names, or .ndjson and .jsonl files, the predecessors' too."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where the page goes (default: report.html beside the first run's record)."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON: where the page is."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
@@ -186,7 +184,7 @@ class RunsArgs:
 
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
 
     def run(self) -> int:
@@ -216,36 +214,13 @@ class RunsArgs:
         return 0
 
 
-def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Any, int]:
-    """A training with a checkpoint's weights in it, and the checkpoint's number."""
-    from surefoot.cli.verbs.train import open_training
-    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-    from surefoot.nets.actor_critic import ActorCritic
-    from surefoot.nets.description import load_weights, policy_from_description
-    from surefoot.train.device import pin_threads
-    from surefoot.train.predict import refuse_other_spaces
+def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Training, int]:
+    """Return a training with a checkpoint's weights in it, and the checkpoint's number; print what was skipped."""
+    from surefoot.train.rundir.open_run import load_run_policy
 
-    pin_threads()
-    root = directory.checkpoints
-    if checkpoint == "latest":
-        path = root
-    elif checkpoint == "best":
-        path = root / "best"
-    elif checkpoint.isdigit():
-        path = root / f"{int(checkpoint):06d}"
-    else:
-        raise CheckpointMissing(f"checkpoint is {checkpoint!r}; it is latest, best, or the number of one")
-    if not path.exists():
-        have = ", ".join(sorted(p.name for p in root.glob("[0-9]*"))) if root.is_dir() else ""
-        raise CheckpointMissing(f"{directory.name} has no checkpoint {checkpoint!r}; it has {have or 'none yet'}")
-    loaded = load_checkpoint(path)
+    training, loaded = load_run_policy(directory, checkpoint, env)
     for sentence in loaded.skipped:
         print(sentence)
-    training = open_training(directory.path, env)
-    if isinstance(training.policy, ActorCritic) and not training.policy.own_module:
-        trained = policy_from_description(loaded.parts["policy"])
-        refuse_other_spaces(trained.observation, trained.action, training.world)
-    load_weights(training.policy, loaded.parts["weights"])
     return training, loaded.step
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -98,13 +100,18 @@ class ServeArgs:
                 ui=self.ui,
                 replicas=self.replicas,
                 replica_port=self.replica_port,
-                compat=self.compat == "directive-023",
-                input_dim=self.input_dim,
-                least=self.min_buffer_size,
+                extension=self._extension(),
                 exit_with_parent=self.exit_with_parent,
                 log_level=self.log_level,
             )
         )
+
+    def _extension(self) -> Callable[[Any, Any], Any] | None:
+        if self.compat == "none":
+            return None
+        from surefoot.compat.directive023 import Directive023
+
+        return partial(Directive023, input_dim=self.input_dim, least=self.min_buffer_size)
 
     def _found(self) -> tuple[Path, ...]:
         if not self.run_names:

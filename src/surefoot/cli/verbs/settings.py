@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import Json
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckArgs:
@@ -46,7 +48,7 @@ class KnobsArgs:
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """Show only settings whose name or other names contain one of these."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print JSON."""
 
     def run(self) -> int:
@@ -97,12 +99,12 @@ class PresetsArgs:
         from rich.console import Console
         from rich.table import Table
 
-        from surefoot.learn.presets import FAMILIES, PRESETS
+        from surefoot.learn.presets import FAMILIES, all_presets
 
         table = Table()
         for column in ("preset", "for", "what it is", "steps"):
             table.add_column(column)
-        for name, preset in PRESETS.items():
+        for name, preset in all_presets().items():
             worlds = ", ".join(pattern for pattern, chosen in FAMILIES if chosen == name)
             steps = "" if preset.total_steps is None else f"{preset.total_steps:,}"
             table.add_row(name, worlds, preset.summary, steps)

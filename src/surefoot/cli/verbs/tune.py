@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Json, Pairs, pairs
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Pairs, TrainArgs, pairs
+from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
-    from surefoot.cli.verbs.tune_progress import Place
+    from surefoot.cli.verbs.tune_progress import TrialRunner
     from surefoot.train.tune.report import SearchResult
     from surefoot.train.tune.search import Plan, Task
 
@@ -89,7 +90,7 @@ class TuneArgs:
     """The search's name; default <env>-tune-<date>-<time>."""
     resume: bool = False
     """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: Json = False
     """Print what came of it as JSON."""
     runs: Path | None = None
     """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
@@ -193,8 +194,8 @@ class TuneArgs:
             )
         return found[-1].parent
 
-    def _search(self, task: Task, plan: Plan, directory: Path, place: Place) -> SearchResult:
-        from surefoot.cli.verbs.tune_progress import Screen
+    def _search(self, task: Task, plan: Plan, directory: Path, place: TrialRunner) -> SearchResult:
+        from surefoot.cli.verbs.tune_progress import TuneScreen
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.tune.final_round import play_off
         from surefoot.train.tune.report import search_result, write_result
@@ -203,7 +204,7 @@ class TuneArgs:
         study = open_study(directory, plan)
         begin(study, task)
         started, finals = time.monotonic(), []
-        with GentleStop() as stop, Screen(task.name, plan, quiet=self.as_json) as screen:
+        with GentleStop() as stop, TuneScreen(task.name, plan, quiet=self.as_json) as screen:
 
             def over(share: float) -> Callable[[], bool]:
                 until = None if plan.minutes is None else started + 60 * plan.minutes * share
@@ -217,10 +218,12 @@ class TuneArgs:
         write_result(directory, found, task, plan)
         return found
 
-    def _place(self) -> AbstractContextManager[Place]:
-        from surefoot.cli.verbs.tune_progress import Here, OnRay
+    def _place(self) -> AbstractContextManager[TrialRunner]:
+        from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
 
-        return OnRay(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else Here(self)
+        return (
+            RayTrials(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else LocalTrials(self)
+        )
 
     def _end(self, found: SearchResult, task: Task, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surefoot.train.tune.search import Plan, Task
 
 
-class Screen:
+class TuneScreen:
     """A bar of trials with the best so far; plain lines where there is no terminal."""
 
     def __init__(self, name: str, plan: Plan, *, quiet: bool) -> None:
@@ -76,19 +76,19 @@ class Screen:
                 self.tell(trial.number, self.plan.rungs, trial.value)
 
 
-class Place(Protocol):
+class TrialRunner(Protocol):
     """Where trials run."""
 
     play: Play
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         """Try settings until the plan's trials are done, or `stop` says so."""
         ...
 
 
-class Here:
+class LocalTrials:
     """This process, or several of this machine."""
 
     def __init__(self, args: TuneArgs) -> None:
@@ -103,7 +103,7 @@ class Here:
         pass
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         from surefoot.train.tune.search import search
 
@@ -112,7 +112,7 @@ class Here:
         else:
             self._together(plan, directory, study, stop, screen)
 
-    def _together(self, plan: Plan, directory: Path, study: Any, stop: Callable[[], bool], screen: Screen) -> None:
+    def _together(self, plan: Plan, directory: Path, study: Any, stop: Callable[[], bool], screen: TuneScreen) -> None:
         """In several processes until they are done; they share the study's file."""
         from surefoot.cli.verbs.tune import SEARCH_SHARE, main_in_child
 
@@ -135,7 +135,7 @@ class Here:
         screen.look(study)
 
 
-class OnRay:
+class RayTrials:
     """A Ray cluster."""
 
     def __init__(self, address: str, jobs: int | None, *, insecure: bool) -> None:
@@ -151,7 +151,7 @@ class OnRay:
         self.cluster.close()
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: Screen
+        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
 

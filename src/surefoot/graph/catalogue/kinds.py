@@ -176,4 +176,6 @@ def knob_param(config: type[Any], knob: str, name: str, default: Any, *aliases: 
         help=entry.metadata["help"],
         default=default,
         aliases=tuple(dict.fromkeys((*([knob] if knob != name else []), *aliases))),
+        config=config,
+        setting=knob,
     )

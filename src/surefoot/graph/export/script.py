@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from surefoot.graph.export.block import with_graph
 from surefoot.graph.export.names import Names
 from surefoot.graph.export.plain import plain_roles
 from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
@@ -23,7 +24,7 @@ NODES = "surefoot.graph.nodes"
 def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
     """The program's text."""
     plan = schedule(graph)
-    return _Writer(plan, plain_roles(plan) if fuse else None).text()
+    return with_graph(_Writer(plan, plain_roles(plan) if fuse else None).text(), plan.checked.graph)
 
 
 @dataclass(slots=True)

@@ -1,14 +1,19 @@
-"""Which part of a graph is which, for a program that stands alone: worlds, agent, action, trainer, and the plumbing."""
+"""The roles of nodes in a graph that can stand alone: one loop over one or several environments, or two policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from surefoot.envs.builtin.maze import LongMaze
+from surefoot.envs.make import make_world
+from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
-from surefoot.graph.export.plain import plain_roles
-from surefoot.graph.patterns import GATHERED, several_edges
+from surefoot.graph.export.plain import by_role, is_wired, plain_roles
+from surefoot.graph.patterns import GATHERED, LEVEL_ROLES, LEVELS, several_edges
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End, as_end
+
+AS_SCRIPT = "export this graph as a script"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +47,13 @@ def shape_of(plan: Schedule) -> Shape:
     else:
         shape = _several(plan, by_id)
     agent = shape.agent.params
-    refuse_gelu(shape.agent)
     size = agent["input_size"]
     picture = agent["network"] == "cnn" and isinstance(size, tuple)
     if not (isinstance(size, int) or picture) or not isinstance(agent["output_size"], int):
         raise GraphError(
-            f"{shape.agent.id}: only a network for one row of numbers or one picture stands alone; export this graph as a script"
+            f"{shape.agent.id}: only a network for one row of numbers or one picture stands alone; {AS_SCRIPT}"
         )
     return shape
-
-
-def refuse_gelu(agent: Firing) -> None:
-    """The activation that programs that stand alone do not have."""
-    if agent.params["activation"] == "gelu":
-        raise GraphError(
-            f"{agent.id}: gelu does not stand alone; use another activation, or export this graph as a script"
-        )
 
 
 BOUND = ("Town", "Tools", "Language")
@@ -68,7 +64,7 @@ def _refused(firing: Firing) -> str:
     if firing.declared.category in BOUND:
         return (
             f"{firing.id}: {firing.declared.name} is a part of surefoot ({firing.declared.calls}), which a file that stands "
-            "alone does not have; export this graph as a script"
+            f"alone does not have; {AS_SCRIPT}"
         )
     return (
         f"{firing.id}: {firing.declared.name} does not stand alone; the program has a record and checkpoints of its own: take "
@@ -110,7 +106,7 @@ def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
     agent, action, trainer = (kinds[name][0] for name in ("PPOAgentNode", "ActionProcessor", "PPOTrainerNode"))
     if agent.params["deterministic"] or action.params["mode"] not in ("none", "clip"):
         raise GraphError(
-            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; export this graph as a script"
+            f"{action.id}: {action.params['mode']} and deterministic agents do not stand alone; {AS_SCRIPT}"
         )
     return _rows(plan, by_id, agent, action, trainer)
 
@@ -121,9 +117,7 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
     def source(id: str, port: str) -> str:
         found = next((each.source for each in by_id[id].inputs if each.port.name == port), None)
         if found is None:
-            raise GraphError(
-                f"{id}: nothing comes to {port}; this wiring does not stand alone: export this graph as a script"
-            )
+            raise GraphError(f"{id}: nothing comes to {port}; this wiring does not stand alone: {AS_SCRIPT}")
         return found.node
 
     see = source(agent.id, "observations")
@@ -143,7 +137,7 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
         if each.edge is not None
     }
     if given != wanted:
-        raise GraphError("this wiring does not stand alone; export this graph as a script")
+        raise GraphError(f"this wiring does not stand alone; {AS_SCRIPT}")
     order = [*(row[1] for row in rows), *(row[2] for row in rows), see, *batches, share]
     return Shape(
         worlds=tuple(by_id[row[0]] for row in rows),
@@ -153,3 +147,53 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
         plumbing=tuple(by_id[id] for id in order),
         watchers=watchers_of([each for each in plan.firings if each.declared.name in WATCHERS], trainer.id),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """Two policies, one above the other, and the maze that they walk in."""
+
+    env: Firing
+    high: Firing
+    goal: Firing
+    low: Firing
+    action: Firing
+    step: Firing
+    trainer: Firing
+    watchers: tuple[Firing, ...]
+    maze: LongMaze
+
+
+def levels_of(plan: Schedule) -> Levels | None:
+    """Return the roles of two policies, None if there is no manager; raise if they cannot stand alone."""
+    if not any(each.declared.name == LEVEL_ROLES["high"] for each in plan.firings):
+        return None
+    found = by_role(plan, LEVEL_ROLES)
+    if found is None or not is_wired(plan, {role: each.id for role, each in found.items()}, LEVELS):
+        raise GraphError(f"this wiring of two policies does not stand alone; {AS_SCRIPT}")
+    ids = {each.id for each in found.values()}
+    watchers = watchers_of([each for each in plan.firings if each.id not in ids], found["trainer"].id)
+    _refuse_variants(found)
+    env_id = found["env"].params["env_id"]
+    maze = getattr(make_world(env_id, 1), "task", None) if env_id in own_worlds() else None
+    if not isinstance(maze, LongMaze) or maze.rooms > 9:
+        raise GraphError(f"{found['env'].id}: only a maze of up to nine rooms stands alone in a hierarchy; {AS_SCRIPT}")
+    return Levels(**found, watchers=watchers, maze=maze)
+
+
+def _refuse_variants(found: dict[str, Firing]) -> None:
+    high, goal, low, action, trainer = (found[role] for role in ("high", "goal", "low", "action", "trainer"))
+    variants = {
+        f"{goal.id}: goals={goal.params['goals']!r}": goal.params["goals"] != "rooms",
+        f"{low.id}: network={low.params['network']!r}": low.params["network"] != "mlp",
+        f"{low.id}: a deterministic agent": low.params["deterministic"],
+        f"{low.id}: normalize_obs": low.params["normalize_obs"],
+        f"{low.id}: action_space={low.params['action_space']!r}": low.params["action_space"] != "discrete",
+        f"{action.id}: mode={action.params['mode']!r}": action.params["mode"] != "none",
+        f"{trainer.id}: normalize_rewards": trainer.params["normalize_rewards"],
+        f"{high.id}: a horizon_length that is not the trainer's": high.params["horizon_length"]
+        != trainer.params["horizon_length"],
+    }
+    for what, refused in variants.items():
+        if refused:
+            raise GraphError(f"{what} does not stand alone in a hierarchy; {AS_SCRIPT}")

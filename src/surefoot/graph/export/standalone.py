@@ -1,304 +1,340 @@
-"""`standalone`: one file that needs torch, numpy and Gymnasium alone, and reads from top to bottom."""
+"""`standalone`: one file that needs torch, numpy and Gymnasium but not surefoot.
+
+The file holds copies of the library's own definitions (`bundle`), among them the loop of `export.program`. Written here are
+only its Config and the function that builds the run from it.
+"""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from surefoot.core.advantage import gae
-from surefoot.core.losses import LOG_RATIO_LIMIT, clipped_surrogate, value_loss
-from surefoot.data.spaces import Box
+from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.builtin.classic import IN_KERNEL, definition
 from surefoot.envs.builtin.streams import Streams
+from surefoot.envs.goals import GoalWorld, landmarks
 from surefoot.envs.gym.atari import is_atari
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
-from surefoot.graph.export import nets, pieces
-from surefoot.graph.export.fields import Fields, at_progress, one_line
-from surefoot.graph.export.inline import function_source, task_source
-from surefoot.graph.export.levels import LevelsWriter, levels_of
-from surefoot.graph.export.shape import Shape, shape_of
+from surefoot.graph.export import program, program_policy, program_worlds
+from surefoot.graph.export.block import with_graph
+from surefoot.graph.export.bundle import Import, bundle
+from surefoot.graph.export.fields import Fields, one_line
+from surefoot.graph.export.shape import AS_SCRIPT, Levels, Shape, levels_of, shape_of
 from surefoot.graph.export.writing import literal
 from surefoot.graph.schedule import Firing, Schedule, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import Graph
-from surefoot.learn.minibatches import split_sizes
-from surefoot.nets.images import CONVOLUTIONS, FEATURES, image_kind
-from surefoot.nets.recurrent import GATES, UNROLL
+from surefoot.learn.config import PPOConfig
+from surefoot.nets.config import NetConfig
+from surefoot.nets.continuous_heads import GaussianHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.images import image_kind
+from surefoot.train.algorithms.hierarchy import Decisions
 
-_LOG_STD = "        self.log_std = nn.ParameterList([torch.full((config.{output_size},), config.{init_log_std})])\n"
-_SCALED = (
-    '    scaled = scaler.scale(rollout["reward"].numpy(), rollout["ended"].numpy())\n'
-    '    rollout["reward"] = torch.from_numpy(scaled).float()\n'
+READ_OF_PPO = (
+    *("gamma", "lam", "epochs", "minibatch_size", "lr", "clip", "value_clip", "vf_coef", "ent_coef", "max_grad_norm"),
+    *("target_kl", "kl_stop_factor", "normalize_advantage", "optimizer", "adam_eps", "weight_decay", "momentum"),
 )
+"""The settings of PPOConfig that `program.PolicyTrainer` and the optimiser read."""
+READ_OF_NET = ("hidden", "activation", "shared", "ortho_init", "normalize_obs", "obs_clip")
+"""The settings of NetConfig that `program_policy.PolicyNet` reads; a picture or a memory reads more."""
+
+MARK = "standalone: needs"
+BANNER = "# From here on: the parts of surefoot that this program uses, each under the name of its module.\n\n\n"
+READING_ORDER = tuple(
+    f"surefoot.{room}" for room in ("graph", "core", "learn", "nets", "train", "envs", "town", "data", "errors")
+)
+IMPORTS: dict[str, Import] = {
+    "math": ("math", None),
+    "torch": ("torch", None),
+    "dataclass": ("dataclasses", "dataclass"),
+    "Path": ("pathlib", "Path"),
+    "SimpleNamespace": ("types", "SimpleNamespace"),
+}
 
 
 def to_standalone(graph: Graph | Checked) -> str:
-    """The program's text; a graph that cannot stand alone is refused with what stands in the way."""
+    """Return the program; raise `GraphError` with the reason if the graph cannot stand alone."""
+    return writer_of(graph).text()
+
+
+def writer_of(graph: Graph | Checked) -> StandaloneWriter:
+    """Return the writer for a graph: of one policy, or of two, one above the other."""
     plan = schedule(graph)
     levels = levels_of(plan)
-    if levels is None:
-        writer = _Writer(plan, shape_of(plan))
-        return _program(plan, writer.body(), writer.config, writer.needs)
-    above = LevelsWriter(plan, levels)
-    return _program(plan, above.body("\n".join(_functions(levels.trainer))), above.config, _NAMESPACE)
+    return LoopWriter(plan, shape_of(plan)) if levels is None else LevelsWriter(plan, levels)
 
 
-_NAMESPACE = {"more": "from types import SimpleNamespace\n"}
+class StandaloneWriter:
+    """Writes Config, settings and `build` of one program, and collects the library definitions that they name."""
+
+    watchers: tuple[Firing, ...]
+    order: tuple[Firing, ...]
+    """Nodes in the order of Config."""
+
+    def __init__(self, plan: Schedule, named: tuple[Firing, ...], prefixed: tuple[Firing, ...]) -> None:
+        self.plan, self.fields = plan, Fields(plan, named, prefixed)
+        self.used: list[Any] = [program.run, program.parse, program.PolicyTrainer]
+        """Library definitions that the written code names."""
+
+    def use(self, definition: Any) -> str:
+        """Return the name of a library definition, and put it into the program."""
+        self.used.append(definition)
+        return definition.__name__
+
+    def text(self) -> str:
+        """Return the whole program."""
+        graph = self.plan.checked.graph
+        body = [*self.settings(), self.build(), self.train()]
+        config = self.fields.config(self.order, "\n".join(body))
+        library = bundle(*dict.fromkeys(self.used), code="\n".join(body), imports=IMPORTS, reading_order=READING_ORDER)
+        title = f"{one_line(graph.name)}: PPO in one file, written from a graph."
+        head = f'"""{title}\n\n{MARK} torch, numpy and gymnasium\n"""\n\nfrom __future__ import annotations\n\n'
+        chunks = [
+            head + "\n".join(library.imports) + f"\n\nNAME = {literal(graph.name)}",
+            config,
+            *body,
+            BANNER + library.definitions,
+            'if __name__ == "__main__":\n    train(*parse(Config, __doc__))',
+        ]
+        text = "\n\n\n".join(chunk.strip("\n") for chunk in chunks) + "\n"
+        return with_graph(text, graph)
+
+    def settings(self) -> list[str]:
+        """Return the functions from progress to what a trainer reads."""
+        raise NotImplementedError
+
+    def build(self) -> str:
+        """Return the function that builds collector and trainers."""
+        raise NotImplementedError
+
+    def train(self) -> str:
+        """Return the function that runs it all."""
+        every = [self.fields.every(self.watchers, *each) for each in (("Print", 10), ("Checkpoint", 50))]
+        return (
+            "def train(config: Config, out: Path | None = None, resume: Path | None = None) -> dict[str, PolicyTrainer]:\n"
+            '    """Train, and return the trainers by the ids of their nodes."""\n'
+            "    torch.set_num_threads(1)\n"
+            "    collector, trainers = build(config)\n"
+            f"    print_every, save_every = {every[0]}, {every[1]}\n"
+            "    return run(config, collector, trainers, print_every, save_every, out=out, resume=resume)"
+        )
+
+    def ppo(self, name: str, firing: Firing, changed: dict[str, str] | None = None) -> str:
+        """Return the function `name(config, progress)` with the settings of a trainer; `changed` are expressions."""
+        values = _settings(self.fields, firing, PPOConfig, READ_OF_PPO) | (changed or {})
+        return (
+            f"def {name}(config: Config, progress: float) -> SimpleNamespace:\n"
+            f'    """Return the settings of [node {firing.id}] when `progress` (0 … 1) of the run is over."""\n'
+            f"    return {_namespace(values, 4)}"
+        )
+
+    def net(self, firing: Firing, *more: str, **changed: str) -> str:
+        """Return the settings of an agent's network."""
+        return _namespace(_settings(self.fields, firing, NetConfig, (*READ_OF_NET, *more)) | changed, 4)
 
 
-def _program(plan: Schedule, body: list[str], config: Callable[[str], str], needs: dict[str, str]) -> str:
-    """Head, Config, body; `needs` are imports besides those of all programs."""
-    graph = plan.checked.graph
-    title = f"{one_line(graph.name)}: PPO in one file, written out from a graph."
-    head = f'"""{title}\n\ngraph sha256 {graph.sha256()}\nstandalone: needs torch, numpy and gymnasium\n"""\n'
-    about = f"ABOUT = {literal(graph.about)}\n" if graph.about else ""
-    named = f"NAME = {literal(graph.name)}\n{about}LOG_RATIO_LIMIT = {LOG_RATIO_LIMIT}\n"
-    imports = pieces.IMPORTS.format(**{"gym": "", "more": ""} | needs)
-    whole = [f"{head}\n{imports}\n{named}", config("\n".join(body)), *body]
-    text = "\n\n".join(chunk.strip("\n") + "\n" for chunk in whole)
-    ast.parse(text)
-    return text
+def _settings(fields: Fields, firing: Firing, config: type[Any], names: tuple[str, ...]) -> dict[str, str]:
+    """Return {setting: expression}: what the node has as a parameter, the library's default otherwise."""
+    default = config()
+    values = {name: literal(getattr(default, name)) for name in names}
+    for param in firing.declared.params:
+        if param.config is config and param.setting in values:
+            values[param.setting] = fields.read(firing, param.name)
+    if firing.params.get("lr_schedule") is not None:
+        values["lr"] = fields.read(firing, "lr_schedule")
+    return values
 
 
-class _Writer:
+def _namespace(values: dict[str, str], indent: int) -> str:
+    pad = " " * indent
+    return "\n".join(["SimpleNamespace(", *(f"{pad}    {name}={value}," for name, value in values.items()), f"{pad})"])
+
+
+class LoopWriter(StandaloneWriter):
+    """One policy in one environment, or in several side by side."""
+
     def __init__(self, plan: Schedule, shape: Shape) -> None:
-        self.plan, self.shape = plan, shape
-        self.remembers = shape.agent.params["network"] in UNROLL
-        self.picture = _picture(shape)
-        self.fields = Fields(
-            plan, (shape.trainer, shape.agent, shape.action, shape.worlds[0]), (*shape.worlds[1:], *shape.watchers)
+        named = (shape.trainer, shape.agent, shape.action, shape.worlds[0])
+        super().__init__(plan, named, (*shape.worlds[1:], *shape.watchers))
+        self.shape, self.watchers = shape, shape.watchers
+        self.order = (
+            *(*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer),
+            *shape.watchers,
         )
-        self.name, self.of = self.fields.name, self.fields.of
-        self.needs: dict[str, str] = {}
 
-    def body(self) -> list[str]:
-        """Everything below Config."""
-        trainer, tasks = self.shape.trainer, self._tasks()
-        self.needs = {"gym": "import gymnasium as gym\n"} if any(task is None for task in tasks) else {}
-        body = [pieces.SEEDS, *self._world_chunks(tasks)]
-        if self._normalizes():
-            body.append(nets.NORMALIZER)
-        if trainer.params["normalize_rewards"]:
-            body.append(pieces.SCALER)
-        body += [pieces.EPISODES, nets.LAYER, *self._senses(), self._policy(), "\n".join(_functions(trainer))]
-        return [*body, self._update(), self._collect(), pieces.SAVE, self._main(tasks), pieces.PARSE]
+    def settings(self) -> list[str]:
+        """Of the trainer."""
+        return [self.ppo("settings", self.shape.trainer)]
 
-    def config(self, body: str) -> str:
-        """Of all nodes."""
-        shape = self.shape
-        order = (*shape.worlds, *shape.plumbing, shape.agent, shape.action, shape.trainer, *shape.watchers)
-        return self.fields.config(order, body)
+    def build(self) -> str:
+        """The world, the policy, and who walks and who learns."""
+        it, read = self.shape, self.fields.read
+        picture = picture_of(it)
+        lines = [*self._world(picture), f"    # [node {it.agent.id}] and [node {it.action.id}]"]
+        size = read(it.agent, "input_size")
+        box = f"({size},)" if picture is None else f'{size}, dtype="{picture.dtype}"'
+        lines += [
+            f'    observation = {{"obs": {self.use(Box)}({box})}}',
+            f"    head = {self._head()}",
+            self._policy(picture),
+        ]
+        scaled = read(it.trainer, "normalize_rewards")
+        lines += [
+            f"    # [node {it.trainer.id}]",
+            f"    collector = {self.use(program.StepCollector)}(",
+            "        world,",
+            "        policy,",
+            f"        steps={read(it.trainer, 'horizon_length')},",
+            f"        gamma={read(it.trainer, 'gamma')},",
+            f"        scale_rewards={scaled},",
+            "        seed=config.seed,",
+            "    )",
+            "    trainer = PolicyTrainer(policy, lambda progress: settings(config, progress), config.seed)",
+            f"    return collector, {{{literal(it.agent.id)}: trainer}}",
+        ]
+        head = "def build(config: Config) -> tuple[StepCollector, dict[str, PolicyTrainer]]:"
+        return "\n".join([head, '    """Build what the graph says."""', *lines])
 
-    def _tasks(self) -> list[Any]:
-        """Of each environment, the task of our own that steps it; None where Gymnasium does."""
-        shape = self.picture.shape if self.picture is not None else None
-        return [own_task(each.params["env_id"], each.params["backend"], each.id, shape) for each in self.shape.worlds]
+    def _world(self, picture: Box | None) -> list[str]:
+        shown = None if picture is None else picture.shape
+        made: list[tuple[str, str]] = []
+        for each in self.shape.worlds:
+            task = own_task(each.params["env_id"], each.params["backend"], each.id, shown)
+            count = self.fields.read(each, "num_envs")
+            if task is None:
+                world = f"{self.use(program_worlds.GymCopies)}({self.fields.read(each, 'env_id')}, {count})"
+            else:
+                world = f"{self.use(program_worlds.TaskCopies)}({self.use(type(task))}(), {count})"
+            made.append((world, f'seed_for("node:{each.id}", config.seed) >> 32'))
+        ids = " and ".join(f"[node {each.id}]" for each in self.shape.worlds)
+        if len(made) == 1:
+            return [f"    # {ids}", f"    world = {made[0][0]}"]
+        rows = [f"        ({world}, {seed})," for world, seed in made]
+        return [f"    # {ids}", f"    world = {self.use(program_worlds.SideBySide)}(", *rows, "    )"]
 
-    def _world_chunks(self, tasks: list[Any]) -> list[str]:
-        chunks: list[str] = []
-        kinds = {type(task) for task in tasks if task is not None}
-        if len(kinds) > 1 or (kinds and None in tasks):
-            raise GraphError("environments of several kinds do not stand alone together; export this graph as a script")
-        ids = ", ".join(f"[node {each.id}]" for each in self.shape.worlds)
-        if kinds:
-            chunks.append(f"# {ids}: the library's own task, as it is there\n" + "\n".join(task_source(tasks[0])))
-            chunks.append(pieces.OWN_WORLD)
-        else:
-            cast = "" if self.picture is not None and self.picture.dtype == "uint8" else ".astype(np.float32)"
-            chunks.append(f"# {ids}\n" + pieces.GYM_WORLD.format(cast=cast))
-        if len(tasks) > 1:
-            chunks.append(pieces.SEVERAL)
-        return chunks
+    def _head(self) -> str:
+        agent, action, read = self.shape.agent, self.shape.action, self.fields.read
+        size = read(agent, "output_size")
+        if agent.params["action_space"] == "discrete":
+            return f"{self.use(DiscreteHead)}({self.use(Discrete)}({size}))"
+        bounds = f", {read(action, 'low')}, {read(action, 'high')}" if action.params["mode"] == "clip" else ""
+        return (
+            f"{self.use(GaussianHead)}({self.use(Box)}(({size},){bounds}), log_std_init={read(agent, 'init_log_std')})"
+        )
 
-    def _normalizes(self) -> bool:
-        """Pictures are not standardised: their bytes become 0 … 1."""
-        return self.shape.agent.params["normalize_obs"] and self.picture is None
-
-    def _senses(self) -> list[str]:
-        """What stands before the layers: convolutions, a memory, or nothing."""
-        if self.picture is not None:
-            return [_images(self.picture)]
-        if not self.remembers:
-            return []
-        kind = self.shape.agent.params["network"]
-        unroll = [line.replace(f"def _{kind}(", f"def {kind}(") for line in function_source(UNROLL[kind])]
-        return ["\n".join(unroll), nets.MEMORY.format(gates=GATES[kind], unroll=kind)]
-
-    def _policy(self) -> str:
+    def _policy(self, picture: Box | None) -> str:
         agent = self.shape.agent
-        discrete, fields = agent.params["action_space"] == "discrete", self.of(agent)
-        first = nets.SEES if self.picture is not None else nets.REMEMBERS.format(**fields) if self.remembers else ""
-        extra = "" if discrete else _LOG_STD.format(**fields)
-        before = "        obs = self.torso(obs)\n" if self.picture is not None else ""
-        if self._normalizes():
-            extra += f"        self.normalizer = Normalizer(config.{fields['input_size']})\n"
-            before = "        obs = self.normalizer(obs)\n"
-        about = "Actor and critic" + (" on one trunk" if agent.params["shared"] else ", a network each") + "; "
-        about += (
-            "one of several choices." if discrete else "numbers from a normal distribution whose deviation is a weight."
-        )
-        text = nets.POLICY.format(about=about, first=first, extra=extra, **fields)
-        if self.remembers:
-            width = "2 * " if agent.params["network"] == "lstm" else ""
-            text += nets.FORWARD_WITH_MEMORY.format(before=before, width=width)
-        else:
-            text += nets.FORWARD.format(before=before)
-        acts = nets.DISCRETE if discrete else nets.GAUSSIAN
-        return f"# [node {agent.id}]\n{text}" + acts.format(**(nets.CARRYING if self.remembers else nets.PLAIN))
-
-    def _update(self) -> str:
-        trainer = self.shape.trainer
-        fields, params = self.of(trainer), trainer.params
-        lr = params["lr_schedule"] if params["lr_schedule"] is not None else params["learning_rate"]
-        lr_field = fields["lr_schedule"] if params["lr_schedule"] is not None else fields["learning_rate"]
-        mode = params["normalize_advantages"]
-        return pieces.UPDATE.format(
-            lr=at_progress(lr, lr_field, trainer.id),
-            clip=at_progress(params["clip_param"], fields["clip_param"], trainer.id),
-            ent=at_progress(params["entropy_coef"], fields["entropy_coef"], trainer.id),
-            advantage='standardize(part["advantage"])' if mode == "minibatch" else 'part["advantage"]',
-            batch='    rows["advantage"] = standardize(rows["advantage"])\n' if mode == "batch" else "",
-            **self._layout(),
-            **fields,
-        )
-
-    def _layout(self) -> dict[str, Any]:
-        """How the steps of a rollout lie: one row each, or as columns of streams where the policy remembers."""
-        size = f"config.{self.name(self.shape.trainer, 'minibatch_size')}"
-        if not self.remembers:
-            plain = {"rows": pieces.ROWS, "evaluate": pieces.EVALUATE, "axis": 0, "width": size}
-            return plain | {"shuffle": "", "flat": ""}
-        return {
-            "rows": pieces.COLUMNS,
-            "evaluate": pieces.WALK,
-            "axis": 1,
-            "width": f'max(1, {size} // len(rows["value"]))',
-            "shuffle": '        carried = [x.index_select(0, order) for x in rollout["carry"]]\n',
-            "flat": ".flatten()",
-        }
-
-    def _collect(self) -> str:
-        trainer, action = self.shape.trainer, self.shape.action
-        low, high = (self.name(action, name) for name in ("low", "high"))
-        taken = "action.numpy()"
-        if action.params["mode"] == "clip":
-            taken = f"np.clip(action.numpy(), np.float32(config.{low}), np.float32(config.{high}))"
-            if any(isinstance(action.params[name], tuple) for name in ("low", "high")):
-                taken = (
-                    taken.replace("np.float32(", "np.asarray(")
-                    .replace(f".{low})", f".{low}, np.float32)")
-                    .replace(f".{high})", f".{high}, np.float32)")
-                )
-        scales = trainer.params["normalize_rewards"]
-        scale = _SCALED if scales else ""
-        if not scales:
-            scale = '    rollout["reward"] = rollout["reward"].float()\n'
-        more = ["carry: list[Tensor], start: np.ndarray"] * self.remembers + ["scaler: RewardScaler"] * scales
-        given = ", episodes: Episodes" + (f",\n    {', '.join(more)}" if more else "")
-        memory = dict(pieces.CARRIED if self.remembers else pieces.NOT_CARRIED)
-        memory["then"] = f"        episodes.count(reward, ended)\n{memory['then']}"
-        text = pieces.COLLECT.format(more=given, action=taken, scale=scale, **memory, **self.of(trainer))
-        return f"# [node {self.shape.action.id}] and the loop around it\n" + text
-
-    def _main(self, tasks: list[Any]) -> str:
-        made = [self._make_world(firing, task) for firing, task in zip(self.shape.worlds, tasks, strict=True)]
-        world = (
-            f"    world = {made[0]}"
-            if len(made) == 1
-            else "    world = Several(\n" + "".join(f"        {each},\n" for each in made) + "    )"
-        )
-        trainer = self.shape.trainer
-        scales, normalizes = trainer.params["normalize_rewards"], self._normalizes()
-        return pieces.MAIN.format(
-            world=world,
-            scaler=f"    scaler = RewardScaler(world.count, config.{self.name(trainer, 'gamma')})\n" if scales else "",
-            scaler_arg=", scaler" if scales else "",
-            carry=pieces.NOTHING_CARRIED if self.remembers else "",
-            carried=", carry, start" if self.remembers else "",
-            absorb='        policy.normalizer.update(rollout["obs"].flatten(0, 1).double().numpy())\n'
-            if normalizes
-            else "",
-            horizon_length=self.name(trainer, "horizon_length"),
-            print_every=self.fields.every(self.shape.watchers, "Print", 10),
-            save_every=self.fields.every(self.shape.watchers, "Checkpoint", 50),
-        )
-
-    def _make_world(self, firing: Firing, task: Any) -> str:
-        count = f"config.{self.name(firing, 'num_envs')}"
-        seed = "config.seed" if firing.id in self.plan.alone else f'seed_for("node:{firing.id}", config.seed) >> 32'
-        if task is None:
-            return f"World(config.{self.name(firing, 'env_id')}, {count}, {seed})"
-        limit = task.max_episode_steps if task.max_episode_steps is not None else "2**62"
-        return f"World({type(task).__name__}(), {limit}, {count}, {seed})"
+        if picture is not None:
+            net = self.net(agent, "cnn_features")
+            return f"    net = {net}\n    policy = {self.use(program_policy.picture_policy)}(observation, head, net, config.seed)"
+        if agent.params["network"] not in ("gru", "lstm"):
+            net = self.net(agent)
+            return f"    net = {net}\n    policy = {self.use(program_policy.row_policy)}(observation, head, net, config.seed)"
+        kind = self.use(program_policy.RecurrentNet)
+        net = self.net(agent, "memory_size", memory=self.fields.read(agent, "network"))
+        make = f"{self.use(program_policy.row_policy)}(observation, head, net, config.seed, {kind})"
+        return f"    net = {net}\n    policy = {make}"
 
 
-def _functions(trainer: Firing) -> list[str]:
-    lines = [f"# [node {trainer.id}]: the library's own functions, as they are there"]
-    for function in (gae, clipped_surrogate, value_loss, split_sizes):
-        lines += [*function_source(function, without=("valid", "dual_clip")), "", ""]
-    return [*lines, *pieces.LEARNING.strip("\n").splitlines()]
+class LevelsWriter(StandaloneWriter):
+    """Two policies, one above the other, in a maze of rooms."""
+
+    def __init__(self, plan: Schedule, levels: Levels) -> None:
+        self.levels, self.watchers = levels, levels.watchers
+        super().__init__(plan, (levels.trainer, levels.low, levels.goal, levels.env, levels.high), levels.watchers)
+        it = levels
+        self.order = (it.env, it.high, it.goal, it.low, it.action, it.step, it.trainer, *it.watchers)
+
+    def settings(self) -> list[str]:
+        """Of both trainers; a step of the manager lasts up to `steps_per_goal` steps."""
+        it, read = self.levels, self.fields.read
+        gamma = f"{read(it.high, 'gamma')} ** {read(it.high, 'steps_per_goal')}"
+        return [self.ppo("settings", it.trainer), self.ppo("manager_settings", it.high, {"gamma": gamma})]
+
+    def build(self) -> str:
+        """The maze, the manager, the world with sub-goals, and the policy that walks."""
+        it, read, use = self.levels, self.fields.read, self.use
+        near, every = read(it.goal, "near"), read(it.high, "steps_per_goal")
+        lines = [
+            f"    # [node {it.env.id}]",
+            f"    maze = {use(type(it.maze))}()",
+            f"    base = {use(program_worlds.TaskCopies)}(maze, {read(it.env, 'num_envs')})",
+            f"    # [node {it.goal.id}] and [node {it.step.id}]",
+            f'    goal = {use(landmarks)}(maze.landmarks, lambda obs: maze.where(obs["obs"]), near={near}, among=maze.nearby)',
+            f"    # [node {it.high.id}]",
+            '    manager_seed = seed_for("manager", config.seed)',
+            f"    net = {self.net(it.high)}",
+            f"    head = {use(DiscreteHead)}(goal.space)",
+            f"    manager = {use(program_policy.row_policy)}(base.observation, head, net, manager_seed)",
+            f"    steps, gamma = {read(it.trainer, 'horizon_length')}, {read(it.high, 'gamma')}",
+            f"    decisions = {use(Decisions)}(",
+            f"        manager, base.num_envs, steps=steps, every={every}, gamma=gamma, seed=config.seed",
+            "    )",
+            f"    progress, env_share = {read(it.goal, 'progress')}, {read(it.goal, 'env_share')}",
+            f"    world = {use(GoalWorld)}(base, goal, decisions, every={every}, progress=progress, env_share=env_share)",
+            f"    # [node {it.low.id}] and [node {it.action.id}]",
+            f"    net = {self.net(it.low)}",
+            f"    head = DiscreteHead({use(Discrete)}({read(it.low, 'output_size')}))",
+            "    policy = row_policy(world.observation, head, net, config.seed)",
+            f"    # [node {it.trainer.id}]",
+            f"    gamma = {read(it.trainer, 'gamma')}",
+            f"    collector = {use(program.GoalCollector)}(",
+            "        world, policy, steps=steps, gamma=gamma, scale_rewards=False, seed=config.seed",
+            "    )",
+            "    collector.decisions = decisions",
+            "    collector.manager = PolicyTrainer(manager, lambda progress: manager_settings(config, progress), manager_seed)",
+            "    trainer = PolicyTrainer(policy, lambda progress: settings(config, progress), config.seed)",
+            f"    return collector, {{{literal(it.low.id)}: trainer, {literal(it.high.id)}: collector.manager}}",
+        ]
+        head = "def build(config: Config) -> tuple[GoalCollector, dict[str, PolicyTrainer]]:"
+        return "\n".join([head, '    """Build what the graph says."""', *lines])
 
 
 def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
-    """The numpy definition behind an environment of our own; None for one of Gymnasium's, which shows a row or `picture`."""
+    """Return the numpy definition of a built-in environment; None for one of Gymnasium's, with a row or `picture`."""
     if picture is None and backend != "gymnasium" and env_id in own_worlds():
         world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
-        if not isinstance(world, Streams) or world.task.mask(world.task.start(np.random.default_rng(0), 1)) is not None:
-            raise GraphError(f"{id}: {env_id} is a world of surefoot's; export this graph as a script")
+        if not isinstance(world, Streams) or world.reset(0).action_mask is not None or not _is_default(world.task):
+            raise GraphError(f"{id}: {env_id} is a world of surefoot's; {AS_SCRIPT}")
         return world.task
     if backend not in ("auto", "gymnasium"):
         raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
     box, start = _shown(env_id)
     wanted = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
     if box is None or start or box.shape != wanted or (picture is None and box.dtype != "float32"):
-        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; export this graph as a script")
+        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; {AS_SCRIPT}")
     return None
 
 
+def _is_default(task: Any) -> bool:
+    """True if calling the task's class without arguments makes an equal task, as the program does."""
+    try:
+        return repr(vars(type(task)())) == repr(vars(task))
+    except TypeError:
+        return False
+
+
 def _shown(env_id: str) -> tuple[Box | None, int]:
-    """What Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
+    """Return what Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
     world = make_world(env_id, 1, backend="gymnasium")
     parts, start = dict(world.observation), getattr(world.action, "start", 0)
     world.close()
     return (parts["obs"] if set(parts) == {"obs"} else None), start
 
 
-def _picture(shape: Shape) -> Box | None:
-    """What the agent looks at through convolutions; None where it is a row of numbers."""
+def picture_of(shape: Shape) -> Box | None:
+    """Return what the agent sees through convolutions; None where it is a row of numbers."""
     agent, env = shape.agent, shape.worlds[0]
     size = agent.params["input_size"]
     if not isinstance(size, tuple):
         return None
     if is_atari(env.params["env_id"]):
-        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; export this graph as a script")
+        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; {AS_SCRIPT}")
     box, _ = _shown(env.params["env_id"])
     if box is None or box.shape != size or image_kind(box, "auto", "obs") is None:
         raise GraphError(
-            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; "
-            "export this graph as a script"
+            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; {AS_SCRIPT}"
         )
     return box
-
-
-def _images(box: Box) -> str:
-    """Convolutions for pictures like this: a plain one, channels first, or channels last."""
-    kind, bytes = image_kind(box, "auto", "obs"), box.dtype == "uint8"
-    assert kind is not None
-    unpack, turned = "height, width, channels = shape", "x.permute(0, 3, 1, 2)"
-    if len(box.shape) == 2:
-        unpack, turned = "(height, width), channels = shape, 1", "x.unsqueeze(1)"
-    elif box.shape[0] <= min(box.shape[1:]):
-        unpack, turned = "channels, height, width = shape", "x"
-    return nets.IMAGES.format(
-        plan=CONVOLUTIONS[kind],
-        features=FEATURES[kind],
-        bytes="; their bytes become 0 … 1 inside, so that a rollout keeps bytes" if bytes else "",
-        unpack=unpack,
-        turned=turned,
-        weight="first.weight * (1.0 / 255.0)" if bytes else "first.weight",
-    )

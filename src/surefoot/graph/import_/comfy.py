@@ -8,7 +8,7 @@ from typing import Any
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.import_.code import Imported
+from surefoot.graph.import_.program import Imported
 from surefoot.graph.patterns import LATER, READY
 from surefoot.graph.spec.model import NAME, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params

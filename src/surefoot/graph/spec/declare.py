@@ -50,6 +50,10 @@ class Param:
     help: str
     default: Any = REQUIRED
     aliases: tuple[str, ...] = ()
+    config: type[Any] | None = None
+    """The config class that declares it, if one does."""
+    setting: str = ""
+    """Its name there."""
 
     @property
     def required(self) -> bool:

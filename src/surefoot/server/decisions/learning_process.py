@@ -94,14 +94,14 @@ def policy_of(recipe: Recipe) -> Any:
 
     from surefoot.data.spaces import Box, Discrete
     from surefoot.decide.policy.described import DescribedPolicy
-    from surefoot.decide.prompts.networks import MutationNetwork
+    from surefoot.decide.policy.embedding_network import EmbeddingNetwork
     from surefoot.nets.actor_critic import ActorCritic
 
     if not recipe.actions:
         return DescribedPolicy(recipe.size, prior=recipe.prior, seed=recipe.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        network = MutationNetwork({"obs": recipe.size}, recipe.actions)
+        network = EmbeddingNetwork({"obs": recipe.size}, recipe.actions)
     return ActorCritic({"obs": Box((recipe.size,))}, Discrete(recipe.actions), network=network, seed=recipe.seed)
 
 

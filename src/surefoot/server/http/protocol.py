@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from surefoot.server.http.app import Answer, App, Asking, Head, head_of
+from surefoot.server.http.app import App
+from surefoot.server.http.messages import Request, RequestHead, Response
 from surefoot.server.http.problems import Refused
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
@@ -79,10 +80,10 @@ class Connection(asyncio.Protocol):
         self._in_head, self._in_body = False, False
         self._chunks: list[bytes] = []
         self._size = 0
-        self._asking: Asking | None = None
-        self._verdict: Answer | None = None
+        self._request: Request | None = None
+        self._verdict: Response | None = None
         """The answer to a request that is refused for its head."""
-        self._waiting: deque[tuple[Asking, bytes, bool, Answer | None]] = deque()
+        self._waiting: deque[tuple[Request, bytes, bool, Response | None]] = deque()
         """Whole requests that nobody has begun to answer."""
         self._busy = False
         self._over = False
@@ -126,7 +127,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._head, self._in_head = b"", {}, 0, True
-        self._chunks, self._size, self._asking = [], 0, None
+        self._chunks, self._size, self._request = [], 0, None
         self.deadline = self._loop.time() + HEAD_SECONDS
 
     def on_url(self, url: bytes) -> None:
@@ -148,8 +149,8 @@ class Connection(asyncio.Protocol):
         path = self._url.partition(b"?")[0].decode("latin-1")
         if "%" in path:
             path = unquote(path)
-        head = Head(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
-        self._asking, self._verdict = self.app.open(head)
+        head = RequestHead(self.parser.get_method().decode("ascii"), path, self._headers, self._client)
+        self._request, self._verdict = self.app.open(head)
         if self._verdict is not None:
             declared = self._headers.get(b"content-length", b"0")
             if b"transfer-encoding" in self._headers or len(declared) > 6 or int(declared) > REFUSED_BODY:
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
         self._size += len(body)
         if self._verdict is not None:
             return
-        route = self._asking.route if self._asking is not None else None
+        route = self._request.route if self._request is not None else None
         if route is None or route.body is None:
             if self._size > HEAD_BYTES:  # nobody wants it
                 self._early(self._refusal(Refused("too-large", "no body is asked for here")))
@@ -172,12 +173,12 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._in_body = False
-        asking = self._asking
-        assert asking is not None
+        request = self._request
+        assert request is not None
         raw = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks = []
         self.deadline = float("inf")
-        self._waiting.append((asking, raw, self.parser.should_keep_alive(), self._verdict))
+        self._waiting.append((request, raw, self.parser.should_keep_alive(), self._verdict))
         if not self._busy:
             self._next()
         elif len(self._waiting) >= AHEAD:
@@ -185,26 +186,26 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Answer the oldest request that waits."""
-        asking, raw, again, verdict = self._waiting.popleft()
+        request, raw, again, verdict = self._waiting.popleft()
         self._busy = True
 
-        def respond(answer: Answer) -> None:
-            self._respond(asking, answer, again=again)
+        def respond(response: Response) -> None:
+            self._respond(request, response, again=again)
 
         if verdict is not None:
             respond(verdict)
             return
-        task = self.app.answer(asking, raw, respond)
+        task = self.app.answer(request, raw, respond)
         if task is not None:
             self.all.tasks.add(task)
             task.add_done_callback(self.all.tasks.discard)
 
-    def _respond(self, asking: Asking, answer: Answer, *, again: bool) -> None:
+    def _respond(self, request: Request, response: Response, *, again: bool) -> None:
         self._busy = False
         if self.transport.is_closing():
             return
         again = again and not self._over and not (self._last and not self._waiting)
-        self._write(asking, answer, again=again)
+        self._write(request, response, again=again)
         if not again:
             self._end()
         elif self._waiting:
@@ -214,39 +215,45 @@ class Connection(asyncio.Protocol):
         elif not (self._in_head or self._in_body):
             self.deadline = self._loop.time() + IDLE_SECONDS
 
-    def _write(self, asking: Asking, answer: Answer, *, again: bool) -> None:
-        bare = asking.head.method == "HEAD"
-        if again and not answer.headers and not bare and answer.status == 200 and answer.kind == "application/json":
-            head = _PLAIN % (asking.id.encode(), len(answer.content))
-            self.transport.write(head + answer.content)
+    def _write(self, request: Request, response: Response, *, again: bool) -> None:
+        bare = request.head.method == "HEAD"
+        if (
+            again
+            and not response.headers
+            and not bare
+            and response.status == 200
+            and response.kind == "application/json"
+        ):
+            head = _PLAIN % (request.id.encode(), len(response.content))
+            self.transport.write(head + response.content)
             return
-        lines = [f"{name}: {value}\r\n" for name, value in head_of(answer, asking.id)]
+        lines = [f"{name}: {value}\r\n" for name, value in response.head(request.id)]
         lines += [] if again else ["connection: close\r\n"]
-        head = b"HTTP/1.1 %d %b\r\n" % (answer.status, PHRASES.get(answer.status, b"-"))
-        self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else answer.content))
+        head = b"HTTP/1.1 %d %b\r\n" % (response.status, PHRASES.get(response.status, b"-"))
+        self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else response.content))
 
-    def _early(self, answer: Answer) -> None:
+    def _early(self, response: Response) -> None:
         """Answered before the request is whole: nothing more is read."""
-        asking = self._asking
-        assert asking is not None
+        request = self._request
+        assert request is not None
         if self._busy or self._waiting:  # those before it come first; it is asked again on another connection
             self._over, self._last = True, True
             raise _Enough
-        self._write(asking, answer, again=False)
+        self._write(request, response, again=False)
         self._end()
         raise _Enough
 
-    def _refusal(self, why: Refused) -> Answer:
-        assert self._asking is not None
-        return self.app.refusal(self._asking, why)
+    def _refusal(self, why: Refused) -> Response:
+        assert self._request is not None
+        return self.app.refusal(self._request, why)
 
     def _refuse(self, why: Refused) -> None:
         """Something is wrong with the connection itself."""
         if self._busy or self._waiting:
             self._over, self._last = True, True
             return
-        asking = self._asking or self.app.asking(Head("", "", {}, self._client))
-        self._write(asking, self.app.refusal(asking, why), again=False)
+        request = self._request or self.app.request(RequestHead("", "", {}, self._client))
+        self._write(request, self.app.refusal(request, why), again=False)
         self._end()
 
     def _refuse_head(self) -> None:
@@ -265,7 +272,7 @@ class Connection(asyncio.Protocol):
         """Its time is over."""
         if self._over or self._waiting or self._busy:
             self.transport.abort()
-        elif self._in_head or self._in_body or self._asking is None:
+        elif self._in_head or self._in_body or self._request is None:
             self._refuse(Refused("timeout", "the request took too long"))
         else:  # it was idle
             self.transport.close()

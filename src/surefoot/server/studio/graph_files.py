@@ -175,8 +175,8 @@ class Desk:
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
         """From a graph's JSON, a ComfyUI workflow or an exported program; with what the reading has to say."""
-        from surefoot.graph.import_.code import from_program  # it knows torch, which the page need not wait for
         from surefoot.graph.import_.comfy import from_workflow
+        from surefoot.graph.import_.program import from_program  # it knows torch, which the page need not wait for
 
         if not text.lstrip().startswith("{"):
             found = from_program(text)

@@ -4,7 +4,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from surefoot.cli.dashboard.braille_plot import Picture, chart, curve, sparkline
+from surefoot.cli.dashboard.braille_plot import ChartData, chart, curve, sparkline
 from surefoot.errors import ConfigError
 
 # Dot numbers of a braille cell by (row, column), from the Unicode standard.
@@ -22,11 +22,11 @@ def dots(rows: list[str]) -> set[tuple[int, int]]:
     return found
 
 
-def picture(**changes: object) -> Picture:
+def picture(**changes: object) -> ChartData:
     x = np.arange(0.0, 101.0, 10.0)
     nothing = np.full_like(x, np.nan)
     parts: dict[str, object] = {"x": x, "y": x.copy(), "low": nothing, "high": nothing, "x_start": 0.0, "x_end": 100.0}
-    return Picture(**(parts | changes))  # type: ignore[arg-type]
+    return ChartData(**(parts | changes))  # type: ignore[arg-type]
 
 
 def text(rows: list[list[tuple[str, str]]]) -> list[str]:
@@ -148,6 +148,6 @@ def test_shading_lies_between_lowest_and_highest():
 
 def test_a_chart_of_nothing_is_an_empty_frame():
     nothing = np.empty(0)
-    rows = text(chart(Picture(x=nothing, y=nothing, low=nothing, high=nothing, x_start=0, x_end=1), 30, 6))
+    rows = text(chart(ChartData(x=nothing, y=nothing, low=nothing, high=nothing, x_start=0, x_end=1), 30, 6))
     assert len(rows) == 6
     assert not any(0x2800 < ord(char) <= 0x28FF for row in rows for char in row)

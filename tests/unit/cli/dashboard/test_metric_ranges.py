@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.cli.dashboard.metric_ranges import Reading, Surroundings, out_of_range, readings
+from surefoot.cli.dashboard.metric_ranges import MetricReading, Surroundings, out_of_range, readings
 from surefoot.learn.report import UpdateReport
 
 # A healthy update in the middle of a run; each test spoils one number.
@@ -29,7 +29,7 @@ def report(**changes: Any) -> UpdateReport:
     return UpdateReport(**(HEALTHY | changes))
 
 
-def read(key: str, reports: list[UpdateReport], **around: Any) -> Reading:
+def read(key: str, reports: list[UpdateReport], **around: Any) -> MetricReading:
     known: dict[str, Any] = {"progress": 0.5, "first": report(), "usual_value_loss": 1.0, "max_entropy": math.log(2)}
     found = readings(reports, Surroundings(**(known | {"max_grad_norm": 0.5} | around)))
     return next(r for r in found if r.key == key)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.server.http.endpoints import described_routes
-from surefoot.server.http.openapi import document
+from surefoot.server.http.openapi import described, document
 from surefoot.server.schema import wire_name
 
 ROOT = Path(__file__).parents[4]
@@ -35,3 +35,17 @@ def test_every_reference_has_its_component():
     text = document(described_routes()).decode()
     components = json.loads(text)["components"]["schemas"]
     assert set(re.findall(r"#/components/schemas/(\w+)", text)) <= set(components)
+
+
+def test_openapi_describes_every_route_and_every_answer(serving):
+    async def story(ask):
+        return (await ask("GET", "/openapi.json")).json
+
+    told = serving(story)
+    assert told == json.loads(json.dumps(described(described_routes(), secured=False)))
+    assert described(described_routes())["security"] == [{"token": []}]
+    assert told["openapi"] == "3.1.0"
+    decide = told["paths"]["/v1/policies/{policy}/decisions"]["post"]
+    assert decide["operationId"] == "decide"
+    assert {"200", "400", "401", "404", "409", "413", "415", "422", "507"} <= decide["responses"].keys()
+    assert told["components"]["schemas"]["NewDecision"]["additionalProperties"] is False

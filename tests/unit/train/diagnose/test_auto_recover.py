@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from surefoot.cli.drive import attending
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import attending
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.verbs.runs import RunName
+from surefoot.cli.options import RunName, run_directory
 
 if TYPE_CHECKING:
     from surefoot.lm.policy.loading import Speech
@@ -44,9 +44,8 @@ class ChatArgs:
 
     def run(self) -> int:
         from surefoot.lm.load_run import load_policy
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        policy, speech, step = load_policy(find_run(self.run_name, runs_root(self.runs)), checkpoint=self.checkpoint)
+        policy, speech, step = load_policy(run_directory(self.run_name, self.runs), checkpoint=self.checkpoint)
         if not self.prompt and not self.json:
             print(f"checkpoint {step}; an empty line ends")
         lines = self.prompt or sys.stdin
@@ -99,9 +98,8 @@ class LMReportArgs:
         from surefoot.telemetry.doctor.findings import sentence
         from surefoot.telemetry.doctor.rules import read_rules
         from surefoot.telemetry.export.page import write_report
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         rows = updates(directory.telemetry)
         found = [f for f in examine(directory.telemetry, read_rules(RULES)).findings if f.severity != "info"]
         samples = _samples(directory.path / "samples.ndjson")
@@ -165,9 +163,8 @@ class LMExportArgs:
     def run(self) -> int:
         from surefoot.lm.export import export
         from surefoot.lm.load_run import load_policy
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         policy, speech, step = load_policy(directory, checkpoint=self.checkpoint)
         rows = [row for row in updates(directory.telemetry) if row["update"] <= step]
         last = rows[-1] if rows else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from surefoot.lm.training import Step
 
 Pairs = Annotated[list[str], tyro.conf.arg(metavar="KNOB=VALUE"), tyro.conf.UseAppendAction]
-
-
-def callable_at(name: str, what: str) -> Any:
-    """The object at module:function, found as Python would from here."""
-    module, _, attribute = name.partition(":")
-    if not attribute:
-        raise Usage(f"{what} is {name!r}; it must be module:function, such as my_rewards:polite")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except ImportError as why:
-        raise Usage(f"{what}: cannot import {module}: {why}") from why
-    except AttributeError as why:
-        raise Usage(f"{what}: {module} has no {attribute}") from why
 
 
 def settings(pairs: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,7 +107,7 @@ class PPOArgs:
         reward = (
             load_reward(self.reward, beside=backbone, beside_name=model)
             if is_folder
-            else callable_at(self.reward, "--reward")
+            else user_object(self.reward, "--reward")
         )
         training = LMTraining(
             backbone,
@@ -131,7 +116,7 @@ class PPOArgs:
             reward,
             config,
             ppo=_ppo(config, spec, ppo),
-            judge=callable_at(self.judge, "--judge") if self.judge else None,
+            judge=user_object(self.judge, "--judge") if self.judge else None,
             judge_prompts=read_prompts(self.judge_prompts) if self.judge_prompts else (),
         )
         about = {"model": model, "prompts": str(prompts), "prompts_sha256": fingerprint(prompts), "reward": self.reward}

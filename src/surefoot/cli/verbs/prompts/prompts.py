@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.drive import attending, drive
+from surefoot.cli.options import Display, Json, Pairs, pairs, user_object
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.train import Display, Pairs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from surefoot.decide.prompts.scorers import Scorer
     from surefoot.decide.prompts.world import PromptWorld
     from surefoot.envs.api import View
-
-Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,6 @@ class PromptsTrainArgs:
     """live dashboard, plain lines, or quiet."""
 
     def run(self) -> int:
-        from surefoot.cli.verbs.train import attending, drive, pairs
         from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
         from surefoot.decide.prompts.world import PromptConfig
         from surefoot.train.device import pin_threads
@@ -307,23 +305,15 @@ def lines(found: Improved, who: str) -> list[str]:
 
 
 def own_scorer(name: str) -> Scorer:
-    """MODULE:FUNCTION or lm:MODEL as a scorer."""
-    import importlib
-
+    """Return the scorer that MODULE:FUNCTION or lm:MODEL names."""
     from surefoot.decide.prompts.scorers import CallableScorer
 
     if name == "lm" or name.startswith("lm:"):
         from surefoot.lm.rewards.scoring import scorer
 
         return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
-    module, colon, function = name.partition(":")
-    if not colon:
-        raise Usage(f"--scorer {name} is neither MODULE:FUNCTION, such as judges:politeness, nor lm:MODEL")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return CallableScorer(getattr(importlib.import_module(module), function))
-    except (ImportError, AttributeError) as why:
-        raise Usage(f"--scorer {name} cannot be found: {why}") from why
+    wrong = f"--scorer {name} is neither MODULE:FUNCTION, such as judges:politeness, nor lm:MODEL"
+    return CallableScorer(user_object(name, "--scorer", wrong))
 
 
 def read_scores(path: Path) -> tuple[list[str], list[float]]:

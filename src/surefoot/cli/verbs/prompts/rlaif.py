@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -131,8 +132,6 @@ class PromptsRlaifArgs:
         return improve(by_policy(run.training.policy, deterministic=True), world)
 
     def _judge(self) -> Judge:
-        import importlib
-
         from surefoot.decide.prompts.rlaif import judge_by
         from surefoot.decide.prompts.scorers import FeatureScorer
 
@@ -142,16 +141,11 @@ class PromptsRlaifArgs:
             from surefoot.cli.verbs.prompts.prompts import own_scorer
 
             return judge_by(own_scorer(self.judge))
-        module, colon, function = self.judge.partition(":")
-        if not colon:
-            raise Usage(
-                f"--judge {self.judge} is neither scorer nor lm:MODEL nor MODULE:FUNCTION, such as judges:politeness"
-            )
-        sys.path.insert(0, str(Path.cwd()))
-        try:
-            return getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError) as why:
-            raise Usage(f"--judge {self.judge} cannot be found: {why}") from why
+        return user_object(
+            self.judge,
+            "--judge",
+            f"--judge {self.judge} is neither scorer nor lm:MODEL nor MODULE:FUNCTION, such as judges:politeness",
+        )
 
 
 def judged(loop: Rlaif, improved: list[Improved]) -> float:

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.braille_plot import sparkline
+from surefoot.cli.options import Json
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.telemetry.telemetry import Json, record_of
+from surefoot.cli.verbs.telemetry.telemetry import record_of
 from surefoot.telemetry.export.svg import Band, band_chart
 from surefoot.telemetry.reader import load_curves
 from surefoot.train.diagnose.compare_runs import Group, chance, differences, group, one_run

@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-from surefoot.cli.verbs.telemetry.telemetry import Json, Record, record_of
+from surefoot.cli.options import Json
+from surefoot.cli.verbs.telemetry.telemetry import Record, record_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArgs:
+class TelemetryExportArgs:
     """Write a record in the form that another tool reads; the record stays as it is.
 
         surefoot telemetry export walk --to tensorboard -o tb/

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Json, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -18,18 +19,16 @@ if TYPE_CHECKING:
     from surefoot.telemetry.validate import Verdict
 
 Record = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-Json = Annotated[bool, tyro.conf.arg(name="json")]
 
 
 def record_of(name: str, runs: Path | None) -> Path:
     """Where the record of RUN is: a file, a directory with a record in it, or a run's name."""
     from surefoot.telemetry.files.rotation import live_file
-    from surefoot.train.rundir.rundir import find_run, runs_root
 
     given = Path(name)
     if given.is_file() or (given.is_dir() and live_file(given).exists()):
         return given
-    return find_run(given, runs_root(runs)).path
+    return run_directory(name, runs).path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from surefoot.cli.options import at_least_one, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.town.train import at_least_one, load
+from surefoot.cli.verbs.town.train import load
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import RolloutBuffer
@@ -85,9 +86,8 @@ class TownCaptureArgs:
                 scenario, self.policy, ticks, seed=seed, towns=self.towns, variant=self.observations
             )
         from surefoot.cli.verbs.runs import load_policy
-        from surefoot.train.rundir.rundir import find_run, runs_root
 
-        training, step = load_policy(find_run(self.policy, runs_root(self.runs)), "latest", None)
+        training, step = load_policy(run_directory(self.policy, self.runs), "latest", None)
         variant = self.observations or training.spec.env_kwargs.get("variant")
         return capture_samples(
             training.policy, scenario, ticks, seed=seed, towns=self.towns, variant=variant, version=step

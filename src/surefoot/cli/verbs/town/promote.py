@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import RunName, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.runs import RunName
 from surefoot.cli.verbs.town.train import ScenarioName, load
 
 if TYPE_CHECKING:
@@ -260,9 +260,9 @@ class TownPromoteArgs:
         from surefoot.town.scenarios.scenario import Scenario
         from surefoot.town.training.capture import policy_hash
         from surefoot.town.training.promote import Promotion
-        from surefoot.train.rundir.rundir import find_run, runs_root
+        from surefoot.train.rundir.rundir import runs_root
 
-        directory = find_run(self.run_name, runs_root(self.runs))
+        directory = run_directory(self.run_name, self.runs)
         training, step = load_policy(directory, self.checkpoint, None)
         if "scenario" not in training.spec.env_kwargs:
             raise Usage(f"{directory.name} is no run of a town; `surefoot town train` makes one")

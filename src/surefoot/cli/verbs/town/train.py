@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.drive import attending, drive, open_mirrors
+from surefoot.cli.options import Display, Pairs, at_least_one, pairs, run_directory
 from surefoot.cli.usage import Usage, as_usage
-from surefoot.cli.verbs.train import Display, Pairs, drive, pairs
 
 if TYPE_CHECKING:
     from surefoot.data.replayset import ReplayDataset
@@ -41,7 +42,7 @@ _KNOBS = {
     "value_clip": "value_clip",
     "device": "device",
 }
-"""Flags by the names people of Townlet know, and the settings they are."""
+"""Flags by their longer names, and the settings they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,20 +350,19 @@ class TownTrainArgs:
         )
 
     def _drive(self, scenario: Scenario, cycles: Cycles, mode: str) -> int:
-        from surefoot.cli.verbs.train import _mirrors, attending  # pyright: ignore[reportPrivateUsage]  # the same room
         from surefoot.train.run import create_run, resume_run
         from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
         root, command = runs_root(self.runs), ["surefoot", *sys.argv[1:]]
         if self.resume is not None:
             directory = find_run(self.resume, root)
-            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
             run, _ = resume_run(
                 directory, training=cycles, command=command, mirrors=mirrors, doctor=attending(False, False)
             )
         else:
             directory = new_run_dir(cycles.spec.env, cycles.spec.seed, root=root, name=self.name)
-            mirrors = _mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
+            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
             run = create_run(
                 directory,
                 cycles.spec,
@@ -402,17 +402,9 @@ class TownTrainArgs:
     def _adopted(self, training: Training) -> Training:
         if self.from_run is not None:
             from surefoot.train.rundir.initialize_from import adopt
-            from surefoot.train.rundir.rundir import find_run, runs_root
 
-            adopt(training, find_run(self.from_run, runs_root(self.runs)).path)
+            adopt(training, run_directory(self.from_run, self.runs).path)
         return training
-
-
-def at_least_one(**counts: int | None) -> None:
-    """Raise for a flag that counts something and says 0 or less; None was not given."""
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise Usage(f"--{name} is {count}; it must be at least 1")
 
 
 def load(name: str, auto_seed_agents: bool = False) -> Scenario:

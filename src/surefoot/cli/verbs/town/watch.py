@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import at_least_one, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.cli.verbs.town.train import at_least_one, load
+from surefoot.cli.verbs.town.train import load
 
 if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop
@@ -212,7 +213,6 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
     """A running town: a run's policy, or a behaviour in a scenario."""
     from surefoot.town.scenarios.scenario import shipped
     from surefoot.town.sim.town_loop import SimulationLoop
-    from surefoot.train.rundir.rundir import find_run, runs_root
 
     if subject in shipped() or subject.endswith((".yaml", ".yml")):
         return SimulationLoop(load(subject), policy, seed=seed)
@@ -220,7 +220,7 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
     from surefoot.town.scenarios.scenario import Scenario
     from surefoot.town.training.run import PolicyRuntime
 
-    training, _ = load_policy(find_run(subject, runs_root(runs)), "latest", None)
+    training, _ = load_policy(run_directory(subject, runs), "latest", None)
     kwargs = training.spec.env_kwargs
     if "scenario" not in kwargs:
         raise Usage(f"{subject} is no run of a town; give one, or a scenario: {', '.join(shipped())}")

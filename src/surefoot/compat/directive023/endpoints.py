@@ -1,6 +1,6 @@
-"""The eight endpoints of an earlier prompt-mutation server, with its bodies and status codes, over the same service.
+"""The eight endpoints of Directive-023's server, with its bodies and status codes, over the decision service.
 
-Its clients run unchanged. What is different is a reward's way in: it must belong to a decision that was made here.
+Its clients run unchanged. One thing is different: a reward must belong to a decision that was made here.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from surefoot.server.http.route import Route
 
 POLICY = "prompts"
 TOLERANCE = 1e-5
-"""How far a log-probability may be from the one that was answered: clients print and parse it."""
+"""Allowed difference between a log-probability in a request and the one in the response: clients print and parse it."""
 LAST_REWARDS, LAST_UPDATES = 100, 10
+"""Rewards and updates that /stats averages over, as Directive-023 does."""
 WEEK = 604_800.0
+"""Seconds that a decision waits for its reward: the longest that a policy can have. Directive-023 waits for ever."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Select(msgspec.Struct, kw_only=True):
-    """The body of /select_action and /get_distribution."""
+class SelectBody(msgspec.Struct, kw_only=True):
+    """Request of /select_action and /get_distribution."""
 
     embedding: list[schema.Finite]
     deterministic: bool = False
 
 
-class Selected(msgspec.Struct, kw_only=True):
-    """Its answer."""
+class SelectedResponse(msgspec.Struct, kw_only=True):
+    """Response of /select_action."""
 
     action: int
     mutation_type: str
@@ -47,8 +49,8 @@ class Selected(msgspec.Struct, kw_only=True):
     decision_id: str
 
 
-class Experience(msgspec.Struct, kw_only=True):
-    """The body of /store_experience."""
+class ExperienceBody(msgspec.Struct, kw_only=True):
+    """Request of /store_experience."""
 
     state: list[schema.Finite]
     action: schema.Count
@@ -60,32 +62,32 @@ class Experience(msgspec.Struct, kw_only=True):
     decision_id: schema.Id | UnsetType = UNSET
 
 
-class Stored(msgspec.Struct, kw_only=True):
-    """Its answer."""
+class StoredResponse(msgspec.Struct, kw_only=True):
+    """Response of /store_experience."""
 
     stored: bool
     buffer_size: int
 
 
-class Distribution(msgspec.Struct, kw_only=True):
-    """The answer of /get_distribution."""
+class DistributionResponse(msgspec.Struct, kw_only=True):
+    """Response of /get_distribution."""
 
     probabilities: list[float]
     mutation_types: list[str]
 
 
-class Nothing(msgspec.Struct, kw_only=True):
-    """The body of /update."""
+class NothingBody(msgspec.Struct, kw_only=True):
+    """Request of /update."""
 
 
-class Where(msgspec.Struct, kw_only=True):
-    """The body of /save and /load."""
+class WhereBody(msgspec.Struct, kw_only=True):
+    """Request of /save and /load."""
 
     path: str | UnsetType = UNSET
 
 
 class Directive023:
-    """The eight verbs. One policy, whose updates are asked for."""
+    """The eight endpoints. They share one policy, which learns only on /update."""
 
     def __init__(self, service: Service, steward: Steward, *, input_dim: int = 1536, least: int = 128) -> None:
         self.service, self.steward = service, steward
@@ -104,7 +106,7 @@ class Directive023:
         self._largest = -np.inf
 
     async def prepare(self) -> None:
-        """Make the policy, or take up where an earlier process left it."""
+        """Create the policy, or restore it with the decisions that wait for their reward."""
         if POLICY not in self.service.policies:
             await self.service.create(self.config)
         elif self.service.policy(POLICY).config.embedding_size != self.config.embedding_size:
@@ -119,16 +121,16 @@ class Directive023:
             self._count(Told(**entry.body))
 
     def routes(self) -> list[Route]:
-        """In the order of its document."""
+        """Return the routes in the order of Directive-023's documentation."""
         table: list[tuple[str, str, Any, type[Any] | None]] = [
             ("GET", "/health", self.health, None),
             ("GET", "/stats", self.stats, None),
-            ("POST", "/select_action", self.select, Select),
-            ("POST", "/store_experience", self.store, Experience),
-            ("POST", "/update", self.update, Nothing),
-            ("POST", "/get_distribution", self.distribution, Select),
-            ("POST", "/save", self.save, Where),
-            ("POST", "/load", self.load, Where),
+            ("POST", "/select_action", self.select, SelectBody),
+            ("POST", "/store_experience", self.store, ExperienceBody),
+            ("POST", "/update", self.update, NothingBody),
+            ("POST", "/get_distribution", self.distribution, SelectBody),
+            ("POST", "/save", self.save, WhereBody),
+            ("POST", "/load", self.load, WhereBody),
         ]
         return [
             Route(
@@ -144,61 +146,63 @@ class Directive023:
         ]
 
     async def health(self) -> dict[str, str]:
-        """It lives."""
+        """Report that the server is alive."""
         return {"status": "ok"}
 
-    async def select(self, asked: Select) -> Selected:
-        """An action for a state."""
-        wish = schema.NewDecision(embedding=asked.embedding, deterministic=asked.deterministic)
-        (made,) = await self.service.decide(POLICY, [wish])
-        row = np.array(asked.embedding, np.float32)
-        log_prob = float(np.log(made.probability))
-        self._wait_for(made.decision_id, row, made.action, log_prob)
-        value = float(self.service.policy(POLICY).network.values(row[None])[0])
-        return Selected(
-            action=made.action, mutation_type=made.name, log_prob=log_prob, value=value, decision_id=made.decision_id
+    async def select(self, body: SelectBody) -> SelectedResponse:
+        """Choose an action for a state."""
+        new = schema.NewDecision(embedding=body.embedding, deterministic=body.deterministic)
+        (decision,) = await self.service.decide(POLICY, [new])
+        row = np.array(body.embedding, np.float32)
+        log_prob = float(np.log(decision.probability))
+        self._wait_for(decision.decision_id, row, decision.action, log_prob)
+        return SelectedResponse(
+            action=decision.action,
+            mutation_type=decision.name,
+            log_prob=log_prob,
+            value=float(self.service.policy(POLICY).network.values(row[None])[0]),
+            decision_id=decision.decision_id,
         )
 
-    async def store(self, told: Experience) -> Stored:
-        """What came of an action that was selected here."""
+    async def store(self, body: ExperienceBody) -> StoredResponse:
+        """Store the reward of an action that was selected here."""
         size = self.config.embedding_size
-        for name, row in (("state", told.state), ("next_state", told.next_state)):
+        for name, row in (("state", body.state), ("next_state", body.next_state)):
             if len(row) != size:
                 raise Refused("invalid", f"{name} has {len(row)} numbers; this policy sees {size}", pointer=f"/{name}")
-        id = self._match(told)
-        reward = schema.NewReward(value=told.reward, terminated=told.done, truncated=not told.done)
+        id = self._match(body)
+        reward = schema.NewReward(value=body.reward, terminated=body.done, truncated=not body.done)
         serving, waiting = self.service.decision(id)
-        if not told.done:  # what lies ahead is worth what the critic says of the next state
-            ahead = np.array(told.next_state, np.float32)[None]
-            self.service.bootstraps[id] = float(serving.network.values(ahead)[0])
+        if not body.done:  # the service would ask the critic about a next decision, which this API does not have
+            next_state = np.array(body.next_state, np.float32)[None]
+            self.service.bootstraps[id] = float(serving.network.values(next_state)[0])
         await self.service.reward(id, reward)
         self._count(waiting.rewards[-1])
-        return Stored(stored=True, buffer_size=len(serving.ledger))
+        return StoredResponse(stored=True, buffer_size=len(serving.ledger))
 
-    async def update(self, _: Nothing) -> dict[str, Any]:
-        """Learn from what is stored, and wait for it."""
+    async def update(self, _: NothingBody) -> dict[str, Any]:
+        """Learn from the stored experiences, and wait for the result."""
         serving = self.service.policy(POLICY)
         if len(serving.ledger) < serving.config.training.least:
             return {"message": "Not enough experiences"}
         job = await self.steward.finished(await self.steward.update(POLICY))
         if job.state != "done":
             raise Refused("failed", job.message)
-        told = job.result
         names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
         return {
-            **{name: told[name] for name in names},
-            "learning_rate": told["lr"],
-            "buffer_size": int(told["samples"]),
-            "update_count": int(told["version"]),
+            **{name: job.result[name] for name in names},
+            "learning_rate": job.result["lr"],
+            "buffer_size": int(job.result["samples"]),
+            "update_count": int(job.result["version"]),
         }
 
-    async def distribution(self, asked: Select) -> Distribution:
-        """What every action's probability is; nothing is decided or kept."""
-        chances = self.service.chances(POLICY, schema.NewDecision(embedding=asked.embedding))
-        return Distribution(probabilities=chances, mutation_types=list(MUTATIONS))
+    async def distribution(self, body: SelectBody) -> DistributionResponse:
+        """Return the probability of every action; nothing is decided or stored."""
+        chances = self.service.chances(POLICY, schema.NewDecision(embedding=body.embedding))
+        return DistributionResponse(probabilities=chances, mutation_types=list(MUTATIONS))
 
     async def stats(self) -> dict[str, Any]:
-        """How learning went so far."""
+        """Return statistics of the last rewards and updates."""
         versions = self.steward.version_list(POLICY).versions
         learned = [v.metrics for v in versions if v.metrics][:LAST_UPDATES]
         if not learned and not self._rewards:
@@ -219,18 +223,18 @@ class Directive023:
             "avg_kl": mean("approx_kl"),
         }
 
-    async def save(self, where: Where) -> dict[str, Any]:
-        """Keep the policy under a name; one is made where none is given."""
-        name = f"ppo_checkpoint_{self.service.policy(POLICY).version}" if where.path is UNSET else _plain(where.path)
+    async def save(self, body: WhereBody) -> dict[str, Any]:
+        """Save the policy under a name; by default one with its version."""
+        name = f"ppo_checkpoint_{self.service.policy(POLICY).version}" if body.path is UNSET else _plain(body.path)
         await self.steward.checkpoint(POLICY, schema.NewCheckpoint(), name=name)
         return {"saved": True, "path": name}
 
-    async def load(self, where: Where) -> dict[str, Any]:
-        """Back to what was saved under a name."""
-        if where.path is UNSET:
+    async def load(self, body: WhereBody) -> dict[str, Any]:
+        """Return to the policy that was saved under a name."""
+        if body.path is UNSET:
             raise Refused("invalid", "path is missing: the name that /save answered", pointer="/path")
         try:
-            await self.steward.activate_checkpoint(_plain(where.path))
+            await self.steward.activate_checkpoint(_plain(body.path))
         except Refused as why:
             if why.kind == "unknown":
                 raise Refused("unknown", "File not found") from why
@@ -240,31 +244,30 @@ class Directive023:
     def _wait_for(self, id: str, row: np.ndarray, action: int, log_prob: float) -> None:
         self._open.setdefault((_hash(row), action), deque()).append((id, log_prob))
 
-    def _match(self, told: Experience) -> str:
-        """The oldest open decision that this may belong to."""
-        key = (_hash(np.array(told.state, np.float32)), told.action)
+    def _match(self, body: ExperienceBody) -> str:
+        """Return the oldest open decision that an experience can belong to."""
+        key = (_hash(np.array(body.state, np.float32)), body.action)
         waiting = self._open.get(key, deque())
         for id, log_prob in waiting:
-            named = told.decision_id is UNSET or told.decision_id == id
-            if named and abs(log_prob - told.log_prob) <= TOLERANCE:
+            named = body.decision_id is UNSET or body.decision_id == id
+            if named and abs(log_prob - body.log_prob) <= TOLERANCE:
                 waiting.remove((id, log_prob))
                 if not waiting:
                     del self._open[key]
                 return id
         raise Refused("conflict", "no open decision has this state, action and log_prob; /select_action makes one")
 
-    def _count(self, told: Told) -> None:
-        self._rewards.append(told.value)
-        self._largest = max(self._largest, told.value)
-        self._episodes += told.terminated
+    def _count(self, reward: Told) -> None:
+        self._rewards.append(reward.value)
+        self._largest = max(self._largest, reward.value)
+        self._episodes += reward.terminated
 
-
-def error_body(why: Refused, request: str) -> tuple[bytes, str]:
-    """Errors as its clients read them."""
-    detail = {"malformed": "Invalid JSON"}.get(why.kind, why.detail)
-    if why.kind == "unknown" and why.detail.startswith("there is nothing at"):
-        detail = "Not found"
-    return msgspec.json.encode({"error": detail, "request_id": request}), "application/json"
+    def error_body(self, why: Refused, request: str) -> tuple[bytes, str]:
+        """Return an error as Directive-023's clients read it."""
+        detail = {"malformed": "Invalid JSON"}.get(why.kind, why.detail)
+        if why.kind == "unknown" and why.detail.startswith("there is nothing at"):
+            detail = "Not found"
+        return msgspec.json.encode({"error": detail, "request_id": request}), "application/json"
 
 
 def _hash(row: np.ndarray) -> str:

@@ -1,11 +1,11 @@
-"""The seed's trainer: its names and numbers, its defects gone."""
+"""Directive-023's trainer: its names and numbers, its defects gone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from surefoot.decide.prompts.trainer import Experience, PPOConfig, PPOTrainer
+from surefoot.compat.directive023 import Experience, PPOConfig, PPOTrainer
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
 
 SMALL = {"input_dim": 8, "hidden_dim": 16, "min_buffer_size": 32, "batch_size": 16}
@@ -34,7 +34,7 @@ def told(trainer, rng, n=64, done=True):
         )
 
 
-def test_the_defaults_are_the_seeds():
+def test_the_defaults_are_those_of_directive_023():
     config = PPOConfig()
     assert (config.input_dim, config.action_dim, config.hidden_dim, config.buffer_size) == (1536, 5, 256, 2048)
     assert (config.learning_rate, config.eps_clip, config.n_epochs, config.batch_size) == (3e-4, 0.2, 4, 64)
@@ -60,7 +60,7 @@ def test_the_ratio_is_1_at_the_first_step():
     assert report.first_ratio_error < 1e-5
 
 
-def test_the_exact_net_of_the_seed_must_be_asked_for_and_shows_its_defect():
+def test_the_exact_network_must_be_asked_for_and_shows_its_defect():
     trainer = a_trainer(allow_stateful_norm=True)
     told(trainer, np.random.default_rng(0))
     report = trainer.update()

@@ -1,23 +1,22 @@
-"""A program read back as the graph it was written from. What is not known becomes a code node, never a guess."""
+"""An exported script whose graph block is gone or out of date, read statement by statement. Nothing is run.
+
+A statement that stands for no node becomes a code node, never a guess.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
 from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.import_.alone import from_alone, is_alone
 from surefoot.graph.patterns import ROLES, connect_plain
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params
-from surefoot.graph.spec.text import MOST_BYTES
 
 _COMMENT = re.compile(r"\s*# \[node (\w+)\] (\S+)(?: @ (-?[\d.e+]+),(-?[\d.e+]+))?")
 RUN = ("seed", "total_steps", "path")
@@ -25,38 +24,9 @@ _PLUMBING = {"seed", "total_steps", "path", "into"}
 _FROM = "surefoot.graph.nodes"
 
 
-@dataclass(slots=True)
-class Imported:
-    """The graph, and what a reader should know of how it came about."""
+class ScriptReader:
+    """Reads one script; `read` returns its graph and notes on what could not be read as nodes."""
 
-    graph: Graph
-    notes: list[str] = field(default_factory=list[str])
-
-
-def import_program(path: Path | str) -> Imported:
-    """Read a file."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise GraphError(f"{path} has more than {MOST_BYTES:,} bytes")
-        return from_program(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as why:
-        raise GraphError(f"cannot read {path}: {why}") from why
-
-
-def from_program(text: str) -> Imported:
-    """From a program's text."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
-        raise GraphError(f"this is not a Python program: {why}") from why
-    if is_alone(tree):
-        graph, notes = from_alone(text, tree)
-        return Imported(graph, notes)
-    return _Reader(text, tree).read()
-
-
-class _Reader:
     def __init__(self, text: str, tree: ast.Module) -> None:
         self.lines, self.tree = text.splitlines(), tree
         self.graph, self.notes = Graph(), list[str]()
@@ -80,7 +50,7 @@ class _Reader:
         self.late: list[tuple[End, str, Delay | None, int]] = []
         """(target, variable, delay, line) of edges whose source may come further down."""
 
-    def read(self) -> Imported:
+    def read(self) -> tuple[Graph, list[str]]:
         train: ast.FunctionDef | None = None
         for statement in self.tree.body:
             match statement:
@@ -112,7 +82,7 @@ class _Reader:
                 setattr(self.graph.run, name, self.config[name])
         for name in sorted(set(self.config) - self.used - {*RUN, "into"}):
             self.notes.append(f"Config.{name} belongs to no node and is left out")
-        return Imported(self.graph, self.notes)
+        return self.graph, self.notes
 
     def _imports(self, module: str, names: list[ast.alias]) -> None:
         for each in names:

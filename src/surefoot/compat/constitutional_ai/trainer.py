@@ -1,4 +1,4 @@
-"""`PPOTrainer`: four models, a tokenizer and `train`, as people know it; underneath the same learner as everywhere."""
+"""`PPOTrainer`: four models, a tokenizer and `train`, over the same learner as `surefoot lm ppo`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, ValueHead, ValueOf
 from surefoot.lm.policy.vocabulary_head import score
 from surefoot.lm.rewards.kl_penalty import require_kl
+from surefoot.lm.rewards.reward_model import RewardModel, ValueModel
 from surefoot.lm.rewards.rewards import Said, as_rewards
 from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, Sampling, generate
 from surefoot.nets.description import load_weights
 
+__all__ = ["PPOTrainer", "RewardModel", "ValueModel"]
+
 HISTORY = ("policy_losses", "value_losses", "kl_divergences", "step_avg_rewards", "mean_rewards")
 
 
 class PPOTrainer:
-    """PPO with a policy, a critic and a reward that are models of their own; the reference is the policy as it came.
+    """PPO with separate models for policy, critic and reward; the reference is a copy of the policy at the start.
 
     `reward_model` is a module `(input_ids, attention_mask) → [B]` or any function of (prompt, response). Without a
-    `value_model` the critic is a head on the policy. `kl_in` says where the KL counts: "loss" (the default here, as k3)
-    or "reward". The numbers are those of the trainer this one replaces; `surefoot lm ppo` has the field's.
+    `value_model` the critic is a head on the policy. `kl_in` says where the KL counts: in the "loss" (as k3) or in the
+    "reward". The defaults are those of the original trainer; `surefoot lm ppo` has the usual ones.
     """
 
     def __init__(
@@ -114,7 +117,7 @@ class PPOTrainer:
     def generate_responses(
         self, prompts: Sequence[str], max_length: int = 150, temperature: float = 1.0
     ) -> tuple[list[str], list[Response]]:
-        """(texts, responses with tokens, log-probs and values). `max_length` counts the prompt too."""
+        """Return (texts, responses with tokens, log-probs and values). `max_length` counts the prompt too."""
         ids = [self.speech.prompt(prompt) for prompt in prompts]
         for prompt, tokens in zip(prompts, ids, strict=True):
             if len(tokens) == 0:
@@ -128,21 +131,21 @@ class PPOTrainer:
         sampling = Sampling(
             max_new_tokens=room, temperature=temperature, top_k=self.top_k, top_p=self.top_p, rows=max(1, len(ids))
         )
-        made = generate(self.policy, ids, sampling, eos=self.speech.eos, generator=self.generator)
-        return [self.speech.text(r.tokens) for r in made], made
+        responses = generate(self.policy, ids, sampling, eos=self.speech.eos, generator=self.generator)
+        return [self.speech.text(r.tokens) for r in responses], responses
 
     def compute_rewards(self, prompts: Sequence[str], responses: Sequence[Response]) -> Tensor:
-        """[B]: one score a response, on the tokens that were sampled."""
-        said = Said(
+        """Return [B], one score per response."""
+        batch = Said(
             prompts=list(prompts),
             responses=[self.speech.text(r.tokens) for r in responses],
             prompt_ids=[r.prompt for r in responses],
             response_ids=[self.speech.without_end(r.tokens) for r in responses],
         )
-        return torch.from_numpy(self.rewards(said)[0]).float()
+        return torch.from_numpy(self.rewards(batch)[0]).float()
 
     def compute_values(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, L]: what the critic expects after each token."""
+        """Return [B, L], the value after each token."""
         critic = self.policy.critic
         if isinstance(critic, ValueOf):
             return critic.model(input_ids, attention_mask)
@@ -150,11 +153,11 @@ class PPOTrainer:
         return critic.out(self._hidden(self.policy.backbone, input_ids, attention_mask).float()).squeeze(-1)
 
     def get_logprobs(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, L - 1]: log-prob of every token but the first, under the policy of now, with gradients; 0 for padding."""
+        """Return [B, L - 1], the log-prob of every token but the first, with gradients; 0 for padding."""
         return self._logprobs(self.policy.backbone, input_ids, attention_mask)
 
     def get_reference_logprobs(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The same under the reference."""
+        """Return the same under the reference."""
         with self.policy.reference() as reference:
             return self._logprobs(reference, input_ids, attention_mask)
 
@@ -162,26 +165,26 @@ class PPOTrainer:
         position = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
         size = input_ids.shape[1]
         causal = torch.ones(size, size, dtype=torch.bool, device=input_ids.device).tril()
-        # A row of padding sees itself: a softmax over nothing would be NaN.
+        # A row of padding attends to itself: a softmax over nothing would be NaN.
         sees = causal & attention_mask.bool()[:, None, None] | torch.eye(size, dtype=torch.bool, device=causal.device)
         return backbone.hidden(input_ids, position=position, mask=sees)
 
     def _logprobs(self, backbone: Backbone, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         states = self._hidden(backbone, input_ids, attention_mask)[:, :-1]
         counted = (attention_mask[:, 1:] * attention_mask[:, :-1]).bool()
-        said = score(states[counted], backbone.head, input_ids[:, 1:][counted], temperature=self.policy.temperature)
+        scores = score(states[counted], backbone.head, input_ids[:, 1:][counted], temperature=self.policy.temperature)
         flat = torch.zeros(counted.shape, device=states.device)
-        return flat.masked_scatter(counted, said.log_prob)
+        return flat.masked_scatter(counted, scores.log_prob)
 
     def compute_gae(
         self, rewards: Tensor, values: Tensor, dones: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """(advantages, returns) of [L] or [B, L] steps; after the last one, and after a done, nothing comes."""
+        """Return (advantages, returns) of [L] or [B, L] steps; the value after the last one, and after a done, is 0."""
         flat = rewards.dim() == 1
         reward, value = (x.reshape(1, -1) if flat else x for x in (rewards, values))
         end = torch.zeros_like(reward, dtype=torch.bool) if dones is None else dones.reshape(reward.shape).bool()
         following = torch.cat([value[:, 1:], torch.zeros_like(value[:, :1])], 1)
-        said = gae(
+        advantage = gae(
             reward.T,
             value.T,
             following.T,
@@ -191,24 +194,24 @@ class PPOTrainer:
             gamma=self.config.gamma,
             lam=self.config.lam,
         ).T
-        returns = said + value
-        return (said[0], returns[0]) if flat else (said, returns)
+        returns = advantage + value
+        return (advantage[0], returns[0]) if flat else (advantage, returns)
 
     def compute_kl_divergence(self, logprobs: Tensor, reference: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Mean of log π - log π_ref over the tokens that count: unbiased where they were sampled from π, and signed."""
+        """Return the mean of log π - log π_ref over the valid tokens: unbiased for tokens sampled from π, and signed."""
         return masked_mean(k1(reference - logprobs), None if mask is None else mask.bool())
 
     def compute_ppo_loss(
         self, old_logprobs: Tensor, new_logprobs: Tensor, advantages: Tensor, mask: Tensor | None = None
     ) -> Tensor:
-        """The clipped objective, to be minimised."""
+        """Return the clipped objective, to be minimised."""
         per_token = clipped_surrogate(new_logprobs - old_logprobs, advantages, clip=float(self.config.clip))  # pyright: ignore
         return masked_mean(per_token, None if mask is None else mask.bool())
 
     def train_step(
         self, prompts: Sequence[str], num_epochs_per_batch: int = 4, max_length: int = 150, temperature: float = 1.0
     ) -> dict[str, float]:
-        """Sample, score and learn once; policy_loss, value_loss, kl_divergence, mean_reward, mean_advantage."""
+        """Sample, score and learn once; return policy_loss, value_loss, kl_divergence, mean_reward, mean_advantage."""
         _, responses = self.generate_responses(prompts, max_length, temperature)
         rewards = self.compute_rewards(prompts, responses).numpy().astype(np.float64)
         laid = lay_out(responses)
@@ -232,17 +235,16 @@ class PPOTrainer:
         report = self.learner.update(rollout)
         self.step += 1
         mean = float(rewards[~bad].mean()) if (~bad).any() else 0.0
-        made = {
+        losses = report.policy_loss, report.value_loss
+        for name, value in zip(HISTORY, (*losses, kl, mean, mean), strict=True):
+            self.stats[name].append(value)
+        return {
             "policy_loss": report.policy_loss,
             "value_loss": report.value_loss,
             "kl_divergence": kl,
             "mean_reward": mean,
             "mean_advantage": report.advantage_mean,
         }
-        named = zip(HISTORY, (report.policy_loss, report.value_loss, kl, mean, mean), strict=True)
-        for name, value in named:
-            self.stats[name].append(value)
-        return made
 
     def train(
         self,
@@ -255,7 +257,7 @@ class PPOTrainer:
         checkpoint_dir: str | Path | None = None,
         checkpoint_freq: int = 10,
     ) -> dict[str, Any]:
-        """Steps on random batches of prompts; the history, and how it ended."""
+        """Train on random batches of prompts; return the history and the final numbers."""
         if not prompts:
             raise ConfigError("there are no prompts to train on")
         for _ in range(num_steps):
@@ -272,43 +274,43 @@ class PPOTrainer:
         }
 
     def save_checkpoint(self, path: str | Path, step: int | None = None) -> Path:
-        """Everything needed to go on, as `path/<step>`: safetensors and JSON, nothing that runs code when read."""
+        """Write everything needed to resume to `path/<step>`, without pickle."""
         state = self.shuffle.getstate()
-        mine = {
+        progress = {
             "step": self.step,
             "stats": self.stats,
             "generator": self.generator.get_state(),
             "shuffle": {"version": state[0], "words": np.array(state[1], dtype=np.uint64), "gauss": state[2]},
         }
         weights = {name: x.clone() for name, x in self.policy.state_dict().items()}
-        parts = {"weights": weights, **self.learner.state(), "trainer": mine}
+        parts = {"weights": weights, **self.learner.state(), "trainer": progress}
         return save_checkpoint(Path(path), self.step if step is None else step, parts)
 
     def load_checkpoint(self, path: str | Path) -> int:
-        """Go on from a checkpoint, or from the newest in a directory of them; the step it was made at."""
+        """Resume from a checkpoint, or from the newest in a directory of them; return its step."""
         if not Path(path).exists():
             raise CheckpointMissing(f"no checkpoint at {path}")
         parts = load_checkpoint(Path(path)).parts
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        mine = parts["trainer"]
-        self.step = mine["step"]
-        self.stats = {name: [float(x) for x in values] for name, values in mine["stats"].items()}
-        self.generator.set_state(torch.as_tensor(np.array(mine["generator"])))
-        told = mine["shuffle"]
-        self.shuffle.setstate((told["version"], tuple(int(w) for w in told["words"]), told["gauss"]))
+        progress = parts["trainer"]
+        self.step = progress["step"]
+        self.stats = {name: [float(x) for x in values] for name, values in progress["stats"].items()}
+        self.generator.set_state(torch.as_tensor(np.array(progress["generator"])))
+        shuffle = progress["shuffle"]
+        self.shuffle.setstate((shuffle["version"], tuple(int(w) for w in shuffle["words"]), shuffle["gauss"]))
         return self.step
 
     def get_statistics(self) -> dict[str, Any]:
-        """The history and the mean of each of its lists."""
+        """Return the history and the mean of each of its lists."""
         averages = {f"avg_{name}": float(np.mean(values)) if values else 0.0 for name, values in self.stats.items()}
         return {**{name: list(values) for name, values in self.stats.items()}, **averages, "steps": self.step}
 
 
 def _require_apart(policy: nn.Module, other: nn.Module, name: str) -> None:
-    """Two models that share weights would train each other."""
-    own = {p.data_ptr() for p in policy.parameters()}
-    shared = [n for n, p in other.named_parameters() if p.data_ptr() in own and p.numel()]
+    """Raise if two models share weights: training one would change the other."""
+    pointers = {p.data_ptr() for p in policy.parameters()}
+    shared = [n for n, p in other.named_parameters() if p.data_ptr() in pointers and p.numel()]
     if shared:
         raise ConfigError(
             f"{name} shares {shared[0]} with the policy: training one would change the other. "

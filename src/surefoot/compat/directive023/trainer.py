@@ -1,4 +1,4 @@
-"""The seed's trainer: choose a mutation for an embedding, be told what came of it, learn. Thin over the common learner."""
+"""Directive-023's `PPOTrainer`: choose a mutation for an embedding, store its reward, learn. Thin over `Learner`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import torch
 from surefoot.data.experience import Decision, Outcome
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.spaces import Box, Discrete
+from surefoot.decide.policy.embedding_network import EmbeddingNetwork
 from surefoot.decide.prompts.mutations import MUTATIONS
-from surefoot.decide.prompts.networks import MutationNetwork
 from surefoot.errors import ConfigError, NonFiniteValue, ShapeError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.config import PPOConfig as LearnerConfig
@@ -30,12 +30,12 @@ from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
 
 Reward = Callable[[str, str], tuple[float, str, bool]]
-"""(prompt, mutation) → (reward, the next prompt, the episode is over)."""
+"""(prompt, mutation) → (reward, next prompt, whether the episode is over)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig:
-    """The seed's knobs and numbers."""
+    """Directive-023's settings and defaults."""
 
     input_dim: int = 1536
     action_dim: int = 5
@@ -51,13 +51,13 @@ class PPOConfig:
     n_epochs: int = 4
     batch_size: int = 64
     buffer_size: int = 2048
-    """Experiences that are kept until the next update; older ones go."""
+    """Experiences kept for the next update; the oldest are dropped."""
     min_buffer_size: int = 128
-    """Experiences without which there is no update."""
+    """Smallest number of experiences for an update."""
     weight_decay: float = 0.01
     seed: int = 0
     allow_stateful_norm: bool = False
-    """True: BatchNorm and dropout as in the seed. The ratio is then not 1 at the first step, and the doctor says so."""
+    """True: BatchNorm and dropout as in Directive-023. The ratio is then not 1 at the first step; the doctor reports it."""
 
     def __post_init__(self) -> None:
         for name in ("input_dim", "action_dim", "hidden_dim", "buffer_size", "min_buffer_size"):
@@ -65,7 +65,7 @@ class PPOConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
     def learner(self) -> LearnerConfig:
-        """The same in the engine's words."""
+        """Return the same settings as a config of the engine."""
         return LearnerConfig(
             lr=StepDecay(self.learning_rate, 100, 0.9),
             gamma=self.gamma,
@@ -88,28 +88,28 @@ class PPOConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """One mutation and what came of it, as a client tells it."""
+    """One mutation and its reward, as a client reports it."""
 
     state: np.ndarray
     action: int
     reward: float
     next_state: np.ndarray
     done: bool
-    """The episode is over by itself; False at its last step means that it was cut short."""
+    """The episode terminated; False at its last step means that it was truncated."""
     log_prob: float
     value: float
     policy_version: int = 0
 
 
 class PPOTrainer:
-    """A policy over mutations of embeddings, and the experiences it will learn from next."""
+    """A policy that chooses mutations for embeddings, and the experiences for its next update."""
 
     def __init__(self, config: PPOConfig | None = None) -> None:
         self.config = config or PPOConfig()
         c = self.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(c.seed)
-            net = MutationNetwork({"obs": c.input_dim}, c.action_dim, c.hidden_dim, stateful=c.allow_stateful_norm)
+            net = EmbeddingNetwork({"obs": c.input_dim}, c.action_dim, c.hidden_dim, stateful=c.allow_stateful_norm)
         settings = NetConfig(allow_stateful_norm=c.allow_stateful_norm)
         self.policy = ActorCritic(
             {"obs": Box((c.input_dim,))}, Discrete(c.action_dim), settings, network=net, seed=c.seed
@@ -123,7 +123,7 @@ class PPOTrainer:
         self._reports: deque[UpdateReport] = deque(maxlen=10)
 
     def select_action(self, embedding: Sequence[float] | np.ndarray, deterministic: bool = False) -> dict[str, Any]:
-        """{action, mutation_type, log_prob, value} for one embedding."""
+        """Return {action, mutation_type, log_prob, value} for one embedding."""
         seen = Seen(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
         self.policy.eval()
         with torch.no_grad():
@@ -137,7 +137,7 @@ class PPOTrainer:
         }
 
     def get_distribution(self, embedding: Sequence[float] | np.ndarray) -> dict[str, Any]:
-        """{probabilities, mutation_types} for one embedding."""
+        """Return {probabilities, mutation_types} for one embedding."""
         obs = {"obs": torch.from_numpy(self._checked(embedding)[None])}
         self.policy.eval()
         with torch.no_grad():
@@ -146,7 +146,7 @@ class PPOTrainer:
         return {"probabilities": torch.softmax(logits, 0).tolist(), "mutation_types": names}
 
     def store_experience(self, experience: Experience) -> int:
-        """Keep what came of a choice; how many are kept now."""
+        """Store an experience and return how many are stored. Raise if it is not finite or does not fit the policy."""
         numbers = (experience.reward, experience.log_prob, experience.value)
         if not all(math.isfinite(x) for x in numbers):
             raise NonFiniteValue(f"reward, log_prob and value are {numbers}; all of them must be finite")
@@ -161,12 +161,12 @@ class PPOTrainer:
         return len(self.buffer)
 
     def update(self) -> UpdateReport | None:
-        """Learn from what is kept, and forget it; None if there is too little."""
+        """Learn from the stored experiences and drop them. Return None if there are too few."""
         if len(self.buffer) < self.config.min_buffer_size:
             return None
         rollout = rollout_of(self._chains())
         self.buffer.clear()
-        self.policy.train()  # tells BatchNorm and dropout, where somebody asked for them; nothing else listens
+        self.policy.train()  # for BatchNorm and dropout, with `allow_stateful_norm`
         report = self.learner.update(rollout)
         self._reports.append(report)
         return report
@@ -178,7 +178,11 @@ class PPOTrainer:
         get_reward: Reward,
         max_steps: int = 10,
     ) -> dict[str, Any]:
-        """Mutate each prompt until it is done or `max_steps` are; learn if there is enough to learn from."""
+        """Mutate each prompt until its episode is over or for `max_steps`; update if there are enough experiences.
+
+        Returns:
+            {episode, avg_reward, max_reward, min_reward, actions}, and the update's metrics if there was one.
+        """
         rewards: list[float] = []
         actions: list[int] = []
         for first in prompts:
@@ -205,12 +209,12 @@ class PPOTrainer:
                 if done:
                     break
         report = self.update()
-        told = {} if report is None else update_stats(report)
+        metrics = {} if report is None else update_stats(report)
         spread = {"avg_reward": float(np.mean(rewards)), "max_reward": max(rewards), "min_reward": min(rewards)}
-        return {"episode": self.episodes, **spread, "actions": actions, **told}
+        return {"episode": self.episodes, **spread, "actions": actions, **metrics}
 
     def get_stats(self) -> dict[str, Any]:
-        """What was learned so far; {"message": …} before anything was."""
+        """Return means of the last rewards and updates; {"message": …} before there are any."""
         if not self._rewards:
             return {"message": "No training data yet"}
         reports = list(self._reports)
@@ -230,9 +234,9 @@ class PPOTrainer:
         }
 
     def save(self, path: Path | str) -> Path:
-        """A checkpoint directory under `path`: weights, optimiser, counters. Never a pickle."""
+        """Write a checkpoint directory under `path` (weights, optimizer, counters; no pickle) and return it."""
         weights = {name: x.detach().clone() for name, x in self.policy.state_dict().items()}
-        own = {
+        state = {
             "config": asdict(self.config),
             "episodes": self.episodes,
             "rewards": list(self._rewards),
@@ -240,18 +244,18 @@ class PPOTrainer:
             "generator": self.generator.get_state().numpy(),
         }
         return save_checkpoint(
-            Path(path), self.learner.updates, {"weights": weights, **self.learner.state(), "prompts": own}
+            Path(path), self.learner.updates, {"weights": weights, **self.learner.state(), "prompts": state}
         )
 
     def load(self, path: Path | str) -> None:
-        """Go on from what `save` wrote, with the same sizes."""
+        """Restore what `save` wrote; the sizes must be the same."""
         parts: dict[str, Any] = load_checkpoint(Path(path)).parts
-        own = parts["prompts"]
+        state = parts["prompts"]
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        self.episodes, self._best = int(own["episodes"]), -math.inf if own["best"] is None else float(own["best"])
-        self._rewards = deque((float(x) for x in own["rewards"]), maxlen=100)
-        self.generator.set_state(torch.from_numpy(np.array(own["generator"], np.uint8)))
+        self.episodes, self._best = int(state["episodes"]), -math.inf if state["best"] is None else float(state["best"])
+        self._rewards = deque((float(x) for x in state["rewards"]), maxlen=100)
+        self.generator.set_state(torch.from_numpy(np.array(state["generator"], np.uint8)))
         self.buffer.clear()
         self._reports.clear()
 
@@ -264,7 +268,7 @@ class PPOTrainer:
         return row
 
     def _chains(self) -> list[list[Step]]:
-        """Experiences of one prompt after the other: one goes on where another's next state is its state."""
+        """Return the experiences as episodes: one follows another whose next state is its state."""
         chains: list[list[Experience]] = []
         open_ends: dict[bytes, list[int]] = {}
         for experience in self.buffer:
@@ -307,17 +311,17 @@ class PPOTrainer:
 
 
 def fingerprint(state: Sequence[float] | np.ndarray) -> bytes:
-    """What tells one embedding from another: of its float32 bytes."""
+    """Return a hash of an embedding's float32 bytes."""
     return hashlib.sha256(np.ascontiguousarray(state, np.float32).tobytes()).digest()
 
 
 def mutation_name(action: int) -> str:
-    """The mutation behind a number; further actions of one's own are called by theirs."""
+    """Return the name of a mutation; actions beyond the known mutations are named by their number."""
     return MUTATIONS[action] if action < len(MUTATIONS) else f"action-{action}"
 
 
 def update_stats(report: UpdateReport) -> dict[str, Any]:
-    """An update as the seed told it."""
+    """Return an update's metrics under Directive-023's names."""
     return {
         "policy_loss": report.policy_loss,
         "value_loss": report.value_loss,

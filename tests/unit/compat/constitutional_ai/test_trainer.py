@@ -1,4 +1,4 @@
-"""The facade: the seed's names, numbers and example."""
+"""The names, numbers and example of the original trainer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
+from surefoot.compat.constitutional_ai import PPOTrainer, RewardModel, ValueModel
 from surefoot.errors import CheckpointMissing, ConfigError
-from surefoot.lm import PPOTrainer, RewardModel, ValueModel
 
 PROMPTS = ["hello there", "what is it", "go on", "yes"]
 
@@ -27,7 +27,7 @@ def trainer(**how):
     )
 
 
-def test_the_seeds_defaults():
+def test_the_original_defaults():
     base = tiny(vocabulary=VOCABULARY)
     made = PPOTrainer(base, None, RewardModel(base), char_tokenizer()).config
     assert (made.lr, made.clip, made.kl_coef, made.gamma) == (1e-5, 0.2, 0.1, 0.99)
@@ -125,9 +125,9 @@ def test_a_plain_function_is_a_reward_and_bad_prompts_are_named():
         trainer(kl_in="both")
 
 
-SEED_EXAMPLE = """
+EXAMPLE = """
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from surefoot.lm import PPOTrainer, RewardModel, ValueModel
+from surefoot.compat.constitutional_ai import PPOTrainer, RewardModel, ValueModel
 
 # Load models
 policy_model = AutoModelForCausalLM.from_pretrained('gpt2')
@@ -157,7 +157,7 @@ results = ppo_trainer.train(
 """
 
 
-def test_the_seeds_example_runs_with_only_its_imports_changed(tmp_path, monkeypatch):
+def test_the_original_example_runs_with_only_its_imports_changed(tmp_path, monkeypatch):
     # A folder called gpt2 stands in for the hub; fewer steps only because it is a test.
     model = tiny(vocabulary=VOCABULARY, width=768, layers=1)
     model.config.n_positions = 64
@@ -166,6 +166,13 @@ def test_the_seeds_example_runs_with_only_its_imports_changed(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert os.path.isdir("gpt2")
     given = {"base_model": model, "device": "cpu", "training_prompts": PROMPTS}
-    shorter = SEED_EXAMPLE.replace("num_steps=100", "num_steps=1, max_length=16")
-    exec(compile(shorter, "seed", "exec"), given)
+    shorter = EXAMPLE.replace("num_steps=100", "num_steps=1, max_length=16")
+    exec(compile(shorter, "example", "exec"), given)
     assert len(given["results"]["training_history"]["policy_losses"]) == 1
+
+
+def test_the_name_in_lm_works_for_one_more_release():
+    import surefoot.lm
+
+    with pytest.warns(DeprecationWarning, match=r"is now surefoot\.compat\.constitutional_ai\.PPOTrainer"):
+        assert surefoot.lm.PPOTrainer is PPOTrainer

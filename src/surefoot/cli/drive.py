@@ -1,0 +1,176 @@
+"""Train a run behind a screen: what `train`, `resume`, `town train` and `prompts train` have in common."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surefoot.cli.options import Display, Track
+from surefoot.cli.usage import Usage
+from surefoot.errors import TelemetryError
+
+if TYPE_CHECKING:
+    from surefoot.cli.dashboard.history import RunHeader
+    from surefoot.telemetry.doctor.live import Attending
+    from surefoot.telemetry.writer import Mirror
+    from surefoot.train.collect.replay_cycles import Cycles
+    from surefoot.train.run import Run
+    from surefoot.train.rundir.recorder import Keep
+    from surefoot.train.spec import RunSpec
+    from surefoot.train.training import Training
+
+TARGETS = {
+    "CartPole-v1": 475.0,
+    "CartPole-v0": 195.0,
+    "Acrobot-v1": -100.0,
+    "MountainCar-v0": -110.0,
+    "MountainCarContinuous-v0": 90.0,
+    "Pendulum-v1": -200.0,
+    "LunarLander-v3": 200.0,
+    "BipedalWalker-v3": 300.0,
+}
+"""Mean returns at which a task is usually called solved; a line in the picture, nothing else."""
+
+
+def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
+    """Train a run to its end behind a screen and write its report; return the exit code.
+
+    With `act`, the doctor may go back to a checkpoint and change settings.
+    """
+    from surefoot.cli.dashboard.screen import make_screen
+    from surefoot.errors import Diverged
+    from surefoot.telemetry.export.page import write_report
+    from surefoot.train.diagnose.auto_recover import Patient
+    from surefoot.train.interrupt import GentleStop
+
+    screen = make_screen(display)
+    patient = Patient(run, act=act, mirrors=mirrors, command=["surefoot", *sys.argv[1:]])
+    ending = "finished"
+    try:
+        with GentleStop() as stop:
+            screen.open(header_of(run))
+            for moment in patient.moments(lambda: stop.requested):
+                screen.show(moment)
+            if stop.requested or patient.given_up:
+                ending = "stopped by the doctor" if patient.given_up else "interrupted"
+        patient.run.close("finished" if ending == "finished" else "interrupted", patient.given_up or "")
+    except BaseException as error:
+        screen.close(f"stopped by {type(error).__name__}")
+        patient.run.close("diverged" if isinstance(error, Diverged) else "error", str(error))
+        raise
+    if patient.run.recorder.path is not None:
+        write_report(patient.run.directory.path, patient.run.directory.report)
+    screen.close(ending)
+    return 1 if patient.given_up else 0
+
+
+def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+    """Return the doctor that observes a run; None if it is switched off."""
+    from surefoot.telemetry.doctor.live import Attending
+
+    if off and (at_length or act):
+        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
+    return None if off else Attending(at_length=at_length)
+
+
+def recording(record: str, minibatches: float) -> Keep:
+    """Return what a run records."""
+    from surefoot.train.rundir.recorder import Keep
+
+    if not 0.0 <= minibatches <= 1.0:
+        raise Usage(f"--minibatches is {minibatches:g}; it is a share of the gradient steps, 0 (none) to 1 (all)")
+    return Keep(record={"on": True, "off": False}.get(record), minibatch_rate=minibatches)
+
+
+def open_mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
+    """Return the mirrors of a run's record in `path`: the tools of --track, and the flat record of --ppo-log."""
+    from surefoot.compat.townlet.record_writer import FlatMirror
+    from surefoot.telemetry.export.trackers import open_mirror
+
+    tools = list(dict.fromkeys(track))
+    if tensorboard and "tensorboard" not in tools:
+        tools.append("tensorboard")
+    try:
+        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+    except TelemetryError:
+        with suppress(OSError):  # a package is missing: leave no empty run behind
+            path.rmdir()
+        raise
+    return [*mirrors, FlatMirror(ppo_log)] if ppo_log is not None else mirrors
+
+
+def header_of(run: Run) -> RunHeader:
+    """Return what the screen shows before the first update."""
+    from surefoot.cli.dashboard.history import RunHeader
+    from surefoot.data.spaces import Discrete, MultiDiscrete
+    from surefoot.envs.make import backend_of
+    from surefoot.envs.workers.process_world import ProcessWorld
+
+    spec, world = run.spec, run.training.world
+    whose = {"surefoot": "surefoot's own", "envpool": "EnvPool's"}.get(backend_of(world), "Gymnasium's")
+    entropy = None
+    if isinstance(world.action, Discrete):
+        entropy = math.log(world.action.n)
+    elif isinstance(world.action, MultiDiscrete):
+        entropy = sum(math.log(n) for n in world.action.nvec)
+    shared = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
+    return RunHeader(
+        env=spec.env,
+        run_dir=str(run.directory.path),
+        settings=brief(spec),
+        seed=spec.seed,
+        path_note=path_note(run.training),
+        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{shared}",
+        preset=spec.preset,
+        target=TARGETS.get(spec.env),
+        target_kl=spec.ppo.target_kl,
+        max_grad_norm=spec.ppo.max_grad_norm,
+        max_entropy=entropy,
+        recorded=run.recorder.path is not None,
+    )
+
+
+def path_note(training: Training | Cycles) -> str:
+    """Return which implementation learns, and the reason."""
+    import torch
+
+    learner = training.learner
+    if learner.path == "native":
+        return f"native path: {learner.path_reason}"
+    threads = torch.get_num_threads()
+    return f"torch path on {training.device.type}, {threads} thread{'s' if threads > 1 else ''}: {learner.path_reason}"
+
+
+def brief(spec: RunSpec) -> dict[str, str]:
+    """Return the settings that people ask for first."""
+    ppo = spec.ppo.to_json()
+    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "steps", "envs", "ent_coef")
+    shown = {name: _short(ppo[name]) for name in names}
+    return shown | {"net": "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"}
+
+
+def _short(value: Any) -> str:
+    """Return a setting's value in a word or two; a linear schedule in RL Zoo's notation."""
+    match value:
+        case {"kind": "linear", "start": start, "end": end}:
+            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
+        case {"kind": kind}:
+            return f"{kind} schedule"
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def print_spec(spec: RunSpec) -> None:
+    """Print all settings of a run as YAML that --config reads."""
+    import yaml
+
+    plain = spec.to_json()
+    print(f"# {spec.env}, preset {spec.preset}, {spec.total_steps:,} steps in {spec.total_updates:,} updates")
+    flat = {"total_steps": spec.total_steps, **plain["ppo"], **plain["net"], **plain["collect"]}
+    print(yaml.safe_dump(flat, sort_keys=False), end="")

@@ -1,0 +1,53 @@
+"""The network of served policies: an embedding through 256, 256 and 128 units to logits and, apart from them, to a value.
+
+LayerNorm stands between the layers. BatchNorm and dropout compute differently while learning than while acting, which
+puts most of PPO's ratios outside the clip before anything is learned; they are there with `stateful=True`, which a policy
+accepts only with `allow_stateful_norm=True`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+DROPOUT = 0.1
+# Almost equal probabilities at first, so that no action is favoured by chance.
+FIRST_LOGITS = 0.01
+
+
+class Tower(nn.Module):
+    """Embeddings [B, inputs] through hidden, hidden and hidden / 2 units to [B, outputs]; Xavier weights."""
+
+    def __init__(self, inputs: int, outputs: int, hidden: int, *, stateful: bool = False) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, after in pairwise((inputs, hidden, hidden, hidden // 2)):
+            linear = nn.Linear(before, after)
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+            layers += [linear, nn.BatchNorm1d(after) if stateful else nn.LayerNorm(after), nn.ReLU()]
+            layers += [nn.Dropout(DROPOUT)] if stateful else []
+        self.trunk = nn.Sequential(*layers)
+        self.out = nn.Linear(hidden // 2, outputs)
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        return self.out(self.trunk(embedding))
+
+
+class EmbeddingNetwork(nn.Module):
+    """All parts of an observation, concatenated, to logits [B, actions] and values [B]; no weight is shared."""
+
+    def __init__(self, parts: dict[str, int], actions: int, hidden: int = 256, *, stateful: bool = False) -> None:
+        super().__init__()
+        self.parts = tuple(parts)
+        width = sum(parts.values())
+        self.policy = Tower(width, actions, hidden, stateful=stateful)
+        nn.init.xavier_uniform_(self.policy.out.weight, gain=FIRST_LOGITS)
+        nn.init.zeros_(self.policy.out.bias)
+        self.value = Tower(width, 1, hidden, stateful=stateful)
+
+    def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        embedding = torch.cat([obs[name].flatten(1) for name in self.parts], dim=1)
+        return self.policy(embedding), self.value(embedding).squeeze(-1)

@@ -1,0 +1,73 @@
+"""The app under an ASGI server: lifespan and requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import SurefootError
+from surefoot.server.http.messages import RequestHead, Response
+from surefoot.server.http.problems import Refused
+from surefoot.server.http.route import Route
+
+if TYPE_CHECKING:
+    from surefoot.server.http.app import App
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+async def serve(app: App, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Answer one request, or start and stop the service with the server."""
+    if scope["type"] == "lifespan":
+        await _lifespan(app, receive, send)
+    elif scope["type"] == "http":
+        await _http(app, scope, receive, send)
+
+
+async def _lifespan(app: App, receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            try:
+                await app.start()
+            except SurefootError as why:
+                await send({"type": "lifespan.startup.failed", "message": str(why)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await app.service.close()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+async def _http(app: App, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    client = scope["client"][0] if scope.get("client") else ""
+    request, response = app.open(RequestHead(scope["method"], scope["path"], dict(scope["headers"]), client))
+    if response is None:
+        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        try:
+            raw = b"" if request.found.body is None else await _body(request.found, receive)
+            app.answer(request, raw, done.set_result)
+            response = await done
+        except Refused as why:
+            response = app.refusal(request, why)
+    headers = [(name.encode(), value.encode()) for name, value in response.head(request.id)]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.content})
+
+
+async def _body(route: Route, receive: Receive) -> bytes:
+    """Read a body, at most as long as the route takes."""
+    chunks, size, more = list[bytes](), 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused("timeout", "the connection was closed before the body was there")
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > route.limit:
+            raise Refused("too-large", f"more than {route.limit:,} bytes")
+        more = message.get("more_body", False)
+    return b"".join(chunks)
