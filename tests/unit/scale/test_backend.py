@@ -115,7 +115,7 @@ def test_ray_workers_keep_the_same_contract():
 
 
 def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("surefoot.scale.worker_ledger.SETTLED", 0.0)
+    monkeypatch.setattr("surefoot.scale.rollout_pool.SETTLED", 0.0)
     spec = a_spec()
     backend: Any = local_backend(spec, 1, timeout=20.0)
     everyone: set[int] = set()
@@ -123,19 +123,19 @@ def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(
     def turn() -> Piece:
         backend.ask()
         (piece,) = backend.hear()
-        everyone.update((*backend.processes, backend._spare.process))
+        everyone.update((*backend.processes, backend.pool.spare.process))
         return piece
 
     try:
         backend.publish(weights_of(spec), 0)
         assert turn().serial == "0.0.0"
-        spare = backend._spare.process
+        spare = backend.pool.spare.process
         os.kill(backend.processes[0], signal.SIGKILL)
         piece = turn()
         assert (piece.serial, piece.began_anew) == ("0.1.0", True)
         assert backend.processes == [spare]
         assert len(backend.take_losses()) == 1
-        os.kill(backend._spare.process, signal.SIGKILL)
+        os.kill(backend.pool.spare.process, signal.SIGKILL)
         os.kill(spare, signal.SIGKILL)
         assert turn().serial == "0.3.0"
         assert len(backend.take_losses()) == 2
