@@ -35,7 +35,7 @@ from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.doctor import Doctor
 from surefoot.telemetry.doctor.findings import Finding, gravity
 from surefoot.telemetry.reader import scan
-from surefoot.telemetry.schema import Update
+from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
@@ -385,7 +385,7 @@ def examined(path: Path, case: Case) -> dict[str, Any]:
     for record in scan(path):
         told = doctor.see(record)
         named = next((f.rule for f in doctor.findings() if f.primary), named) if told else named
-        updates = record.updates if isinstance(record, Update) else updates
+        updates = record.updates if isinstance(record, UpdateRecord) else updates
         hit = next((f for f in told if f.rule in right and gravity(f.severity) > 0), None)
         first = first or hit
     found = doctor.findings()

@@ -4,7 +4,7 @@ Digits: every template at its full size, three updates: three engines, the expor
 there is one, and the script on the kernel's path beside the interpreter on it.
 Speed: env steps per second of CPU time of the exported script, of the file that stands alone and of the interpreter,
 each beside `surefoot train` on the same path, an update each in turn; then the interpreter with six edges watched.
-Learning: the exported Cartpole_PPO of the seed's wiring to the step limit, three environments with one agent beside one
+Learning: the exported Cartpole_PPO to the step limit, three environments with one agent beside one
 of them alone, the hierarchical template beside PPO alone, the town beside its script, tools beside the nearest description, a
 language model (its score less the price of its KL) beside the best that any policy could get. Runs are kept per seed in
 results/graph.json, so that the benchmark can be stopped and go on; --fresh starts over. Exit code 1 if a number misses its bar.

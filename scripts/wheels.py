@@ -24,7 +24,10 @@ NEEDED = {
     if file.is_file() and file.suffix not in (".pyc", ".so") and file.parent != CODE / "surefoot/native/src"
 }
 """All there is, but for the kernel's sources: pages, templates, data and licences too."""
-SOURCES = ("CMakeLists.txt", "src/surefoot/native/src/kernel.inc", "src/surefoot/native/include/surefoot_env.h")
+SOURCES = (
+    "CMakeLists.txt",
+    *(file.relative_to(ROOT).as_posix() for file in sorted((CODE / "surefoot/native").glob("*/*.[chi]*"))),
+)
 LEFTOVERS = (".c", ".h", ".inc", ".o", ".a", ".ninja", ".cmake", ".txt", ".pyc")
 TRY = """
 import sys

@@ -15,7 +15,7 @@ import torch
 from sentences import sentences
 
 from surefoot.lm.constitution.compare import wilson
-from surefoot.lm.data import Pair, read_pairs
+from surefoot.lm.data import PreferencePair, read_pairs
 from surefoot.lm.download import cache_root
 from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
 from surefoot.lm.rewards.reward_model import RewardModel, pair_features, train_reward_model
@@ -24,7 +24,9 @@ CHUNK = 100
 """Pairs whose features are kept together, so that a stop loses a minute."""
 
 
-def features(name: str, model: RewardModel, pairs: list[Pair], speech: Speech, max_length: int) -> tuple[Any, Any]:
+def features(
+    name: str, model: RewardModel, pairs: list[PreferencePair], speech: Speech, max_length: int
+) -> tuple[Any, Any]:
     """What the trunk makes of every text, kept in the user's cache."""
     place = cache_root() / "benchmarks" / f"lm-reward-{name}-{len(pairs)}-{max_length}-{len(model.trunk.layers)}"
     place.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,14 @@ def features(name: str, model: RewardModel, pairs: list[Pair], speech: Speech, m
 
 
 def folds(
-    name: str, pairs: list[Pair], *, count: int, max_length: int, lr: float, weight_decay: float, layers: int = 30
+    name: str,
+    pairs: list[PreferencePair],
+    *,
+    count: int,
+    max_length: int,
+    lr: float,
+    weight_decay: float,
+    layers: int = 30,
 ) -> dict[str, Any]:
     """Accuracy on each fold of a head fitted to the others; the trunk, its first `layers`, is asked once a text."""
     torch.set_num_threads(1)
@@ -78,7 +87,7 @@ def main() -> None:
     args = parser.parse_args()
     kept, rows = common.Kept("lm_reward", fresh=args.fresh), []
     good, bad = sentences("A")
-    pairs = [Pair("", g, b) for g, b in zip(good, bad, strict=True)]
+    pairs = [PreferencePair("", g, b) for g, b in zip(good, bad, strict=True)]
     made = kept.get("sentiment", lambda: folds("sentiment", pairs, count=5, max_length=64, lr=3e-3, weight_decay=0.01))
     rows.append(
         [

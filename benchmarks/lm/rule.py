@@ -15,7 +15,7 @@ import torch
 
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.loading import load_backbone
-from surefoot.lm.training import LMTraining, Step
+from surefoot.lm.training import LMStep, LMTraining
 
 THINGS = (
     "rain bread trains winter school music friends cats mountains tea books sleep cities gardens money work".split()
@@ -68,7 +68,7 @@ def run(algorithm: str, seed: int, steps: int, lr: float) -> dict[str, Any]:
     ppo = config.ppo(lr=rate, target_kl=0.05, epochs=3, minibatches=2)
     training = LMTraining(backbone, tokenizer, PROMPTS, reward, config, ppo=ppo)
 
-    def row(step: Step) -> list[float]:
+    def row(step: LMStep) -> list[float]:
         made = [float(np.mean(kept)), step.stats["kl"], step.stats["tokens"], step.stats["score"]]
         kept.clear()
         return made

@@ -17,13 +17,13 @@ from sentences import openings, sentences
 
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import bootstrap
-from surefoot.lm.data import Pair
+from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.loading import Speech, load_backbone
 from surefoot.lm.rewards.reward_model import BackboneReward, train_reward_model
 from surefoot.lm.rewards.rewards import distinct
 from surefoot.lm.sampling.sampler import generate
 from surefoot.lm.sft import nll
-from surefoot.lm.training import LMTraining, Step
+from surefoot.lm.training import LMStep, LMTraining
 
 
 def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
     backbone, tokenizer = load_backbone("smollm2", config)
     speech = Speech(tokenizer, backbone.model)
     good, bad = sentences("A")
-    pairs = [Pair("", g, b) for g, b in zip(good, bad, strict=True)]
+    pairs = [PreferencePair("", g, b) for g, b in zip(good, bad, strict=True)]
     reward = BackboneReward(backbone)
     fit = train_reward_model(reward, pairs, speech, epochs=30, lr=3e-3, validation=0.2, seed=seed)
     classify = Classifier()
@@ -67,7 +67,7 @@ def run(seed: int, steps: int, lr: float, nats: float) -> dict[str, Any]:
             "texts": texts[:6],
         }
 
-    def row(step: Step) -> dict[str, float]:
+    def row(step: LMStep) -> dict[str, float]:
         return {k: step.stats[k] for k in ("score", "kl", "judge", "beta") if k in step.stats}
 
     before = look()

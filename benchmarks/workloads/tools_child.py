@@ -40,11 +40,11 @@ def work(what: str, directory: Path, seed: int, ear: Connection) -> None:
     """`stored ID` once an outcome is acknowledged, `saved DIGEST` once a version is; without an end."""
     agent, n = agent_in(directory, seed), 0
     while True:
-        woven = agent.weave_sync(f"where to at {n % 7}?")
-        agent.reflect_sync(woven, {"helpful": woven.tool_used == ("left" if n % 7 < 3 else "right")})
-        ear.send(("stored", woven.id))
+        run = agent.answer(f"where to at {n % 7}?")
+        agent.feedback(run, {"helpful": run.tool == ("left" if n % 7 < 3 else "right")})
+        ear.send(("stored", run.id))
         if what == "learn" and n % 5 == 4:
-            agent.learn_sync(force=n % 10 == 9)
+            agent.learn(force=n % 10 == 9)
             with (directory / "digests.txt").open("a") as file:  # before saving: what is loaded later is one of these
                 file.write(digest(agent) + "\n")
             agent.save()
@@ -58,10 +58,10 @@ def left_behind(directory: Path, seed: int, stored: list[str], saved: list[str])
         agent = agent_in(directory, seed)
     except (SurefootError, OSError):
         return {"lost": len(stored), "unloadable": 1, "other_digits": 0}
-    lost = sum(not agent.buffer.journal.has("episode", id) for id in stored)
+    lost = sum(not agent.runs.journal.has("episode", id) for id in stored)
     other = False
     if saved:
         known = (directory / "digests.txt").read_text().split()
         other = digest(agent) not in known[known.index(saved[-1]) :]
-    agent.buffer.close()
+    agent.runs.close()
     return {"lost": lost, "unloadable": 0, "other_digits": int(other)}

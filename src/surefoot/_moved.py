@@ -41,6 +41,9 @@ MOVED = {
     "surefoot.train.statistics": "surefoot.train.diagnose.statistics",
 }
 
+MOVED_NAMES = {"surefoot.decide.tools": "surefoot.compat.hololoom"}
+"""Packages whose other public names of before are in another module now."""
+
 
 def warn_moved(old: str, new: str, stacklevel: int = 3) -> None:
     """Emit the one-line notice that `old` is now `new`."""
@@ -63,8 +66,9 @@ class MovedFinder(MetaPathFinder, Loader):
         sys.modules[old] = import_module(MOVED[old])
 
 
-def moved_names(package: str, module: str) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package that was a module before: its old names are in `module`."""
+def moved_names(package: str, module: str | None = None) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package whose old names are in `module`, or in the module of `MOVED_NAMES`."""
+    module = module or MOVED_NAMES[package]
 
     def load(name: str) -> Any:
         if name.startswith("__") or not hasattr(import_module(module), name):

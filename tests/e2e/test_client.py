@@ -121,7 +121,7 @@ def test_a_run_is_served_as_it_is(runs: Path, tmp_path: Path) -> None:
 
 
 def test_the_earlier_systems_command_line_serves(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "examples" / "ppo_trainer.py"), "--server", "0"]
+    command = [sys.executable, str(ROOT / "examples" / "compat" / "directive023_prompts.py"), "--server", "0"]
     child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert child.stdout is not None
     try:

@@ -9,13 +9,13 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAID = {
+    "compat/constitutional_ai_ppo.py": "mean reward",
+    "compat/directive023_prompts.py": "5 updates",
+    "compat/hololoom_tool_learning.py": "to the right tool",
     "custom_env.py": "check_env has nothing to complain about",
     "custom_network.py": "over 20 episodes",
     "hierarchy.py": "65 is the shortest way",
     "iterate.py": "over 20 deterministic episodes",
-    "ppo_learning_demo.py": "to the right tool",
-    "ppo_trainer.py": "5 updates",
-    "ppo_training_example.py": "mean reward",
     "self_play.py": "against its first self",
     "train_and_watch.py": "pendulum.gif",
 }
@@ -42,13 +42,15 @@ def run(name: str, where: Path, steps: int) -> str:
 
 
 def test_there_is_a_test_for_every_example():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAID, "demo.py"}
+    assert {
+        str(path.relative_to(EXAMPLES)) for folder in (".", "compat") for path in EXAMPLES.glob(f"{folder}/*.py")
+    } == {*SAID, "demo.py"}
 
 
 @pytest.mark.parametrize("name", SAID)
 def test_an_example_runs_and_says_what_it_found(name: str, tmp_path: Path):
     # Of the tools a step is a user with a question: a real tool answers each, and every fifth is followed by an update.
-    assert SAID[name] in run(name, tmp_path, steps=300 if name == "ppo_learning_demo.py" else 1000)
+    assert SAID[name] in run(name, tmp_path, steps=300 if name == "compat/hololoom_tool_learning.py" else 1000)
 
 
 def test_the_demo_leaves_a_page_and_a_film_and_says_where(tmp_path: Path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from surefoot.telemetry.follow import Follow
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Event
+from surefoot.telemetry.schema import EventRecord
 from surefoot.telemetry.validate import validate
 from surefoot.telemetry.writer import Recorder
 
@@ -67,6 +67,6 @@ def test_fifty_kills_lose_nothing_that_was_synchronised(tmp_path: Path):
     reading = read_all(tmp_path)
     assert reading.problems == []
     assert [record.seq for record in reading.records] == list(range(1, len(reading.records) + 1))
-    assert sum(isinstance(r, Event) and r.name == "torn_tail" for r in reading.records) == tears > 10
+    assert sum(isinstance(r, EventRecord) and r.name == "torn_tail" for r in reading.records) == tears > 10
     assert followed == sorted(set(followed))
     assert followed[-1] >= reading.records[-1].seq - 2

@@ -16,7 +16,7 @@ import pytest
 from surefoot.telemetry.export.page import PANELS, write_report
 from surefoot.telemetry.export.page import page as whole_page
 from surefoot.telemetry.export.run_facts import gather
-from surefoot.telemetry.reader import Curves, Table, load_curves
+from surefoot.telemetry.reader import Curves, RecordTable, load_curves
 from surefoot.telemetry.schema import METRICS, Episodes
 from surefoot.telemetry.writer import Recorder
 
@@ -144,7 +144,7 @@ def a_million(folder: Path) -> Curves:
     columns |= {f"episodes.return_{key}": n / 2000 + shift for key, shift in (("mean", 0), ("min", -50), ("max", 50))}
     columns["grad_norm"][654_321] = 99.0
     columns |= {"episodes.count": np.ones(MILLION), "seconds.learn": np.full(MILLION, 0.4)}
-    updates = Table(env_steps=n * 512, updates=n, t=1.7e9 + n, elapsed=n.astype(float), columns=columns)
+    updates = RecordTable(env_steps=n * 512, updates=n, t=1.7e9 + n, elapsed=n.astype(float), columns=columns)
     kept = {name: getattr(few, name) for name in few.__slots__}
     return Curves(**(kept | {"updates": updates}))
 

@@ -25,7 +25,7 @@ from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Event, Update
+from surefoot.telemetry.schema import EventRecord, UpdateRecord
 from surefoot.train.collect.collector import Collector
 from surefoot.train.facade import PPO
 from surefoot.train.run import create_run, resume_run
@@ -385,8 +385,10 @@ def test_a_run_writes_down_who_was_lost_and_why(tmp_path: Path) -> None:
     told = [note for moment in moments for note in moment.notes if note.startswith("worker 1 of Pendulum-v1")]
     assert told == [note for note in told if "with envs 2 to 3, was ended by SIGKILL at step 17" in note] != []
     records = read_all(directory.path).records
-    assert [r.message for r in records if isinstance(r, Event) and r.name == "worker_lost"] == told
-    assert [r.m["worker_restarts"] for r in records if isinstance(r, Update) and "worker_restarts" in r.m] == [1.0]
+    assert [r.message for r in records if isinstance(r, EventRecord) and r.name == "worker_lost"] == told
+    assert [r.m["worker_restarts"] for r in records if isinstance(r, UpdateRecord) and "worker_restarts" in r.m] == [
+        1.0
+    ]
     assert moments[-1].env_steps >= 256
 
 

@@ -18,7 +18,7 @@ import pytest
 from surefoot.cli.main import main
 from surefoot.decide.evaluation.page import page_of
 from surefoot.decide.evaluation.summary import summary_of
-from surefoot.decide.tools.notes import LocalNotes
+from surefoot.decide.tools.toolbox.notes import LocalNotes
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from surefoot.compat.hololoom.spacetime import Spacetime, WeavingTrace
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.policy.calibration import Calibration
 from surefoot.decide.policy.ppo import draw, log_softmax, spread
-from surefoot.decide.rewards import Facts, reward_of
-from surefoot.decide.tools.calc import evaluate, find_expression
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
+from surefoot.decide.rewards import RewardFacts, reward_of
+from surefoot.decide.tools.toolbox.calc import evaluate, find_expression
 from surefoot.errors import ToolError
 
 UNIT = st.floats(0, 1)
@@ -36,7 +36,9 @@ JSON = st.recursive(
     ),
 )
 def test_rewards_stay_between_minus_one_and_one(confidence, duration, quality, errors, feedback):
-    found = reward_of(Facts(confidence=confidence, duration_ms=duration, quality=quality, errors=errors), feedback)
+    found = reward_of(
+        RewardFacts(confidence=confidence, duration_ms=duration, quality=quality, errors=errors), feedback
+    )
     assert -1.0 <= found.value <= 1.0
     assert 0.0 <= found.unit <= 1.0
     assert math.isclose(found.unit, (found.value + 1) / 2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from surefoot.telemetry.files.merge_updates import merge
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Event, Update
+from surefoot.telemetry.schema import EventRecord, UpdateRecord
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 NAMES = st.text(min_size=1, max_size=12)
@@ -40,7 +40,7 @@ def test_every_number_comes_back_or_is_named(m: dict[str, float]):
         file = write(Path(folder), [m])
         for line in file.read_bytes().splitlines():
             json.loads(line, parse_constant=no_constant)
-        (update,) = [r for r in read_all(folder).records if isinstance(r, Update)]
+        (update,) = [r for r in read_all(folder).records if isinstance(r, UpdateRecord)]
     assert update.m.keys() == m.keys()
     for name, x in m.items():
         if math.isfinite(x):
@@ -71,7 +71,7 @@ def test_a_record_cut_at_any_byte_is_read_and_gone_on_with(share: float, updates
         reading = read_all(folder)
         assert reading.problems == []
         assert [r.seq for r in reading.records] == list(range(1, lines + torn + 3))
-        assert any(isinstance(r, Event) and r.name == "torn_tail" for r in reading.records) == torn
+        assert any(isinstance(r, EventRecord) and r.name == "torn_tail" for r in reading.records) == torn
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.sampled_from([400, 1500, 10**9]))
@@ -84,7 +84,7 @@ def test_after_a_cut_no_update_is_later_than_the_checkpoint(updates: int, checkp
         truncate_after(folder, checkpoint)
         truncate_after(folder, checkpoint)
         reading = read_all(folder)
-    kept = [r.updates for r in reading.records if isinstance(r, Update)]
+    kept = [r.updates for r in reading.records if isinstance(r, UpdateRecord)]
     assert kept == list(range(1, min(updates, checkpoint) + 1))
     assert reading.problems == []
     sequence = [r.seq for r in reading.records]
@@ -95,7 +95,7 @@ def test_after_a_cut_no_update_is_later_than_the_checkpoint(updates: int, checkp
 @settings(max_examples=100)
 def test_a_shared_line_lies_between_its_updates(rows: list[list[float]]):
     updates = [
-        Update(v="2.0.0", run="r", seq=0, t=float(i), env_steps=i, updates=i, m={"a": a, "b": b})
+        UpdateRecord(v="2.0.0", run="r", seq=0, t=float(i), env_steps=i, updates=i, m={"a": a, "b": b})
         for i, (a, b) in enumerate(rows, 1)
     ]
     one = merge(updates)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.compat.townlet import records as old
 from surefoot.compat.townlet.record_writer import flat_lines
-from surefoot.telemetry.reader import Problem, read_line
+from surefoot.telemetry.reader import LineProblem, read_line
 from surefoot.telemetry.schema import decode
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -42,7 +42,7 @@ def test_migration_is_total(line: dict[str, Any], version: old.Version, number: 
 @settings(max_examples=100)
 def test_every_line_is_a_record_or_a_problem_with_its_number(line: dict[str, Any], version: Any):
     item = read_line("log", 7, json.dumps(line | {"telemetry_version": version}).encode() + b"\n")
-    assert not isinstance(item, Problem) or (item.line, bool(item.message)) == (7, True)
+    assert not isinstance(item, LineProblem) or (item.line, bool(item.message)) == (7, True)
 
 
 @st.composite

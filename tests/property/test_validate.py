@@ -16,7 +16,7 @@ from surefoot.telemetry.doctor.doctor import examine
 from surefoot.telemetry.export.formats import to_csv, to_parquet
 from surefoot.telemetry.export.page import write_report
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.reader import Problem, read_all
+from surefoot.telemetry.reader import LineProblem, read_all
 from surefoot.telemetry.validate import validate, validate_lines
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples" / "telemetry").glob("v*/*.ndjson"))
@@ -73,7 +73,7 @@ def look_at(file: Path, out: Path) -> None:
         lambda: to_csv(file, out / "progress.csv"),
         lambda: to_parquet(file, out / "x.parquet"),
         lambda: to_flat(file, out / "flat.jsonl"),
-        lambda: [Alerts(rules).take(item) for item in Follow(file).poll() if not isinstance(item, Problem)],
+        lambda: [Alerts(rules).take(item) for item in Follow(file).poll() if not isinstance(item, LineProblem)],
     ):
         with contextlib.suppress(SurefootError):
             look()

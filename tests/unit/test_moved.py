@@ -25,6 +25,14 @@ def test_a_name_of_a_module_that_became_a_package_is_still_found():
     assert RunDir is New
 
 
+def test_a_name_that_went_to_compat_is_still_found_in_its_package():
+    with pytest.warns(DeprecationWarning, match=r"surefoot\.decide\.tools\.WeavingShuttle is now"):
+        from surefoot.decide.tools import WeavingShuttle
+    from surefoot.compat.hololoom import WeavingShuttle as New
+
+    assert WeavingShuttle is New
+
+
 def test_a_path_that_never_existed_is_an_import_error():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("surefoot.train.no_such_module")

@@ -1,6 +1,6 @@
 """Replay samples: what one stream saw, did and got, with the behaviour's own log-probs. NPZ arrays, JSON beside them.
 
-The format is the predecessors', and stays readable for them; `terminated`, `truncated`, `next_values`, `action_masks` and
+Programs that wrote this format before still read it; `terminated`, `truncated`, `next_values`, `action_masks` and
 `policy_version` are ours and optional. Nothing is ever unpickled.
 """
 
@@ -251,7 +251,7 @@ def write_sample(sample: ReplaySample, path: Path | str, *, compress: bool = Tru
 
 
 def sample_metrics(sample: ReplaySample) -> dict[str, float]:
-    """Numbers of one sample, by the predecessors' names."""
+    """Return the numbers of one sample by their names in files."""
     counts = np.bincount(sample.actions, minlength=sample.action_dim)
     share = counts[counts > 0] / max(counts.sum(), 1)
     found = {

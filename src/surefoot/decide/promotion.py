@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -163,21 +164,15 @@ class Versions:
         raise CheckpointMissing(f"{self.root} has no version {number}; there are {self.numbers}")
 
 
-class Match:
-    """How often a policy that only watches would have done what was done: shadow and apprentice mode count it.
-
-    A shadow is asked the same questions as the live policy. An apprentice learns from what the application itself did.
-    """
+class Agreement:
+    """How often a policy would have done what the application did, over the last decisions."""
 
     def __init__(self, window: int = 1000) -> None:
-        self.window = window
-        self._same: list[bool] = []
+        self._same: deque[bool] = deque(maxlen=window)
 
-    def saw(self, own: str, done: str) -> None:
-        """It would have chosen `own`; `done` was done."""
+    def add(self, own: str, done: str) -> None:
+        """Count one decision: the policy would have chosen `own`, the application has `done`."""
         self._same.append(own == done)
-        if len(self._same) > self.window:
-            del self._same[0]
 
     def __len__(self) -> int:
         return len(self._same)

@@ -36,7 +36,7 @@ class RewardConfig:
     min_reward: float = -1.0
     max_reward: float = 1.0
     quality_fallback: bool = False
-    """Take the confidence where there is no quality score, as the predecessor did; else it adds nothing."""
+    """Use the confidence if there is no quality score; otherwise a missing score adds nothing."""
 
     def __post_init__(self) -> None:
         if not self.time_budget_ms > 0:
@@ -48,7 +48,7 @@ class RewardConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class RewardFacts:
     """What is known of one decision when its reward is worked out."""
 
     confidence: float
@@ -75,7 +75,7 @@ class Reward:
         return min(max((self.value + 1.0) / 2.0, 0.0), 1.0)
 
 
-def reward_of(facts: Facts, feedback: Feedback | None = None, config: RewardConfig | None = None) -> Reward:
+def reward_of(facts: RewardFacts, feedback: Feedback | None = None, config: RewardConfig | None = None) -> Reward:
     """The reward of one decision."""
     config, feedback = config or RewardConfig(), feedback or {}
     parts = formula_parts(facts, feedback, config)
@@ -85,7 +85,7 @@ def reward_of(facts: Facts, feedback: Feedback | None = None, config: RewardConf
     return Reward(value=clipped, parts=parts, said_by="formula" if said is None else said[0])
 
 
-def formula_parts(facts: Facts, feedback: Feedback, config: RewardConfig) -> dict[str, float]:
+def formula_parts(facts: RewardFacts, feedback: Feedback, config: RewardConfig) -> dict[str, float]:
     """Every term by name, before clipping; they add up to R."""
     quality = quality_of(facts, feedback)
     if quality is None and config.quality_fallback:
@@ -111,7 +111,7 @@ def efficiency(duration_ms: float, budget_ms: float) -> float:
     return -0.5 * min((duration_ms - budget_ms) / budget_ms, 1.0)
 
 
-def quality_of(facts: Facts, feedback: Feedback) -> float | None:
+def quality_of(facts: RewardFacts, feedback: Feedback) -> float | None:
     """Mean of the scores there are: the record's own, `relevance`, and the share of sources that were `selected`."""
     scores = [] if facts.quality is None else [float(facts.quality)]
     if (relevance := feedback.get("relevance")) is not None:

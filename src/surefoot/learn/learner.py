@@ -158,7 +158,13 @@ class Learner:
         prepared = time.perf_counter()
         with self._in_critic_units(raw) as batch:
             native.keep()
-            said = native.learn(batch, self.generator, knobs, bad_in_a_row=self.steps.bad_in_a_row)
+            said = native.learn(
+                batch,
+                self.generator,
+                knobs,
+                bad_in_a_row=self.steps.bad_in_a_row,
+                max_bad_steps=BAD_STEPS_BEFORE_ROLLBACK,
+            )
             self.steps.bad_in_a_row = said.bad_in_a_row
             done = Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
             self._settle(native.restore, done)

@@ -16,15 +16,11 @@ from surefoot.core.losses import LOG_RATIO_LIMIT
 from surefoot.data.rollout import Rollout
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import minibatch_size_for, split_sizes
-from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.optimizer import ADAM_BETAS, RMSPROP_ALPHA, SLOTS, Optimizer
 from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
-
-_OPTIMIZER = {"adam": 0, "adamw": 1, "sgd": 2, "rmsprop": 3}
-_SLOTS = {"adam": ("exp_avg", "exp_avg_sq"), "sgd": ("momentum", None), "rmsprop": ("square_avg", "momentum")}
-_SLOTS["adamw"] = _SLOTS["adam"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +40,8 @@ class NativeBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the kernel says of an update."""
+class NativeResult:
+    """The result of one update by the kernel."""
 
     table: Table
     stopped: bool
@@ -85,12 +81,25 @@ class NativeUpdate:
             return np.ascontiguousarray(flat if keep is None else flat[keep], dtype=dtype)
 
         steps, streams = rollout.reward.shape
-        whole = {n: np.ascontiguousarray(getattr(rollout, n), np.float32) for n in ("reward", "value", "next_value")}
-        advantage, target = np.empty_like(whole["reward"]), np.empty_like(whole["reward"])
-        flags = (np.ascontiguousarray(x) for x in (rollout.terminated, rollout.truncated, valid))
-        kernel, config = self.net.kernel, self.config
-        kernel.gae(steps, streams, *whole.values(), *flags, config.gamma, config.lam, advantage, target)
-        reward, value, target = row(whole["reward"]), row(whole["value"]), row(target)
+        whole_reward = np.ascontiguousarray(rollout.reward, np.float32)
+        whole_value = np.ascontiguousarray(rollout.value, np.float32)
+        advantage, target = np.empty_like(whole_reward), np.empty_like(whole_reward)
+        kernel = self.net.kernel
+        kernel.gae(
+            steps=steps,
+            streams=streams,
+            gamma=self.config.gamma,
+            lam=self.config.lam,
+            reward=whole_reward,
+            value=whole_value,
+            next_value=np.ascontiguousarray(rollout.next_value, np.float32),
+            terminated=np.ascontiguousarray(rollout.terminated),
+            truncated=np.ascontiguousarray(rollout.truncated),
+            valid=np.ascontiguousarray(valid),
+            advantage=advantage,
+            target=target,
+        )
+        reward, value, target = row(whole_reward), row(whole_value), row(target)
         return NativeBatch(
             features=self._features({name: row(x, x.dtype) for name, x in rollout.obs.items()}),
             action=row(rollout.action, np.int64 if self.net.discrete else np.float32),
@@ -100,7 +109,7 @@ class NativeUpdate:
             target=target,
             ref_log_prob=None if rollout.ref_log_prob is None else row(rollout.ref_log_prob),
             mask=None if rollout.action_mask is None else row(rollout.action_mask, np.uint8),
-            described=dict(zip(_DESCRIBED, kernel.describe(len(value), reward, value, target), strict=True)),
+            described=kernel.rollout_statistics(len(value), reward, value, target),
         )
 
     def _features(self, obs: dict[str, np.ndarray]) -> np.ndarray:
@@ -114,14 +123,19 @@ class NativeUpdate:
     def keep(self) -> None:
         """Remember weights and optimiser memory, to be able to `restore` them."""
         self.net.point(self._memory)
-        self.net.kernel.net_keep(self.net.net)
+        self.net.kernel.net_save(self.net.net)
 
     def restore(self) -> None:
         """Put back what `keep` remembered."""
         self.net.kernel.net_restore(self.net.net)
 
-    def learn(self, batch: NativeBatch, generator: torch.Generator, knobs: Knobs, *, bad_in_a_row: int) -> Said:
-        """All epochs; `keep` comes before it, as it also looks up where everything is."""
+    def learn(
+        self, batch: NativeBatch, generator: torch.Generator, knobs: Knobs, *, bad_in_a_row: int, max_bad_steps: int
+    ) -> NativeResult:
+        """Run all epochs. Call `keep` before: it also looks up the addresses of all tensors.
+
+        The update stops after `max_bad_steps` non-finite gradient steps in a row, of which `bad_in_a_row` came before it.
+        """
         config, samples = self.config, len(batch.value)
         advantage = batch.advantage
         if config.normalize_advantage == "batch":
@@ -132,50 +146,52 @@ class NativeUpdate:
         before = generator.get_state()
         for row in cut.rows:
             torch.randperm(samples, generator=generator, out=row)
-        table, epoch_of = (
-            np.empty((config.epochs * len(sizes), len(COLUMNS))),
-            np.empty(config.epochs * len(sizes), np.int32),
-        )
+        table = np.empty((config.epochs * len(sizes), len(COLUMNS)))
+        epoch_of = np.empty(len(table), np.int32)
         limit = -1.0 if config.target_kl is None else config.kl_stop_factor * config.target_kl
         steps, stopped, bad_steps, bad_in_a_row, rolled_back, begun, error = self.net.kernel.net_learn(
             self.net.net,
-            samples,
-            batch.features,
-            batch.action,
-            batch.log_prob,
-            batch.value,
-            advantage,
-            batch.target,
-            batch.ref_log_prob,
-            batch.mask,
-            cut.order,
-            sizes,
-            config.epochs,
-            (
-                knobs.clip,
-                -1.0 if config.value_clip is None else config.value_clip,
-                config.vf_coef,
-                knobs.ent_coef,
-                config.kl_coef,
-                config.max_grad_norm,
-                limit,
-                knobs.lr,
-                config.weight_decay,
-                config.adam_eps,
-                config.momentum,
-                -1.0 if config.dual_clip is None else config.dual_clip,
-            ),
-            int(config.normalize_advantage == "minibatch"),
-            _OPTIMIZER[config.optimizer],
-            bad_in_a_row,
-            table,
-            epoch_of,
+            samples=samples,
+            minibatches=len(sizes),
+            epochs=config.epochs,
+            clip=knobs.clip,
+            value_clip=-1.0 if config.value_clip is None else config.value_clip,
+            dual_clip=-1.0 if config.dual_clip is None else config.dual_clip,
+            log_ratio_limit=LOG_RATIO_LIMIT,
+            vf_coef=config.vf_coef,
+            ent_coef=knobs.ent_coef,
+            kl_coef=config.kl_coef,
+            kl_limit=limit,
+            standardize=config.normalize_advantage == "minibatch",
+            max_grad_norm=config.max_grad_norm,
+            optimizer=config.optimizer,
+            lr=knobs.lr,
+            weight_decay=config.weight_decay,
+            eps=config.adam_eps,
+            momentum=config.momentum,
+            beta1=ADAM_BETAS[0],
+            beta2=ADAM_BETAS[1],
+            alpha=RMSPROP_ALPHA,
+            max_bad_steps=max_bad_steps,
+            bad_in_a_row=bad_in_a_row,
+            features=batch.features,
+            action=batch.action,
+            log_prob=batch.log_prob,
+            value=batch.value,
+            advantage=advantage,
+            target=batch.target,
+            ref_log_prob=batch.ref_log_prob,
+            mask=batch.mask,
+            order=cut.order,
+            sizes=sizes,
+            table=table,
+            epoch_of=epoch_of,
         )
         if begun < config.epochs:  # As many draws as the epochs that began: the torch path draws one at a time.
             generator.set_state(before)
             for _ in range(begun):
                 torch.randperm(samples, generator=generator)
-        return Said(
+        return NativeResult(
             table=Table(epoch_of[:steps], table[:steps]),
             stopped=bool(stopped),
             bad_steps=bad_steps,
@@ -194,22 +210,16 @@ class NativeUpdate:
 
     def _memory(self) -> dict[int, tuple[int, int, int]]:
         """Addresses of the optimiser's memory, by the id of the parameter it belongs to."""
-        first, second = _SLOTS[self.config.optimizer]
+        first, *rest = SLOTS[self.config.optimizer]  # SGD has one slot, the others two
         slots, steps = self.optimizer.slots, self.optimizer.steps
         return {
             id(p): (
                 slots[first][i].data_ptr(),
-                0 if second is None else slots[second][i].data_ptr(),
+                slots[rest[0]][i].data_ptr() if rest else 0,
                 steps[i].data_ptr(),
             )
             for i, p in enumerate(self.optimizer.parameters)
         }
-
-
-_DESCRIBED = (
-    *("advantage_mean", "advantage_std", "reward_advantage_corr", "explained_variance", "reward_mean", "reward_std"),
-    *("value_mean", "target_mean", "target_std"),
-)
 
 
 def _standardized(x: np.ndarray) -> np.ndarray:

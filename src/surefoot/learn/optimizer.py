@@ -19,7 +19,11 @@ from torch.optim.sgd import sgd
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.config import PPOConfig
 
-_SLOTS = {
+ADAM_BETAS = (0.9, 0.999)
+"""Decay rates of Adam's moments: the defaults of the paper and of torch; the kernel is given the same numbers."""
+RMSPROP_ALPHA = 0.99
+"""Decay rate of RMSprop's mean square: torch's default."""
+SLOTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "adamw": ("exp_avg", "exp_avg_sq"),
     "sgd": ("momentum",),
@@ -59,7 +63,7 @@ class Optimizer:
         self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in apart])]
         if apart:
             self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in apart]))
-        self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in _SLOTS[config.optimizer]}
+        self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in SLOTS[config.optimizer]}
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
 
     def zero_grad(self) -> None:
@@ -95,8 +99,8 @@ class Optimizer:
                         steps,
                         fused=True,
                         amsgrad=False,
-                        beta1=0.9,
-                        beta2=0.999,
+                        beta1=ADAM_BETAS[0],
+                        beta2=ADAM_BETAS[1],
                         lr=lr,
                         weight_decay=config.weight_decay,
                         eps=config.adam_eps,
@@ -125,7 +129,7 @@ class Optimizer:
                         steps,
                         foreach=True,
                         lr=lr,
-                        alpha=0.99,
+                        alpha=RMSPROP_ALPHA,
                         eps=config.adam_eps,
                         weight_decay=config.weight_decay,
                         momentum=config.momentum,

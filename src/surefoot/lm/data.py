@@ -19,7 +19,7 @@ ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PreferencePair:
     """Two responses to one prompt, one of them better."""
 
     prompt: str
@@ -38,7 +38,7 @@ def read_prompts(path: Path | str) -> list[Talk]:
     return found
 
 
-def read_pairs(path: Path | str) -> list[Pair]:
+def read_pairs(path: Path | str) -> list[PreferencePair]:
     """Preferences of a .jsonl, .csv or .parquet file with chosen, rejected and, if they do not begin with it, prompt."""
     path = Path(path)
     found = [_pair(row, f"{path}:{line}") for line, row in _rows(path)]
@@ -138,7 +138,7 @@ def _prompt(row: Any, where: str) -> Talk:
     raise DataError(f"{where} is {row!r:.80}; a prompt is text or a list of messages")
 
 
-def _pair(row: Any, where: str) -> Pair:
+def _pair(row: Any, where: str) -> PreferencePair:
     if not isinstance(row, dict):
         raise DataError(f"{where} is {row!r:.80}; a preference is {{prompt, chosen, rejected}}")
     for name in ("chosen", "rejected"):
@@ -154,7 +154,7 @@ def _pair(row: Any, where: str) -> Pair:
         raise DataError(f"{where}: prompt is {prompt!r:.80}; it must be text")
     if chosen == rejected:
         raise DataError(f"{where}: chosen and rejected are the same")
-    return Pair(prompt, chosen, rejected, float(row.get("margin") or 0.0))
+    return PreferencePair(prompt, chosen, rejected, float(row.get("margin") or 0.0))
 
 
 def _common(one: str, other: str) -> int:

@@ -16,7 +16,7 @@ from surefoot.errors import ConfigError, SurefootError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
-from surefoot.lm.training import LMTraining, Step
+from surefoot.lm.training import LMStep, LMTraining
 from surefoot.telemetry.doctor.findings import sentence
 from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.doctor.rules import read_rules
@@ -48,7 +48,7 @@ class LMRun:
         self.notes: list[str] = []
         self._closed = False
 
-    def steps(self, stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[Step, list[str]]]:
+    def steps(self, stop: Callable[[], bool] = lambda: False) -> Iterator[tuple[LMStep, list[str]]]:
         """(step, sentences) until the run is over, saving on the way and at the end, and when something raises."""
         training = self.training
         try:
@@ -82,7 +82,7 @@ class LMRun:
         self.saved_at = step
         return step
 
-    def _record(self, step: Step) -> None:
+    def _record(self, step: LMStep) -> None:
         report = step.report
         metrics = {**report.metrics(), **step.stats, **resident()}
         if self.training.policy.backbone.dtype == torch.bfloat16:

@@ -24,8 +24,8 @@ from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, NoCritic, ValueOf
 from surefoot.lm.rewards.guards import Guards
 from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
-from surefoot.lm.rewards.rewards import Drift, Rewards, Said, ScoreScale, as_rewards, distinct, repetition
-from surefoot.lm.sampling.rollout import Laid, consult, group_advantages, lay_out, to_rollout, token_rewards
+from surefoot.lm.rewards.rewards import ResponseDrift, Responses, Rewards, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.sampling.rollout import ResponseBatch, consult, group_advantages, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, generate
 from surefoot.nets.description import load_weights
 
@@ -45,7 +45,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LMStep:
     """What one step came to."""
 
     number: int
@@ -118,7 +118,7 @@ class LMTraining:
             if config.kl_target is None
             else AdaptiveBeta(config.beta, config.kl_target, config.kl_horizon)
         )
-        self.drift = Drift()
+        self.drift = ResponseDrift()
         self.generator = torch.Generator().manual_seed(seed_for("sample", config.seed))
         """Draws the responses, nothing else."""
         self.cursor = Cursor(len(self.prompts), torch.Generator().manual_seed(seed_for("prompts", config.seed)))
@@ -152,7 +152,7 @@ class LMTraining:
         """True when all steps are done, or a guard ended the run."""
         return self.stopped is not None or self.steps >= self.config.steps
 
-    def step(self) -> Step:
+    def step(self) -> LMStep:
         """Sample, score, learn. Raises before anything moved if the reward fails."""
         begin = time.perf_counter()
         before = (
@@ -212,7 +212,7 @@ class LMTraining:
             "learn": learned - consulted,
             "judge": time.perf_counter() - learned,
         }
-        return Step(
+        return LMStep(
             number=self.steps,
             report=report,
             stats={**stats, **self.guards.stats(), "nonfinite_scores": float(bad.sum())},
@@ -235,16 +235,16 @@ class LMTraining:
             keep_trunk=not self.config.packed,
         )
 
-    def said(self, chosen: Sequence[int], responses: Sequence[Response]) -> Said:
+    def said(self, chosen: Sequence[int], responses: Sequence[Response]) -> Responses:
         """Prompts and responses as a reward sees them."""
-        return Said(
+        return Responses(
             prompts=[as_text(self.prompts[i]) for i in chosen],
             responses=[self.speech.text(r.tokens) for r in responses],
             prompt_ids=[self.prompt_ids[i] for i in chosen],
             response_ids=[self.speech.without_end(r.tokens) for r in responses],
         )
 
-    def _consult(self, laid: Laid) -> None:
+    def _consult(self, laid: ResponseBatch) -> None:
         config = self.config
         consult(
             self.policy,
@@ -255,7 +255,7 @@ class LMTraining:
             values=isinstance(self.policy.critic, ValueOf),
         )
 
-    def _reward(self, laid: Laid, raw: np.ndarray) -> np.ndarray:
+    def _reward(self, laid: ResponseBatch, raw: np.ndarray) -> np.ndarray:
         """[T, N] as learned from."""
         config = self.config
         score = self.scale(raw) - config.length_penalty * laid.length
@@ -269,7 +269,12 @@ class LMTraining:
         return token_rewards(laid, advantage, beta=0.0, decay=1.0)
 
     def _stats(
-        self, laid: Laid, responses: Sequence[Response], raw: np.ndarray, each: dict[str, np.ndarray], bad: np.ndarray
+        self,
+        laid: ResponseBatch,
+        responses: Sequence[Response],
+        raw: np.ndarray,
+        each: dict[str, np.ndarray],
+        bad: np.ndarray,
     ) -> dict[str, float]:
         """Numbers people look at, over the responses that count."""
         good = ~bad
@@ -299,7 +304,7 @@ class LMTraining:
             stats |= {f"reward_{name}": float(np.nanmean(x)) for name, x in each.items()}
         return stats
 
-    def _not_learned(self, laid: Laid, reason: str) -> UpdateReport:
+    def _not_learned(self, laid: ResponseBatch, reason: str) -> UpdateReport:
         laid.valid[:] = False
         empty = to_rollout(laid, np.zeros(laid.action.shape, np.float32), version=0, kl_in_loss=False, stats={})
         report = self.learner.update(empty)

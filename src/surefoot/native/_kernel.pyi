@@ -1,4 +1,4 @@
-"""What the compiled module offers. Buffers are C-contiguous arrays; the comments in src/bind_*.c say what is in them."""
+"""The compiled module. Buffers are C-contiguous arrays; the headers in src/ give their types and shapes."""
 
 from typing import Any, NewType
 
@@ -6,46 +6,83 @@ import numpy as np
 from typing_extensions import Buffer, CapsuleType
 
 Net = NewType("Net", object)
-Tape = NewType("Tape", object)
+Rollout = NewType("Rollout", object)
 Array = np.ndarray[Any, Any]
+
+ACTIVATIONS: tuple[str, ...]
+HEADS: tuple[str, ...]
+OPTIMIZERS: tuple[str, ...]
+MAX_DEPTH: int
+MAX_CHOICES: int
+TABLE_COLUMNS: int
+RECORDED: int
+EPISODE_ENDED: int
+NON_FINITE: int
 
 def instruction_sets() -> list[str]: ...
 def net_new(
+    *,
     instruction_set: str,
     inputs: int,
     actor_widths: tuple[int, ...],
     critic_widths: tuple[int, ...],
-    shared: int,
-    activation: int,
-    head: int,
+    shared: bool,
+    activation: str,
+    head: str,
     sizes: tuple[int, ...],
     first_option: int,
+    log_std_low: float,
+    log_std_high: float,
     low: Array | None,
     high: Array | None,
-    /,
 ) -> Net: ...
 def net_sizes(net: Net, /) -> tuple[int, ...]: ...
 def net_point(net: Net, addresses: Array, shift: int, scale: int, obs_clip: float, /) -> None: ...
 def net_pack(net: Net, /) -> None: ...
-def net_keep(net: Net, /) -> None: ...
-def net_restore(net: Net, /) -> None: ...
 def net_act(
     net: Net,
-    rng: Array,
+    /,
+    *,
     n: int,
+    rng: Array,
     obs: Array,
     mask: Array | None,
-    deterministic: int,
+    deterministic: bool,
     action: Array,
     env_action: Array,
     log_prob: Array,
     value: Array,
-    /,
 ) -> None: ...
 def net_values(net: Net, n: int, obs: Array, value: Array, /) -> None: ...
+def net_save(net: Net, /) -> None: ...
+def net_restore(net: Net, /) -> None: ...
 def net_learn(
     net: Net,
+    /,
+    *,
     samples: int,
+    minibatches: int,
+    epochs: int,
+    clip: float,
+    value_clip: float,
+    dual_clip: float,
+    log_ratio_limit: float,
+    vf_coef: float,
+    ent_coef: float,
+    kl_coef: float,
+    kl_limit: float,
+    standardize: bool,
+    max_grad_norm: float,
+    optimizer: str,
+    lr: float,
+    weight_decay: float,
+    eps: float,
+    momentum: float,
+    beta1: float,
+    beta2: float,
+    alpha: float,
+    max_bad_steps: int,
+    bad_in_a_row: int,
     features: Array,
     action: Array,
     log_prob: Array,
@@ -56,38 +93,50 @@ def net_learn(
     mask: Array | None,
     order: Array,
     sizes: Array,
-    epochs: int,
-    knobs: tuple[float, ...],
-    standardize: int,
-    optimizer: int,
-    bad_in_a_row: int,
     table: Array,
     epoch_of: Array,
-    /,
 ) -> tuple[int, int, int, int, int, int, float]: ...
 def net_log_probs(
-    net: Net, samples: int, features: Array, action: Array, mask: Array | None, log_prob: Array, /
+    net: Net, samples: int, features: Array, action: Array, mask: Array | None, result: Array, /
 ) -> None: ...
 def gae(
+    *,
     steps: int,
     streams: int,
+    gamma: float,
+    lam: float,
     reward: Array,
     value: Array,
     next_value: Array,
     terminated: Array,
     truncated: Array,
     valid: Array,
-    gamma: float,
-    lam: float,
     advantage: Array,
     target: Array,
-    /,
 ) -> None: ...
-def describe(n: int, reward: Array, value: Array, target: Array, /) -> tuple[float, ...]: ...
-def tape_new(net: Net, steps: int, streams: int, obs: Array | None, mask: Array | None, /, *arrays: Array) -> Tape: ...
-def tape_act(net: Net, rng: Array, tape: Tape, t: int, obs: Array, mask: Array | None, /) -> None: ...
-def tape_note(
-    tape: Tape,
+def rollout_statistics(n: int, reward: Array, value: Array, target: Array, /) -> dict[str, float]: ...
+def rollout_new(
+    net: Net,
+    /,
+    *,
+    steps: int,
+    streams: int,
+    obs: Array | None,
+    mask: Array | None,
+    action: Array,
+    env_action: Array,
+    log_prob: Array,
+    value: Array,
+    next_value: Array,
+    reward: Array,
+    terminated: Array,
+    truncated: Array,
+    start: Array,
+    valid: Array,
+) -> Rollout: ...
+def rollout_act(net: Net, rollout: Rollout, rng: Array, t: int, obs: Array, mask: Array | None, /) -> None: ...
+def rollout_record(
+    rollout: Rollout,
     t: int,
     obs: Array | None,
     reward: Array,
@@ -98,25 +147,27 @@ def tape_note(
     lengths: Array,
     /,
 ) -> int: ...
-def tape_finish(net: Net, tape: Tape, obs: Array, /) -> None: ...
-def tape_collect(
+def rollout_finish(net: Net, rollout: Rollout, obs: Array, /) -> None: ...
+def rollout_collect(
     net: Net,
+    rollout: Rollout,
     rng: Array,
-    tape: Tape,
     streams: CapsuleType,
+    /,
+    *,
     obs: Array,
     start: Array,
     returns: Array,
     lengths: Array,
     ended: Array,
-    /,
 ) -> tuple[int, float]: ...
 def scan_forward(
+    *,
     instruction_set: str,
-    gates: int,
-    steps: int,
+    gates_per_unit: int,
     streams: int,
     size: int,
+    steps: int,
     start: Array | None,
     inward: Array,
     carry: Array,
@@ -124,16 +175,16 @@ def scan_forward(
     bias: Array,
     hidden: Array,
     carried: Array,
-    kept_gates: Array | None,
-    kept: Array | None,
-    /,
+    gates: Array | None,
+    saved: Array | None,
 ) -> None: ...
 def scan_step(
+    *,
     instruction_set: str,
-    gates: int,
-    inputs: int,
+    gates_per_unit: int,
     streams: int,
     size: int,
+    inputs: int,
     start: Array | None,
     x: Array,
     weight_in: Array,
@@ -143,27 +194,26 @@ def scan_step(
     bias: Array,
     hidden: Array,
     carried: Array,
-    /,
 ) -> None: ...
 def scan_backward(
+    *,
     instruction_set: str,
-    gates: int,
-    steps: int,
+    gates_per_unit: int,
     streams: int,
     size: int,
+    steps: int,
     start: Array | None,
     carry: Array,
     weight: Array,
     hidden: Array,
-    kept_gates: Array,
-    kept: Array,
+    gates: Array,
+    saved: Array,
     d_hidden: Array | None,
     d_carried: Array | None,
     d_inward: Array,
     d_onward: Array | None,
     before: Array,
     d_carry: Array,
-    /,
 ) -> None: ...
 def function(instruction_set: str, which: int, n: int, x: Array, y: Array, /) -> None: ...
 def multiply(instruction_set: str, m: int, n: int, k: int, a: Array, b: Array, c: Array, /) -> None: ...

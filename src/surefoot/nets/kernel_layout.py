@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.continuous_distributions import LOG_STD_RANGE
 from surefoot.nets.continuous_heads import GaussianHead, HybridHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
 from surefoot.nets.multi_discrete import MultiDiscreteHead
@@ -19,13 +20,10 @@ from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten
 
-_ACTIVATION = {"tanh": 0, "relu": 1, "elu": 2, "silu": 3, "leaky_relu": 4}
-_DEEPEST, _MOST_CHOICES = 8, 64
-
 
 def why_not(policy: Policy) -> str | None:
     """None if the kernel can stand in for this policy, else a sentence that says why not."""
-    unusable = native.unusable()
+    kernel, unusable = native.kernel, native.unusable()
     if unusable is not None:
         return unusable
     if not isinstance(policy, ActorCritic) or type(policy) is not ActorCritic or policy.own_module:
@@ -37,12 +35,12 @@ def why_not(policy: Policy) -> str | None:
         return "the kernel does not know images or a critic that sees more than the policy"
     if not isinstance(head, DiscreteHead | MultiDiscreteHead | GaussianHead):
         return f"the kernel does not know {_unknown(policy)}"
-    if config.activation not in _ACTIVATION:
+    if config.activation not in kernel.ACTIVATIONS:
         return f"the kernel does not know the activation {config.activation}"
-    if max(len(config.hidden), len(config.critic_hidden or ())) > _DEEPEST:
-        return f"the network has more than {_DEEPEST} hidden layers"
-    if len(head.choices()) > _MOST_CHOICES:
-        return f"there are more than {_MOST_CHOICES} choices at once"
+    if max(len(config.hidden), len(config.critic_hidden or ())) > kernel.MAX_DEPTH:
+        return f"the network has more than {kernel.MAX_DEPTH} hidden layers"
+    if len(head.choices()) > kernel.MAX_CHOICES:
+        return f"there are more than {kernel.MAX_CHOICES} choices at once"
     if any(p.dtype != torch.float32 or p.device.type != "cpu" for p in policy.parameters()):
         return "the weights are not float32 on the CPU"
     if not all(p.requires_grad for p in policy.parameters()):
@@ -85,24 +83,27 @@ class KernelNet:
         head = policy.head
         if isinstance(head, GaussianHead):
             low, high = (np.broadcast_to(x, head.shape).astype(np.float32).ravel() for x in (head.low, head.high))
-            kind, sizes, bounds = 2 if isinstance(head, TanhHead) else 1, (head.outputs,), (low, high)
+            kind, sizes = "squashed" if isinstance(head, TanhHead) else "gaussian", (head.outputs,)
         else:
-            kind, sizes, bounds = 0, head.choices(), (None, None)
+            kind, sizes, low, high = "categorical", head.choices(), None, None
         critic = config.hidden if config.shared or config.critic_hidden is None else config.critic_hidden
         self.net = kernel.net_new(
-            instruction_set or os.environ.get("SUREFOOT_KERNEL", "auto"),
-            self.flatten.size,
-            config.hidden,
-            critic,
-            int(config.shared),
-            _ACTIVATION[config.activation],
-            kind,
-            sizes,
-            head.start if isinstance(head, DiscreteHead) else 0,
-            *bounds,
+            instruction_set=instruction_set or os.environ.get("SUREFOOT_KERNEL", "auto"),
+            inputs=self.flatten.size,
+            actor_widths=config.hidden,
+            critic_widths=critic,
+            shared=config.shared,
+            activation=config.activation,
+            head=kind,
+            sizes=sizes,
+            first_option=head.start if isinstance(head, DiscreteHead) else 0,
+            log_std_low=LOG_STD_RANGE[0],
+            log_std_high=LOG_STD_RANGE[1],
+            low=low,
+            high=high,
         )
         self._places: list[int] = []
-        self.discrete = kind == 0
+        self.discrete = kind == "categorical"
         self.sizes = sizes
         self.tensors = list(_in_order(policy, network))
         """The policy's parameters in the kernel's order."""

@@ -49,15 +49,20 @@ def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
     width, size = weight.shape
     hidden, carried = np.empty((1, streams, size), np.float32), np.empty(carry.shape, np.float32)
     kernel.scan_step(
-        *(
-            _instruction_set(),
-            width // size,
-            inputs,
-            streams,
-            size,
-            None if start is None else start.contiguous().numpy(),
-        ),
-        *(x, weight_in, bias_in, carry, weight, bias, hidden, carried),
+        instruction_set=_instruction_set(),
+        gates_per_unit=width // size,
+        streams=streams,
+        size=size,
+        inputs=inputs,
+        start=None if start is None else start.contiguous().numpy(),
+        x=x,
+        weight_in=weight_in,
+        bias_in=bias_in,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
     )
     return torch.from_numpy(hidden), torch.from_numpy(carried)
 
@@ -72,23 +77,31 @@ def _instruction_set() -> str:
     return os.environ.get("SUREFOOT_KERNEL", "auto")
 
 
-def _shape(inward: Array, weight: Array) -> tuple[str, int, int, int, int]:
-    """What both calls of the kernel begin with."""
-    steps, streams, width = inward.shape
-    size = weight.shape[1]
-    return _instruction_set(), width // size, steps, streams, size
-
-
 def _forward(
-    start: Tensor | None, tensors: tuple[Tensor, Tensor, Tensor, Tensor], gates: Array | None, kept: Array | None
+    start: Tensor | None, tensors: tuple[Tensor, Tensor, Tensor, Tensor], gates: Array | None, saved: Array | None
 ) -> tuple[Tensor, Tensor]:
     kernel = native.kernel
     assert kernel is not None
     inward, carry, weight, bias = (x.detach().numpy() for x in tensors)
-    shape = _shape(inward, weight)
-    hidden, carried = np.empty((*inward.shape[:2], shape[-1]), np.float32), np.empty(carry.shape, np.float32)
-    fresh = None if start is None else start.numpy()
-    kernel.scan_forward(*shape, fresh, inward, carry, weight, bias, hidden, carried, gates, kept)
+    steps, streams, width = inward.shape
+    size = weight.shape[1]
+    hidden, carried = np.empty((steps, streams, size), np.float32), np.empty(carry.shape, np.float32)
+    kernel.scan_forward(
+        instruction_set=_instruction_set(),
+        gates_per_unit=width // size,
+        streams=streams,
+        size=size,
+        steps=steps,
+        start=None if start is None else start.numpy(),
+        inward=inward,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
+        gates=gates,
+        saved=saved,
+    )
     return torch.from_numpy(hidden), torch.from_numpy(carried)
 
 
@@ -100,9 +113,9 @@ class _Scan(torch.autograd.Function):
         ctx: Any, start: Tensor | None, inward: Tensor, carry: Tensor, weight: Tensor, bias: Tensor
     ) -> tuple[Tensor, Tensor]:
         gates = np.empty(inward.shape, np.float32)
-        kept = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
-        hidden, carried = _forward(start, (inward, carry, weight, bias), gates, kept)
-        ctx.gates, ctx.kept = gates, kept
+        saved = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
+        hidden, carried = _forward(start, (inward, carry, weight, bias), gates, saved)
+        ctx.gates, ctx.saved = gates, saved
         ctx.save_for_backward(carry, weight, hidden, start)
         ctx.set_materialize_grads(False)
         return hidden, carried
@@ -114,16 +127,32 @@ class _Scan(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         kernel = native.kernel
         assert kernel is not None
-        *saved, start = ctx.saved_tensors
-        carry, weight, hidden = (x.detach().numpy() for x in saved)
-        gates, fresh = ctx.gates, None if start is None else start.numpy()
+        *tensors, start = ctx.saved_tensors
+        carry, weight, hidden = (x.detach().numpy() for x in tensors)
+        gates = ctx.gates
         d_hidden, d_carried = (None if g is None else g.contiguous().numpy() for g in grads)
         d_inward, before, d_carry = np.empty_like(gates), np.empty_like(hidden), np.empty_like(carry)
-        shape = _shape(gates, weight)
-        d_onward = None if shape[1] == 4 else np.empty_like(gates)
+        steps, streams, width = gates.shape
+        size = weight.shape[1]
+        d_onward = None if width == 4 * size else np.empty_like(gates)
         kernel.scan_backward(
-            *(*shape, fresh, carry, weight, hidden, gates, ctx.kept),
-            *(d_hidden, d_carried, d_inward, d_onward, before, d_carry),
+            instruction_set=_instruction_set(),
+            gates_per_unit=width // size,
+            streams=streams,
+            size=size,
+            steps=steps,
+            start=None if start is None else start.numpy(),
+            carry=carry,
+            weight=weight,
+            hidden=hidden,
+            gates=gates,
+            saved=ctx.saved,
+            d_hidden=d_hidden,
+            d_carried=d_carried,
+            d_inward=d_inward,
+            d_onward=d_onward,
+            before=before,
+            d_carry=d_carry,
         )
         rows = torch.from_numpy(d_inward if d_onward is None else d_onward).flatten(0, 1)
         d_weight = rows.t() @ torch.from_numpy(before).flatten(0, 1)

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from surefoot.telemetry.files import rotation
-from surefoot.telemetry.reader import Problem, read_line
-from surefoot.telemetry.schema import Record, Update
+from surefoot.telemetry.reader import LineProblem, read_line
+from surefoot.telemetry.schema import Record, UpdateRecord
 
 _CHUNK = 1 << 22
 _MARK = 64
@@ -35,9 +35,9 @@ class Follow:
         self._parts: set[str] = set()
         self._begun = False
 
-    def poll(self) -> list[Record | Problem]:
+    def poll(self) -> list[Record | LineProblem]:
         """Records and problems since the last call; an empty list if there is nothing yet."""
-        items: list[Record | Problem] = []
+        items: list[Record | LineProblem] = []
         if not self._begun:
             self._live = rotation.live_file(self._given)  # it may have been made a directory since
             if not self._live.exists():
@@ -86,7 +86,7 @@ class Follow:
             return False  # between a rename and the new file
         return (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev)
 
-    def _take_parts(self, items: list[Record | Problem]) -> None:
+    def _take_parts(self, items: list[Record | LineProblem]) -> None:
         """Whatever went into compressed parts that were not there before."""
         for part in rotation.rotated_parts(self._live):
             if part.name in self._parts:
@@ -97,9 +97,9 @@ class Follow:
                     for number, line in enumerate(file, 1):
                         self._take(part.name, number, line, items)
             except (OSError, EOFError, zlib.error) as error:
-                items.append(Problem(part.name, 1, f"the file cannot be read: {error}"))
+                items.append(LineProblem(part.name, 1, f"the file cannot be read: {error}"))
 
-    def _drain(self, items: list[Record | Problem]) -> bool:
+    def _drain(self, items: list[Record | LineProblem]) -> bool:
         """Take the whole lines that are there; False if the file is no longer the one that was read."""
         while True:
             chunk = self._after_mark()
@@ -126,14 +126,14 @@ class Follow:
                 return chunk[mark:]
             size *= 2  # a line longer than a chunk
 
-    def _take(self, name: str, number: int, line: bytes, items: list[Record | Problem]) -> None:
+    def _take(self, name: str, number: int, line: bytes, items: list[Record | LineProblem]) -> None:
         if not line.strip():
             return
         item = read_line(name, number, line, before=self._seconds)
-        if not isinstance(item, Problem) and item.run:  # an old log's lines have no run, and numbers instead of seq
+        if not isinstance(item, LineProblem) and item.run:  # an old log's lines have no run, and numbers instead of seq
             if item.seq <= self._seq:
                 return
             self._seq = item.seq
-        elif isinstance(item, Update):
+        elif isinstance(item, UpdateRecord):
             self._seconds = item.t
         items.append(item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from surefoot.telemetry.schema import Update
+from surefoot.telemetry.schema import UpdateRecord
 
 FORMAT = "surefoot.compat.townlet.records"
 """A module that is a `RecordFormat`. Imported by name at first use, so that this room does not depend on `compat`."""
@@ -28,8 +28,8 @@ class RecordFormat(Protocol):
         """Return warnings about a valid line."""
         ...
 
-    def migrate(self, line: dict[str, Any], version: str, /, *, number: int, before: float = 0.0) -> Update:
-        """Return a valid line as an `Update`; `number` is its line, `before` the time of the line above."""
+    def migrate(self, line: dict[str, Any], version: str, /, *, number: int, before: float = 0.0) -> UpdateRecord:
+        """Return a valid line as an `UpdateRecord`; `number` is its line, `before` the time of the line above."""
         ...
 
 

@@ -17,11 +17,19 @@ from surefoot.errors import RunNotFound, TelemetryError
 from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
 from surefoot.telemetry.foreign import foreign_format
-from surefoot.telemetry.schema import End, Evaluation, Event, Finding, Header, Record, Update
+from surefoot.telemetry.schema import (
+    EndRecord,
+    EvaluationRecord,
+    EventRecord,
+    FindingRecord,
+    HeaderRecord,
+    Record,
+    UpdateRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LineProblem:
     """A line that could not be read."""
 
     part: str
@@ -35,11 +43,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadResult:
     """All that a record holds."""
 
     records: list[Record]
-    problems: list[Problem]
+    problems: list[LineProblem]
 
 
 class _Claim(msgspec.Struct):
@@ -56,21 +64,21 @@ _objects = msgspec.json.Decoder(dict[str, Any])
 
 def read_records(path: Path | str) -> Iterator[Record]:
     """The records of a run directory or a record file, in order; what is unreadable is left out."""
-    return (r for r in scan(path) if not isinstance(r, Problem))
+    return (r for r in scan(path) if not isinstance(r, LineProblem))
 
 
-def read_all(path: Path | str) -> Reading:
+def read_all(path: Path | str) -> ReadResult:
     """Every record, and every line that is none."""
-    reading = Reading([], [])
+    reading = ReadResult([], [])
     for item in scan(path):
-        if isinstance(item, Problem):
+        if isinstance(item, LineProblem):
             reading.problems.append(item)
         else:
             reading.records.append(item)
     return reading
 
 
-def scan(path: Path | str) -> Iterator[Record | Problem]:
+def scan(path: Path | str) -> Iterator[Record | LineProblem]:
     """Records and problems as they come. Raises `RunNotFound` or `TelemetryError` at once if there is no record."""
     return _scan(_files(Path(path)))
 
@@ -87,36 +95,36 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _scan(files: list[Path]) -> Iterator[Record | Problem]:
+def _scan(files: list[Path]) -> Iterator[Record | LineProblem]:
     seen = 0
     for part in files:
         older = seen
         for item in _read_part(part):
-            if isinstance(item, Problem):
+            if isinstance(item, LineProblem):
                 yield item
             elif item.seq > older:  # a crash while rotating leaves the same lines in two parts
                 seen = max(seen, item.seq)
                 yield item
 
 
-def _read_part(part: Path) -> Iterator[Record | Problem]:
+def _read_part(part: Path) -> Iterator[Record | LineProblem]:
     number, seconds = 0, 0.0
     try:
         with rotation.open_part(part) as file:
             for line in file:
                 number += 1
                 if not line.endswith(b"\n"):
-                    yield Problem(part.name, number, f"torn: {len(line)} bytes without a line end")
+                    yield LineProblem(part.name, number, f"torn: {len(line)} bytes without a line end")
                 elif line.strip():
                     item = read_line(part.name, number, line, before=seconds)
-                    if isinstance(item, Update):
+                    if isinstance(item, UpdateRecord):
                         seconds = item.t
                     yield item
     except (OSError, EOFError, zlib.error) as error:
-        yield Problem(part.name, number + 1, f"the file cannot be read further: {error}")
+        yield LineProblem(part.name, number + 1, f"the file cannot be read further: {error}")
 
 
-def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | Problem:
+def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | LineProblem:
     """The record of a line of any version, or what keeps it from being one.
 
     `before` is the time of the line above: records of telemetry 1.x have the duration of an epoch, not its time.
@@ -128,28 +136,28 @@ def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Re
         if claim.v is None:
             return _read_foreign(part, number, _objects.decode(line), before)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Problem(part, number, f"not a record: {error}")
+        return LineProblem(part, number, f"not a record: {error}")
     except RecursionError:
-        return Problem(part, number, "not a record: it is nested too deep to be read")
-    return Problem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
+        return LineProblem(part, number, "not a record: it is nested too deep to be read")
+    return LineProblem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
 
 
-def _read_foreign(part: str, number: int, line: dict[str, Any], before: float) -> Record | Problem:
+def _read_foreign(part: str, number: int, line: dict[str, Any], before: float) -> Record | LineProblem:
     foreign = foreign_format()
     version = foreign.version_of(line)
     if version is None:
         if "telemetry_version" in line:
             said = repr(line["telemetry_version"])[:40]
             known = ", ".join(foreign.VERSIONS)
-            return Problem(part, number, f"telemetry_version {said} is unknown; there were {known}")
-        return Problem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
+            return LineProblem(part, number, f"telemetry_version {said} is unknown; there were {known}")
+        return LineProblem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
     if wrong := foreign.errors(line, version):
-        return Problem(part, number, f"not a {version} record: {wrong[0]}")
+        return LineProblem(part, number, f"not a {version} record: {wrong[0]}")
     return foreign.migrate(line, version, number=number, before=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RecordTable:
     """Rows that share three clocks; every array has one number a row, NaN where there is none."""
 
     env_steps: np.ndarray
@@ -173,21 +181,21 @@ class Table:
 class Curves:
     """A record as columns."""
 
-    header: Header | None
+    header: HeaderRecord | None
     """Of the last session."""
-    end: End | None
+    end: EndRecord | None
     """Of the last session; None if it goes on, or was cut short."""
     sessions: int
-    updates: Table
+    updates: RecordTable
     """A row an `update` line. Columns: each metric; `<metric>.min` and `.max` over the covered updates; `covers`;
     `episodes.*`; `seconds.*`; `nonfinite.<metric>` is 1 where the number was NaN or infinite."""
-    evals: Table
+    evals: RecordTable
     """A row an `eval` line. Columns: `return_mean`, `return_std`, `return_min`, `return_max`, `length_mean`,
     `success_rate`, `episodes`."""
-    events: list[Event]
+    events: list[EventRecord]
     events_elapsed: list[float]
-    problems: list[Problem]
-    findings: list[Finding] = field(default_factory=list[Finding])
+    problems: list[LineProblem]
+    findings: list[FindingRecord] = field(default_factory=list[FindingRecord])
     """Each as last told: open, or resolved."""
     labels: dict[str, str] = field(default_factory=dict[str, str])
     """The words of the last update that has any."""
@@ -198,32 +206,32 @@ def load_curves(path: Path | str) -> Curves:
     clock = _Clock()
     updates, evals = _Rows(), _Rows()
     header, end = None, None
-    events: list[Event] = []
+    events: list[EventRecord] = []
     events_elapsed: list[float] = []
-    problems: list[Problem] = []
-    findings: dict[tuple[str, int], Finding] = {}
+    problems: list[LineProblem] = []
+    findings: dict[tuple[str, int], FindingRecord] = {}
     labels: dict[str, str] = {}
     for item in scan(path):
-        if isinstance(item, Problem):
+        if isinstance(item, LineProblem):
             problems.append(item)
             continue
         now = clock.tick(item)
         match item:
-            case Header():  # one that only begins a rotated part may follow the end
+            case HeaderRecord():  # one that only begins a rotated part may follow the end
                 end = end if header and header.session == item.session else None
                 header = item
-            case Update():
+            case UpdateRecord():
                 updates.add(item, now, _update_row(item))
                 labels = item.labels or labels
-            case Evaluation():
+            case EvaluationRecord():
                 evals.add(item, now, {name: getattr(item, name) for name in _EVAL_COLUMNS})
-            case Event():
+            case EventRecord():
                 events.append(item)
                 events_elapsed.append(now)
                 end = None if item.name == "resumed" else end
-            case Finding():
+            case FindingRecord():
                 findings[item.rule, item.since_update] = item
-            case End():
+            case EndRecord():
                 end = item
             case _:
                 pass
@@ -244,7 +252,7 @@ def load_curves(path: Path | str) -> Curves:
 _EVAL_COLUMNS = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "success_rate", "episodes")
 
 
-def _update_row(update: Update) -> dict[str, float | None]:
+def _update_row(update: UpdateRecord) -> dict[str, float | None]:
     row = dict(update.m)
     row["covers"] = update.covers
     row |= {f"{name}.min": x for name, x in update.m_min.items()}
@@ -266,11 +274,11 @@ class _Clock:
 
     def tick(self, record: Record) -> float:
         """Seconds the run had been running when `record` was written."""
-        fresh = isinstance(record, Header) and record.session != self._session
-        if fresh or (isinstance(record, Event) and record.name == "resumed") or self._start == 0.0:
+        fresh = isinstance(record, HeaderRecord) and record.session != self._session
+        if fresh or (isinstance(record, EventRecord) and record.name == "resumed") or self._start == 0.0:
             self._before += self._last - self._start
             self._start = self._last = record.t
-        if isinstance(record, Header) and fresh:
+        if isinstance(record, HeaderRecord) and fresh:
             self._session = record.session
             self.sessions += 1
         self._last = max(self._last, record.t)  # the clock of the machine may have been set back
@@ -296,10 +304,10 @@ class _Rows:
             if len(column) < self._rows:
                 column.append(math.nan)
 
-    def table(self) -> Table:
+    def table(self) -> RecordTable:
         columns = {name: np.array(column) for name, column in self._columns.items()}
         none = np.zeros(0)
-        return Table(
+        return RecordTable(
             env_steps=columns.pop("@env_steps", none).astype(np.int64),
             updates=columns.pop("@updates", none).astype(np.int64),
             t=columns.pop("@t", none),

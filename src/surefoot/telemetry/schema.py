@@ -6,9 +6,10 @@ Within 2.x a change may only add optional fields and kinds: readers ignore field
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -38,7 +39,7 @@ class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
     """{dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null."""
 
 
-class Header(_Line, tag="run", kw_only=True):
+class HeaderRecord(_Line, tag="run", kw_only=True):
     """The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part."""
 
     env: str
@@ -97,7 +98,7 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-class Update(_Line, tag="update", kw_only=True):
+class UpdateRecord(_Line, tag="update", kw_only=True):
     """What one update did; at a high rate, what several did together."""
 
     m: dict[str, float | None]
@@ -124,8 +125,8 @@ class Update(_Line, tag="update", kw_only=True):
     """Words beside the numbers: `data_mode`, `anneal_stage`."""
 
 
-class Episode(_Line, tag="episode", kw_only=True):
-    """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
+class EpisodeRecord(_Line, tag="episode", kw_only=True):
+    """One finished training episode. Sampled at a high rate (see `UpdateRecord.episodes_dropped`)."""
 
     return_: float | None = msgspec.field(name="return")
     length: Count
@@ -136,7 +137,7 @@ class Episode(_Line, tag="episode", kw_only=True):
     success: bool | None = None
 
 
-class Evaluation(_Line, tag="eval", kw_only=True):
+class EvaluationRecord(_Line, tag="eval", kw_only=True):
     """Episodes played only to measure."""
 
     episodes: Count
@@ -154,7 +155,7 @@ class Evaluation(_Line, tag="eval", kw_only=True):
     deterministic: bool | None = None
 
 
-class Event(_Line, tag="event", kw_only=True):
+class EventRecord(_Line, tag="event", kw_only=True):
     """Something worth knowing happened: "checkpoint", "resumed", "torn_tail", …"""
 
     name: str
@@ -162,7 +163,7 @@ class Event(_Line, tag="event", kw_only=True):
     data: dict[str, Any] = {}
 
 
-class Finding(_Line, tag="finding", kw_only=True):
+class FindingRecord(_Line, tag="finding", kw_only=True):
     """What an examination of the run found; said again with `status` "resolved" when it is over."""
 
     rule: str
@@ -184,7 +185,7 @@ class Finding(_Line, tag="finding", kw_only=True):
     """False: a consequence of another finding."""
 
 
-class Minibatch(_Line, tag="minibatch", kw_only=True):
+class MinibatchRecord(_Line, tag="minibatch", kw_only=True):
     """One gradient step of an update. Optional, and sampled: `sample_rate` and `dropped` say how much is missing."""
 
     epoch: Count
@@ -197,14 +198,23 @@ class Minibatch(_Line, tag="minibatch", kw_only=True):
     """Minibatches left out since the last such line."""
 
 
-class End(_Line, tag="end", kw_only=True):
+class EndRecord(_Line, tag="end", kw_only=True):
     """The last line of a session. A record without it was cut short."""
 
     reason: EndReason
     message: str = ""
 
 
-Record = Header | Update | Minibatch | Episode | Evaluation | Event | Finding | End
+Record = (
+    HeaderRecord
+    | UpdateRecord
+    | MinibatchRecord
+    | EpisodeRecord
+    | EvaluationRecord
+    | EventRecord
+    | FindingRecord
+    | EndRecord
+)
 
 _decoder = msgspec.json.Decoder(Record)
 
@@ -308,3 +318,12 @@ METRICS: dict[str, Metric] = {
 
 SINCE: dict[str, str] = {}
 """{"kind.field" or "m.number": version} of what came after 2.0."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Return the struct for its former name (`UpdateRecord` for `UpdateRecord`), for one release."""
+        if (struct := globals().get(f"{name}Record")) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"schema.{name} is now schema.{name}Record", DeprecationWarning, stacklevel=2)
+        return struct

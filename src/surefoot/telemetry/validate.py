@@ -17,7 +17,16 @@ from surefoot.errors import TelemetryError
 from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
 from surefoot.telemetry.foreign import foreign_format
-from surefoot.telemetry.schema import METRICS, VERSION, End, Event, Header, Minibatch, Record, Update
+from surefoot.telemetry.schema import (
+    METRICS,
+    VERSION,
+    EndRecord,
+    EventRecord,
+    HeaderRecord,
+    MinibatchRecord,
+    Record,
+    UpdateRecord,
+)
 
 Weight = Literal["error", "warning"]
 
@@ -35,7 +44,7 @@ _SPELLED = frozenset(("nan", "inf", "-inf"))
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class LineError:
     """Something wrong with a line."""
 
     file: str
@@ -50,7 +59,7 @@ class Mistake:
 
 
 @dataclass(slots=True)
-class Verdict:
+class FileReport:
     """What a whole record is."""
 
     file: str
@@ -60,11 +69,11 @@ class Verdict:
     versions: dict[str, int] = field(default_factory=dict[str, int])
     errors: int = 0
     warnings: int = 0
-    mistakes: list[Mistake] = field(default_factory=list[Mistake])
+    mistakes: list[LineError] = field(default_factory=list[LineError])
     """The first `KEPT` of them."""
 
 
-def validate(path: Path | str, *, strict: bool = False) -> list[Verdict]:
+def validate(path: Path | str, *, strict: bool = False) -> list[FileReport]:
     """A verdict for each part of a run directory's record, or for a single file.
 
     Every mistake is told, none raised; only a file that is not there is an error. `strict` also looks for fields that
@@ -79,7 +88,7 @@ def validate(path: Path | str, *, strict: bool = False) -> list[Verdict]:
     return [checker.run(str(file), _lines(file)) for file in files]
 
 
-def validate_lines(name: str, lines: Iterable[bytes], *, strict: bool = False) -> Verdict:
+def validate_lines(name: str, lines: Iterable[bytes], *, strict: bool = False) -> FileReport:
     """The verdict on lines from anywhere; each but perhaps the last ends in a newline."""
     return _Checker(strict).run(name, lines)
 
@@ -99,10 +108,10 @@ class _Checker:
         self._steps = self._updates = 0
         self._header = self._ended = False
         self._typos: dict[str, str | None] = {}
-        self._verdict = Verdict("")
+        self._verdict = FileReport("")
 
-    def run(self, name: str, lines: Iterable[bytes]) -> Verdict:
-        self._verdict = verdict = Verdict(name)
+    def run(self, name: str, lines: Iterable[bytes]) -> FileReport:
+        self._verdict = verdict = FileReport(name)
         number, today, older = 0, 0, False
         try:
             for number, line in enumerate(lines, 1):
@@ -136,20 +145,20 @@ class _Checker:
 
     def _follow(self, number: int, record: Record) -> None:
         """What must only ever grow."""
-        if record.updates < self._updates and not isinstance(record, Event):
+        if record.updates < self._updates and not isinstance(record, EventRecord):
             self._say(number, f"updates is {record.updates} after {self._updates}; it never goes back", "warning")
         self._updates = record.updates
         kind = type(record)
-        if kind is Update:
+        if kind is UpdateRecord:
             if record.env_steps < self._steps:
                 said = f"env_steps is {record.env_steps} after {self._steps}; an update is never behind the one before"
                 self._say(number, said, "warning")
             self._steps = record.env_steps
-        elif kind is Header:
+        elif kind is HeaderRecord:
             self._header, self._ended = True, False
-        elif kind is End:
+        elif kind is EndRecord:
             self._ended = True
-        elif kind is Event:
+        elif kind is EventRecord:
             self._steps = record.env_steps  # "resumed" goes back to a checkpoint
 
     def _look(self, number: int, line: bytes, record: Record) -> None:
@@ -157,12 +166,16 @@ class _Checker:
         if record.seq <= self._seq:
             said = f"seq is {record.seq} after {self._seq}; it grows with every line: two writers, or lines twice"
             self._say(number, said)
-        elif self._seq and record.seq > self._seq + 1 and not (isinstance(record, Event) and record.name == "resumed"):
+        elif (
+            self._seq
+            and record.seq > self._seq + 1
+            and not (isinstance(record, EventRecord) and record.name == "resumed")
+        ):
             said = f"seq jumps from {self._seq} to {record.seq}; {record.seq - self._seq - 1} lines are missing"
             self._say(number, said, "warning")
         if self._run is None:
             self._run = record.run
-            if not isinstance(record, Header | Event):
+            if not isinstance(record, HeaderRecord | EventRecord):
                 said = f"the first line is of kind {line_kind(record)!r}; a record begins with its header, kind 'run'"
                 self._say(number, said, "warning")
         elif record.run != self._run:
@@ -182,7 +195,7 @@ class _Checker:
         for name in raw:
             if name not in fields:
                 self._say(number, f"field {name!r} is unknown{_close(name, fields)}", "warning")
-        if isinstance(record, Update | Minibatch):
+        if isinstance(record, UpdateRecord | MinibatchRecord):
             for name in record.m:
                 if name not in self._typos:
                     self._typos[name] = None if name in METRICS else _close(name, METRICS, cutoff=0.85)
@@ -231,7 +244,7 @@ class _Checker:
         else:
             verdict.warnings += 1
         if len(verdict.mistakes) < KEPT:
-            verdict.mistakes.append(Mistake(verdict.file, number, message, weight))
+            verdict.mistakes.append(LineError(verdict.file, number, message, weight))
 
 
 def line_kind(record: Record) -> str:

@@ -27,23 +27,23 @@ from surefoot.telemetry.files.json_numbers import (
     spelled,
 )
 from surefoot.telemetry.files.line_file import LineFile, NoFile
-from surefoot.telemetry.files.merge_updates import Asked, NewRows, Rows, Told, merge, merge_plain
+from surefoot.telemetry.files.merge_updates import MetricSource, NewRows, PendingUpdate, Rows, merge, merge_plain
 from surefoot.telemetry.files.truncate import truncate_after
 from surefoot.telemetry.schema import (
     VERSION,
-    End,
     EndReason,
-    Episode,
+    EndRecord,
+    EpisodeRecord,
     Episodes,
-    Evaluation,
-    Event,
-    Finding,
-    Header,
-    Minibatch,
+    EvaluationRecord,
+    EventRecord,
+    FindingRecord,
+    HeaderRecord,
+    MinibatchRecord,
     Record,
     Severity,
     Status,
-    Update,
+    UpdateRecord,
 )
 
 __all__ = ["Mirror", "Recorder", "truncate_after"]
@@ -104,9 +104,9 @@ class Recorder:
         self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
         self._clock, self._stopwatch = clock, stopwatch
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
-        self._header: Header | None = None
+        self._header: HeaderRecord | None = None
         self._deferred: list[Callable[[], None]] = []
-        self._waiting: list[Told] = []
+        self._waiting: list[PendingUpdate] = []
         self._catching_up = False
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
         self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
@@ -140,7 +140,7 @@ class Recorder:
         """Begin a session: once after every opening, before anything else."""
         bad: dict[str, str] = {}
         now = self._clock()
-        self._header = Header(
+        self._header = HeaderRecord(
             **self._common(now),
             nonfinite=bad,
             env=env,
@@ -168,7 +168,7 @@ class Recorder:
         *,
         env_steps: int,
         updates: int,
-        m: Asked,
+        m: MetricSource,
         epochs: Rows | Callable[[], NewRows] = (),
         seconds: Mapping[str, float] | None = None,
         episodes: Episodes | None = None,
@@ -185,7 +185,7 @@ class Recorder:
         self.env_steps, self.updates = env_steps, updates
         now = self._clock()
         self._waiting.append(
-            Told(
+            PendingUpdate(
                 now,
                 env_steps,
                 updates,
@@ -227,7 +227,7 @@ class Recorder:
         known = math.isfinite(return_)
         # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
         self._write(
-            Episode(
+            EpisodeRecord(
                 v=VERSION,
                 run=self.run,
                 seq=0,
@@ -252,7 +252,7 @@ class Recorder:
         """So many episodes ended besides, too fast to have a line each."""
         self._dropped += count
 
-    def minibatch(self, *, epoch: int, minibatch: int, m: Asked) -> None:
+    def minibatch(self, *, epoch: int, minibatch: int, m: MetricSource) -> None:
         """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
         self._minibatches += 1
         if self._minibatches * self.minibatch_rate < self._minibatches_kept + 1:
@@ -262,7 +262,7 @@ class Recorder:
         numbers = dict(zip(*m(), strict=True)) if callable(m) else m
         self._minibatches_kept += 1
         self._write(
-            Minibatch(
+            MinibatchRecord(
                 **self._common(self._clock()),
                 nonfinite=bad,
                 epoch=epoch,
@@ -292,7 +292,7 @@ class Recorder:
         each = finite({str(i): float(r) for i, r in enumerate(returns)}, "returns", bad)
         self._flush()
         self._write(
-            Evaluation(
+            EvaluationRecord(
                 **self._common(self._clock()),
                 nonfinite=bad,
                 episodes=len(returns),
@@ -314,7 +314,7 @@ class Recorder:
         bad: dict[str, str] = {}
         facts = plain_json(data or {}, "data", bad)
         self._flush()
-        self._write(Event(**self._common(self._clock()), nonfinite=bad, name=name, message=message, data=facts))
+        self._write(EventRecord(**self._common(self._clock()), nonfinite=bad, name=name, message=message, data=facts))
 
     def finding(
         self,
@@ -334,7 +334,7 @@ class Recorder:
         bad: dict[str, str] = {}
         self._flush()
         self._write(
-            Finding(
+            FindingRecord(
                 **self._common(self._clock()),
                 nonfinite=bad,
                 rule=rule,
@@ -354,7 +354,7 @@ class Recorder:
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over."""
         self._flush()
-        self._write(End(**self._common(self._clock()), reason=reason, message=message))
+        self._write(EndRecord(**self._common(self._clock()), reason=reason, message=message))
         self.sync()
 
     def begin_sync(self) -> None:
@@ -445,7 +445,7 @@ class Recorder:
             mirror.write(record)
 
 
-def _finite(update: Update) -> Update:
+def _finite(update: UpdateRecord) -> UpdateRecord:
     """The update with null for what JSON cannot hold, and its name."""
     if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
         update.episodes is None or all_finite(numbers_of(update.episodes))

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.export.formats import TensorBoardMirror
-from surefoot.telemetry.schema import VERSION, Episodes, Header, Update
+from surefoot.telemetry.schema import VERSION, Episodes, HeaderRecord, UpdateRecord
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.training import Training
 
@@ -94,12 +94,14 @@ class _Curves:
         self._training, self._run = training, directory.name
         self._mirror = TensorBoardMirror(directory)
         spec = training.spec
-        self._mirror.write(Header(**self._common(), env=spec.env, seed=spec.seed, config=spec.to_json(), session=""))
+        self._mirror.write(
+            HeaderRecord(**self._common(), env=spec.env, seed=spec.seed, config=spec.to_json(), session="")
+        )
 
     def add(self, report: UpdateReport, fresh: list[Episode]) -> None:
         told = [None if e.success is None or e.success != e.success else bool(e.success) for e in fresh]
         episodes = Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], told)
-        self._mirror.write(Update(**self._common(), m={**report.metrics(), **report.stats}, episodes=episodes))
+        self._mirror.write(UpdateRecord(**self._common(), m={**report.metrics(), **report.stats}, episodes=episodes))
 
     def close(self) -> None:
         self._mirror.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.decide.promotion import Match, Versions
+from surefoot.decide.promotion import Agreement, Versions
 from surefoot.errors import CheckpointMissing, DecisionError
 
 
@@ -49,8 +49,8 @@ def test_an_unknown_version_is_named(tmp_path: Path):
 
 
 def test_match_counts_agreement_over_a_window():
-    match = Match(window=4)
+    match = Agreement(window=4)
     for own, done in (("a", "b"), ("a", "a"), ("a", "a"), ("b", "b"), ("b", "b")):
-        match.saw(own, done)
+        match.add(own, done)
     assert match.rate == 1.0, "the first, a disagreement, is out of the window"
     assert len(match) == 4

@@ -6,24 +6,24 @@ import math
 
 import pytest
 
-from surefoot.decide.rewards import Facts, RewardConfig, efficiency, potential, reward_of, shaped
+from surefoot.decide.rewards import RewardConfig, RewardFacts, efficiency, potential, reward_of, shaped
 from surefoot.errors import ConfigError
 
 
 def test_the_seeds_example_comes_to_what_the_seed_says():
     # .6 · .87 + .1 · (1 - d/1000): "confidence=0.87, no errors, fast → reward ≈ 0.65"
-    assert reward_of(Facts(confidence=0.87, duration_ms=0.0)).value == pytest.approx(0.622)
-    assert reward_of(Facts(confidence=0.87, duration_ms=0.0)).value == pytest.approx(0.65, abs=0.03)
+    assert reward_of(RewardFacts(confidence=0.87, duration_ms=0.0)).value == pytest.approx(0.622)
+    assert reward_of(RewardFacts(confidence=0.87, duration_ms=0.0)).value == pytest.approx(0.65, abs=0.03)
 
 
 def test_a_missing_quality_adds_nothing_unless_the_predecessors_fallback_is_asked_for():
-    facts = Facts(confidence=0.5, duration_ms=1000.0)
+    facts = RewardFacts(confidence=0.5, duration_ms=1000.0)
     assert reward_of(facts).value == pytest.approx(0.3)
     assert reward_of(facts, config=RewardConfig(quality_fallback=True)).value == pytest.approx(0.45)
 
 
 def test_every_part_is_kept_and_they_add_up():
-    facts = Facts(confidence=0.8, quality=0.9, duration_ms=2500.0, errors=1, warnings=2)
+    facts = RewardFacts(confidence=0.8, quality=0.9, duration_ms=2500.0, errors=1, warnings=2)
     found = reward_of(facts)
     assert found.parts == pytest.approx(
         {"confidence": 0.48, "quality": 0.27, "efficiency": -0.05, "errors": -0.5, "warnings": -0.2, "timeout": -0.3}
@@ -39,30 +39,30 @@ def test_efficiency_falls_from_one_to_minus_a_half(duration: float, expected: fl
 
 
 def test_a_timeout_is_more_than_twice_the_budget():
-    assert reward_of(Facts(confidence=0.0, duration_ms=2000.0)).parts["timeout"] == 0.0
-    assert reward_of(Facts(confidence=0.0, duration_ms=2001.0)).parts["timeout"] == -0.3
+    assert reward_of(RewardFacts(confidence=0.0, duration_ms=2000.0)).parts["timeout"] == 0.0
+    assert reward_of(RewardFacts(confidence=0.0, duration_ms=2001.0)).parts["timeout"] == -0.3
 
 
 @pytest.mark.parametrize(("rating", "expected"), [(0, -1), (1, -0.6), (2, -0.2), (3, 0.2), (4, 0.6), (5, 1)])
 def test_a_rating_replaces_the_reward(rating: int, expected: float):
-    found = reward_of(Facts(confidence=0.9, errors=3), {"rating": rating, "helpful": False, "success": False})
+    found = reward_of(RewardFacts(confidence=0.9, errors=3), {"rating": rating, "helpful": False, "success": False})
     assert (found.value, found.said_by) == (pytest.approx(expected), "rating")
 
 
 def test_helpful_counts_where_the_predecessor_ignored_it():
-    assert reward_of(Facts(confidence=0.1), {"helpful": True, "success": False}).value == 1.0
-    assert reward_of(Facts(confidence=0.9), {"helpful": False}).value == -1.0
-    assert reward_of(Facts(confidence=0.9), {"helpful": 4}).value == pytest.approx(0.6)
+    assert reward_of(RewardFacts(confidence=0.1), {"helpful": True, "success": False}).value == 1.0
+    assert reward_of(RewardFacts(confidence=0.9), {"helpful": False}).value == -1.0
+    assert reward_of(RewardFacts(confidence=0.9), {"helpful": 4}).value == pytest.approx(0.6)
 
 
 def test_success_and_outcome_decide_when_nobody_rated():
-    assert reward_of(Facts(confidence=0.5), {"success": True, "outcome": "failed"}).value == 1.0
-    assert reward_of(Facts(confidence=0.5), {"outcome": "answered_question"}).value == 1.0
-    assert reward_of(Facts(confidence=0.5), {"outcome": "gave_up"}).value == -1.0
+    assert reward_of(RewardFacts(confidence=0.5), {"success": True, "outcome": "failed"}).value == 1.0
+    assert reward_of(RewardFacts(confidence=0.5), {"outcome": "answered_question"}).value == 1.0
+    assert reward_of(RewardFacts(confidence=0.5), {"outcome": "gave_up"}).value == -1.0
 
 
 def test_relevance_and_selected_feed_quality_and_a_comment_changes_nothing():
-    facts = Facts(confidence=0.0, duration_ms=1000.0, sources=["a", "b"])
+    facts = RewardFacts(confidence=0.0, duration_ms=1000.0, sources=["a", "b"])
     assert reward_of(facts, {"relevance": 0.5}).value == pytest.approx(0.15)
     assert reward_of(facts, {"selected": ["a"]}).value == pytest.approx(0.15)
     assert reward_of(facts, {"relevance": 1.0, "selected": []}).value == pytest.approx(0.15)
@@ -70,15 +70,15 @@ def test_relevance_and_selected_feed_quality_and_a_comment_changes_nothing():
 
 
 def test_rewards_stay_within_one_and_show_the_old_unit_form():
-    worst = reward_of(Facts(confidence=0.0, errors=9))
+    worst = reward_of(RewardFacts(confidence=0.0, errors=9))
     assert (worst.value, worst.unit) == (-1.0, 0.0)
-    assert reward_of(Facts(confidence=0.5), {"rating": 5}).unit == 1.0
+    assert reward_of(RewardFacts(confidence=0.5), {"rating": 5}).unit == 1.0
 
 
 @pytest.mark.parametrize("bad", [{"rating": "five"}, {"rating": math.nan}, {"success": 1}, {"selected": "a"}])
 def test_feedback_that_cannot_be_read_is_named(bad: dict[str, object]):
     with pytest.raises(ConfigError, match=next(iter(bad))):
-        reward_of(Facts(confidence=0.5), bad)
+        reward_of(RewardFacts(confidence=0.5), bad)
 
 
 def test_shaping_adds_nothing_up_over_an_episode():

@@ -1,4 +1,4 @@
-"""The kinds of nodes: the seed's tables, panels from the configs' own words, presets."""
+"""The kinds of nodes: published tables, panels from the configs' own words, presets."""
 
 import inspect
 import json

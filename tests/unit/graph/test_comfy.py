@@ -1,4 +1,4 @@
-"""The seed's workflow, as ComfyUI wrote it, becomes a graph that runs."""
+"""A workflow, as ComfyUI wrote it, becomes a graph that runs."""
 
 import json
 from pathlib import Path

@@ -200,9 +200,9 @@ class TestMinibatches:
     def test_the_count_alone_divides_the_samples(self, samples: int, size: int):
         assert PPOConfig(minibatches=4).minibatch_size_for(samples) == (size, None)
 
-    # Townlet: min(mini_batch_size, max(1, transitions // min(num_mini_batches, transitions)))
+    # min(mini_batch_size, max(1, transitions // min(num_mini_batches, transitions)))
     @pytest.mark.parametrize(("samples", "size"), [(400, 32), (100, 25), (128, 32), (3, 1), (1, 1)])
-    def test_both_together_follow_townlets_rule_and_say_so(self, samples: int, size: int):
+    def test_both_together_give_the_smaller_size_and_say_so(self, samples: int, size: int):
         got, note = PPOConfig.make("townlet").minibatch_size_for(samples)
         assert got == size
         assert note is not None

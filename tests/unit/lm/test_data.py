@@ -8,7 +8,7 @@ import json
 import pytest
 
 from surefoot.errors import DataError
-from surefoot.lm.data import Pair, read_demonstrations, read_pairs, read_prompts
+from surefoot.lm.data import PreferencePair, read_demonstrations, read_pairs, read_prompts
 
 
 def test_text_has_a_prompt_a_line_and_empty_lines_are_passed_over(tmp_path):
@@ -66,11 +66,11 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
 
 def test_preferences_with_a_prompt_and_in_the_form_of_hh_rlhf(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"prompt": "p", "chosen": "c", "rejected": "r", "margin": 0.5}) + "\n")
-    assert read_pairs(tmp_path / "a.jsonl") == [Pair("p", "c", "r", 0.5)]
+    assert read_pairs(tmp_path / "a.jsonl") == [PreferencePair("p", "c", "r", 0.5)]
     whole = {"chosen": "\n\nHuman: hi\n\nAssistant: hello", "rejected": "\n\nHuman: hi\n\nAssistant: go away"}
     with gzip.open(tmp_path / "b.jsonl.gz", "wt") as file:
         file.write(json.dumps(whole) + "\n")
-    assert read_pairs(tmp_path / "b.jsonl.gz") == [Pair("\n\nHuman: hi\n\nAssistant:", " hello", " go away")]
+    assert read_pairs(tmp_path / "b.jsonl.gz") == [PreferencePair("\n\nHuman: hi\n\nAssistant:", " hello", " go away")]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ ACTIVATIONS = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
 }
-HEADS = ("categorical", "gaussian", "squashed")
 
 
 @dataclass(kw_only=True)
@@ -52,18 +51,22 @@ class Net:
         rng = np.random.default_rng(self.seed)
         critic = self.hidden if self.critic_hidden is None else self.critic_hidden
         self.outputs = sum(self.sizes)
-        bounds = (np.full(self.outputs, x, np.float32) for x in (self.low, self.high))
+        low, high = (np.full(self.outputs, x, np.float32) for x in (self.low, self.high))
+        bounded = self.head != "categorical"
         self.handle = native.kernel.net_new(
-            self.isa,
-            self.inputs,
-            self.hidden,
-            critic,
-            int(self.shared),
-            list(ACTIVATIONS).index(self.activation),
-            HEADS.index(self.head),
-            self.sizes,
-            self.first_option,
-            *(bounds if self.head != "categorical" else (None, None)),
+            instruction_set=self.isa,
+            inputs=self.inputs,
+            actor_widths=self.hidden,
+            critic_widths=critic,
+            shared=self.shared,
+            activation=self.activation,
+            head=self.head,
+            sizes=self.sizes,
+            first_option=self.first_option,
+            log_std_low=-20.0,
+            log_std_high=2.0,
+            low=low if bounded else None,
+            high=high if bounded else None,
         )
 
         def layers(widths: tuple[int, ...]) -> list[np.ndarray]:
@@ -131,7 +134,18 @@ class Net:
         action, env_action = np.full(shape, -9, dtype), np.full(shape, -9, dtype)
         log_prob, value = np.full(n, np.nan, np.float32), np.full(n, np.nan, np.float32)
         rng = generator() if rng is None else rng
-        native.kernel.net_act(self.handle, rng, n, obs, mask, int(deterministic), action, env_action, log_prob, value)
+        native.kernel.net_act(
+            self.handle,
+            n=n,
+            rng=rng,
+            obs=obs,
+            mask=mask,
+            deterministic=deterministic,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
+        )
         return action, env_action, log_prob, value
 
     def values(self, obs: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,26 +12,37 @@ from surefoot.native import kernel
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 T, N, INPUTS, OPTIONS = 4, 3, 4, 2
 F, D, L = np.float32, np.float64, np.int64
-KNOBS = (0.2, -1.0, 0.5, 0.01, 0.0, 0.5, -1.0, 1e-3, 0.0, 1e-5, 0.0, -1.0)
+KNOBS = {
+    "clip": 0.2,
+    "value_clip": -1.0,
+    "dual_clip": -1.0,
+    "log_ratio_limit": 20.0,
+    "vf_coef": 0.5,
+    "ent_coef": 0.01,
+    "kl_coef": 0.0,
+    "kl_limit": -1.0,
+    "standardize": 0,
+    "max_grad_norm": 0.5,
+    "optimizer": "adam",
+    "lr": 1e-3,
+    "weight_decay": 0.0,
+    "eps": 1e-5,
+    "momentum": 0.0,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "alpha": 0.99,
+    "max_bad_steps": 3,
+    "bad_in_a_row": 0,
+}
 MAY_BE_NONE = {
-    ("net_act", 4),
-    ("net_learn", 8),
-    ("net_learn", 9),
-    ("net_log_probs", 4),
-    ("tape_new", 3),
-    ("tape_new", 4),
-    ("tape_act", 5),
+    *(("net_act", "mask"), ("net_learn", "ref_log_prob"), ("net_learn", "mask"), ("net_log_probs", 4)),
+    *(("rollout_new", "obs"), ("rollout_new", "mask"), ("rollout_act", 5), ("rollout_record", 2)),
+    *(("net_new", "low"), ("net_new", "high"), ("streams_begin", 1), ("streams_step", 6)),
+    *(("scan_forward", "start"), ("scan_step", "start"), ("scan_backward", "start")),
+    *(("scan_backward", "d_hidden"), ("scan_backward", "d_carried")),
 }
-MAY_BE_NONE |= {("tape_note", 2), ("net_new", 9), ("net_new", 10), ("streams_begin", 1), ("streams_step", 6)}
-MAY_BE_NONE |= {
-    ("scan_forward", 5),
-    ("scan_step", 5),
-    ("scan_backward", 5),
-    ("scan_backward", 11),
-    ("scan_backward", 12),
-}
-ANY_SIZE = {("tape_note", 2)}
-ANY_NUMBER = {("net_new", 8), ("net_point", 4), ("gae", 8), ("gae", 9)}
+ANY_SIZE = {("rollout_record", 2)}
+ANY_NUMBER = {("net_new", "first_option"), ("net_point", 4)}
 """Numbers that have no wrong value within reach of the list below."""
 WRONG_NUMBERS = (-1, -(2**40), 2**31, 2**32, 2**62, 2**63 - 1, -(2**63), 2**70, "7", None, 1.5, b"7")
 
@@ -37,77 +50,178 @@ _alive: list = []
 """What the last network and rollout point at, which the kernel does not keep alive."""
 
 
-def calls(net_of) -> dict[str, list]:
+Arguments = dict[int | str, Any]
+"""The arguments of a call: positional ones by their number, keywords by their name."""
+
+
+def positional(*arguments: object) -> Arguments:
+    return dict(enumerate(arguments))
+
+
+def call(name: str, arguments: Arguments) -> Any:
+    values = [x for at, x in arguments.items() if isinstance(at, int)]
+    return getattr(kernel, name)(*values, **{at: x for at, x in arguments.items() if isinstance(at, str)})
+
+
+def calls(net_of) -> dict[str, Arguments]:
     """A call of each function that is right in every argument."""
     net = net_of(inputs=INPUTS, sizes=(OPTIONS,))
     net.remember()
-    kernel.net_keep(net.handle)
-    shape = (T, N)
+    kernel.net_save(net.handle)
     rng = np.array([1, 2, 3, 4], np.uint64)
     row = lambda dtype=F, *more: np.zeros((N, *more), dtype)  # noqa: E731
-    whole = lambda dtype=F, *more: np.zeros((*shape, *more), dtype)  # noqa: E731
-    arrays = [whole(F, INPUTS), None, whole(L, 1), whole(L, 1), whole(), whole(), whole(), whole(D)]
-    arrays += [whole(bool) for _ in range(4)]
-    tape = kernel.tape_new(net.handle, *shape, *arrays)
-    _alive[:] = [net, arrays]
+    whole = lambda dtype=F, *more: np.zeros((T, N, *more), dtype)  # noqa: E731
+    rollout: Arguments = {
+        0: net.handle,
+        "steps": T,
+        "streams": N,
+        "obs": whole(F, INPUTS),
+        "mask": None,
+        "action": whole(L, 1),
+        "env_action": whole(L, 1),
+        **{name: whole() for name in ("log_prob", "value", "next_value")},
+        "reward": whole(D),
+        **{name: whole(bool) for name in ("terminated", "truncated", "start", "valid")},
+    }
+    handle = call("rollout_new", rollout)
+    _alive[:] = [net, rollout]
     world = kernel.streams_new("CartPole-v1", N)
     kernel.streams_seed(world, rng)
     kernel.streams_begin(world, None, row(F, 4))
     addresses = np.array([[x.ctypes.data, *(s.ctypes.data for s in slots)]
                           for x, slots in zip(net.tensors, net.slots, strict=True)], np.uint64)  # fmt: skip
-    learned = [row(F, INPUTS), row(L, 1), row(), row(), row(), row(), row(), np.ones((N, OPTIONS), bool)]
-    tables = [np.zeros((4, 11)), np.zeros(4, np.int32)]
-    low, high = np.full(2, -1, F), np.full(2, 1, F)
-    gru, acting = ["base", 3, T, N, 2, whole(bool)], ["base", 3, 5, N, 2, row(bool)]
-    forward = [
-        whole(F, 6),
-        row(F, 2),
-        np.zeros((6, 2), F),
-        np.zeros(6, F),
-        whole(F, 2),
-        row(F, 2),
-        whole(F, 6),
-        whole(F, 2),
-    ]
-    backward = [row(F, 2), np.zeros((6, 2), F), whole(F, 2), whole(F, 6), whole(F, 2), whole(F, 2), row(F, 2)]
+    learned = {
+        "features": row(F, INPUTS),
+        "action": row(L, 1),
+        "ref_log_prob": row(),
+        **{name: row() for name in ("log_prob", "value", "advantage", "target")},
+        "mask": np.ones((N, OPTIONS), bool),
+        "order": np.array([[0, 1, 2], [2, 1, 0]]),
+        "sizes": np.array([1, 2]),
+        "table": np.zeros((4, 11)),
+        "epoch_of": np.zeros(4, np.int32),
+    }
+    gru = {"instruction_set": "base", "gates_per_unit": 3, "streams": N, "size": 2}
+    weights = {"carry": row(F, 2), "weight": np.zeros((6, 2), F)}
     return {
-        "net_new": ["base", INPUTS, (8,), (8,), 0, 0, 1, (2,), 0, low, high],
-        "net_sizes": [net.handle],
-        "net_point": [net.handle, addresses, 0, 0, 5.0],
-        "net_pack": [net.handle],
-        "net_keep": [net.handle],
-        "net_restore": [net.handle],
-        "net_act": [net.handle, rng, N, row(F, INPUTS), None, 0, row(L, 1), row(L, 1), row(), row()],
-        "net_values": [net.handle, N, row(F, INPUTS), row()],
-        "net_learn": [net.handle, N, *learned, np.array([[0, 1, 2], [2, 1, 0]]), np.array([1, 2]), 2, KNOBS, 0, 0, 0, *tables],
-        "net_log_probs": [net.handle, N, *learned[:2], None, row()],
-        "gae": [T, N, whole(), whole(), whole(), whole(bool), whole(bool), whole(bool), 0.9, 0.9, whole(), whole()],
-        "describe": [N, row(), row(), row()],
-        "tape_new": [net.handle, *shape, *arrays],
-        "tape_act": [net.handle, rng, tape, 0, row(F, INPUTS), None],
-        "tape_note": [tape, 0, row(F, INPUTS), row(D), row(bool), row(bool), np.ones(N, bool), row(D), row(L)],
-        "tape_finish": [net.handle, tape, row(F, INPUTS)],
-        "tape_collect": [net.handle, rng, tape, world, row(F, 4), row(bool), row(D), row(L), np.zeros((T * N, 4))],
-        "scan_forward": [*gru, *forward],
-        "scan_step": [*acting, row(F, 5), np.zeros((6, 5), F), np.zeros(6, F), *forward[1:4], row(F, 2), row(F, 2)],
-        "scan_backward": [*gru, *backward, whole(F, 6), whole(F, 6), whole(F, 2), row(F, 2)],
-        "function": ["base", 0, N, row(), row()],
-        "multiply": ["base", 2, 3, 4, np.zeros((2, 4), F), np.zeros((4, 3), F), np.zeros((2, 3), F)],
-        "env_describe": ["CartPole-v1"],
-        "streams_new": ["CartPole-v1", N],
-        "streams_seed": [world, rng],
-        "streams_begin": [world, None, row(F, 4)],
-        "streams_observe": [world, row(F, 4)],
-        "streams_step": [world, row(L), row(F, 4), row(D), row(bool), row(bool), None],
-        "streams_state": [world, np.zeros((4, N)), row(L), rng.copy()],
-        "streams_set_state": [world, np.zeros((4, N)), row(L), rng.copy()],
-    }  # fmt: skip
+        "net_new": {
+            "instruction_set": "base",
+            "inputs": INPUTS,
+            "actor_widths": (8,),
+            "critic_widths": (8,),
+            "shared": 0,
+            "activation": "tanh",
+            "head": "gaussian",
+            "sizes": (2,),
+            "first_option": 0,
+            "log_std_low": -20.0,
+            "log_std_high": 2.0,
+            "low": np.full(2, -1, F),
+            "high": np.full(2, 1, F),
+        },
+        "net_sizes": positional(net.handle),
+        "net_point": positional(net.handle, addresses, 0, 0, 5.0),
+        "net_pack": positional(net.handle),
+        "net_save": positional(net.handle),
+        "net_restore": positional(net.handle),
+        "net_act": {
+            0: net.handle,
+            "n": N,
+            "rng": rng,
+            "obs": row(F, INPUTS),
+            "mask": None,
+            "deterministic": 0,
+            "action": row(L, 1),
+            "env_action": row(L, 1),
+            "log_prob": row(),
+            "value": row(),
+        },
+        "net_values": positional(net.handle, N, row(F, INPUTS), row()),
+        "net_learn": {0: net.handle, "samples": N, "minibatches": 2, "epochs": 2, **KNOBS, **learned},
+        "net_log_probs": positional(net.handle, N, learned["features"], learned["action"], None, row()),
+        "gae": {
+            "steps": T,
+            "streams": N,
+            "gamma": 0.9,
+            "lam": 0.9,
+            **{name: whole() for name in ("reward", "value", "next_value", "advantage", "target")},
+            **{name: whole(bool) for name in ("terminated", "truncated", "valid")},
+        },
+        "rollout_statistics": positional(N, row(), row(), row()),
+        "rollout_new": rollout,
+        "rollout_act": positional(net.handle, handle, rng, 0, row(F, INPUTS), None),
+        "rollout_record": positional(
+            handle, 0, row(F, INPUTS), row(D), row(bool), row(bool), np.ones(N, bool), row(D), row(L)
+        ),
+        "rollout_finish": positional(net.handle, handle, row(F, INPUTS)),
+        "rollout_collect": {
+            0: net.handle,
+            1: handle,
+            2: rng,
+            3: world,
+            "obs": row(F, 4),
+            "start": row(bool),
+            "returns": row(D),
+            "lengths": row(L),
+            "ended": np.zeros((T * N, 4)),
+        },
+        "scan_forward": {
+            **gru,
+            "steps": T,
+            "start": whole(bool),
+            "inward": whole(F, 6),
+            **weights,
+            "bias": np.zeros(6, F),
+            "hidden": whole(F, 2),
+            "carried": row(F, 2),
+            "gates": whole(F, 6),
+            "saved": whole(F, 2),
+        },
+        "scan_step": {
+            **gru,
+            "inputs": 5,
+            "start": row(bool),
+            "x": row(F, 5),
+            "weight_in": np.zeros((6, 5), F),
+            "bias_in": np.zeros(6, F),
+            **weights,
+            "bias": np.zeros(6, F),
+            "hidden": row(F, 2),
+            "carried": row(F, 2),
+        },
+        "scan_backward": {
+            **gru,
+            "steps": T,
+            "start": whole(bool),
+            **weights,
+            "hidden": whole(F, 2),
+            "gates": whole(F, 6),
+            "saved": whole(F, 2),
+            "d_hidden": whole(F, 2),
+            "d_carried": row(F, 2),
+            "d_inward": whole(F, 6),
+            "d_onward": whole(F, 6),
+            "before": whole(F, 2),
+            "d_carry": row(F, 2),
+        },
+        "function": positional("base", 0, N, row(), row()),
+        "multiply": positional("base", 2, 3, 4, np.zeros((2, 4), F), np.zeros((4, 3), F), np.zeros((2, 3), F)),
+        "env_describe": positional("CartPole-v1"),
+        "streams_new": positional("CartPole-v1", N),
+        "streams_seed": positional(world, rng),
+        "streams_begin": positional(world, None, row(F, 4)),
+        "streams_observe": positional(world, row(F, 4)),
+        "streams_step": positional(world, row(L), row(F, 4), row(D), row(bool), row(bool), None),
+        "streams_state": positional(world, np.zeros((4, N)), row(L), rng.copy()),
+        "streams_set_state": positional(world, np.zeros((4, N)), row(L), rng.copy()),
+    }
 
 
-NAMES = [name for name in dir(kernel) if not name.startswith("_") and name != "instruction_sets"]
+NAMES = [name for name in dir(kernel) if callable(getattr(kernel, name)) and not name.startswith("_")]
+NAMES.remove("instruction_sets")
 
 
-def wrong_ones(name: str, at: int, right: object) -> list:
+def wrong_ones(name: str, at: int | str, right: object) -> list:
     """Values that must be refused in place of `right`."""
     if isinstance(right, np.ndarray):
         flat = right.ravel()
@@ -121,8 +235,7 @@ def wrong_ones(name: str, at: int, right: object) -> list:
     if isinstance(right, str):
         return ["", "avx1024", "CartPole-v7", None, 0, "\ud800"]
     if isinstance(right, tuple):
-        zeros = [(0,) * len(right)] if right is not KNOBS else []
-        return [None, 3, "text", list(right), (*right, "x"), (1e9,), (2**40,), (1,) * 65, *zeros]
+        return [None, 3, "text", list(right), (*right, "x"), (1e9,), (2**40,), (1,) * 65, (0,) * len(right)]
     if isinstance(right, float):
         return ["text", None, [], object()]
     if isinstance(right, int):
@@ -136,40 +249,60 @@ def test_every_function_is_tried(net_of):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_right_call_is_taken(net_of, name):
-    getattr(kernel, name)(*calls(net_of)[name])
+    call(name, calls(net_of)[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_wrong_argument_is_an_exception(net_of, name):
     arguments = calls(net_of)[name]
-    for at, right in enumerate(arguments):
+    for at, right in arguments.items():
         for wrong in wrong_ones(name, at, right):
             with pytest.raises(REFUSALS):
-                getattr(kernel, name)(*arguments[:at], wrong, *arguments[at + 1 :])
+                call(name, arguments | {at: wrong})
                 pytest.fail(f"argument {at} of {name} may be {wrong!r}")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_argument_too_few_or_too_many_is_an_exception(net_of, name):
     arguments = calls(net_of)[name]
-    for some in (arguments[:-1], [*arguments, None], []):
+    for at in arguments:
+        fewer = {k: v for k, v in arguments.items() if k != at}
+        with pytest.raises(TypeError, match=f"'{at}'" if isinstance(at, str) else None):
+            call(name, positional(*fewer.values()) if isinstance(at, int) and len(fewer) == at else fewer)
+    for more in ({len([at for at in arguments if isinstance(at, int)]): None}, {"more": None}):
         with pytest.raises(TypeError):
-            getattr(kernel, name)(*some)
+            call(name, arguments | more)
+    with pytest.raises(TypeError):
+        call(name, {})
+
+
+def test_an_unknown_keyword_is_named(net_of):
+    with pytest.raises(TypeError, match="net_learn has no argument 'learning_rate'"):
+        call("net_learn", calls(net_of)["net_learn"] | {"learning_rate": 1.0})
+
+
+def test_keywords_may_come_in_any_order(net_of):
+    for name in ("net_learn", "net_new", "gae"):
+        arguments = calls(net_of)[name]
+        call(name, dict(reversed(arguments.items())))
 
 
 WRITTEN = {
-    "net_act": (1, 6, 7, 8, 9),
+    "net_act": ("rng", "action", "env_action", "log_prob", "value"),
     "net_values": (3,),
-    "net_learn": (17, 18),
+    "net_learn": ("table", "epoch_of"),
     "net_log_probs": (5,),
-    "gae": (10, 11),
-    "tape_new": (3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
-    "tape_act": (1,),
-    "tape_note": (7, 8),
-    "tape_collect": (1, 4, 5, 6, 7, 8),
-    "scan_forward": (10, 11, 12, 13),
-    "scan_step": (12, 13),
-    "scan_backward": (13, 14, 15, 16),
+    "gae": ("advantage", "target"),
+    "rollout_new": (
+        *("obs", "action", "env_action", "log_prob", "value", "next_value", "reward"),
+        *("terminated", "truncated", "start", "valid"),
+    ),
+    "rollout_act": (2,),
+    "rollout_record": (7, 8),
+    "rollout_collect": (2, "obs", "start", "returns", "lengths", "ended"),
+    "scan_forward": ("hidden", "carried", "gates", "saved"),
+    "scan_step": ("hidden", "carried"),
+    "scan_backward": ("d_inward", "d_onward", "before", "d_carry"),
     "function": (4,),
     "multiply": (6,),
     "streams_step": (2, 3, 4, 5),
@@ -184,28 +317,25 @@ def test_what_may_not_be_written_is_not_written(net_of, name):
         locked = arguments[at].copy()
         locked.flags.writeable = False
         with pytest.raises((ValueError, BufferError)):
-            getattr(kernel, name)(*arguments[:at], locked, *arguments[at + 1 :])
+            call(name, arguments | {at: locked})
+
+
+def bare_net(net_of):
+    """A network whose weights have no address."""
+    arguments = calls(net_of)["net_new"]
+    return call("net_new", arguments | {"head": "categorical", "sizes": (OPTIONS,), "low": None, "high": None})
 
 
 def test_a_network_without_weights_does_nothing(net_of):
-    bare = kernel.net_new("base", INPUTS, (8,), (8,), 0, 0, 0, (OPTIONS,), 0, None, None)
-    for name, at in {
-        "net_pack": 0,
-        "net_keep": 0,
-        "net_act": 0,
-        "net_values": 0,
-        "net_learn": 0,
-        "net_log_probs": 0,
-        "tape_act": 0,
-    }.items():
-        arguments = calls(net_of)[name]
+    bare = bare_net(net_of)
+    for name in ("net_pack", "net_save", "net_act", "net_values", "net_learn", "net_log_probs", "rollout_act"):
         with pytest.raises(ValueError, match="no weights yet"):
-            getattr(kernel, name)(*arguments[:at], bare, *arguments[at + 1 :])
+            call(name, calls(net_of)[name] | {0: bare})
 
 
 def test_an_address_that_is_missing_leaves_the_network_as_it_was(net_of):
     arguments = calls(net_of)["net_point"]
-    bare = kernel.net_new("base", INPUTS, (8,), (8,), 0, 0, 0, (OPTIONS,), 0, None, None)
+    bare = bare_net(net_of)
     missing = arguments[1].copy()
     missing[-1, 0] = 0
     with pytest.raises(ValueError, match="tensor 7 has no address"):
@@ -217,21 +347,21 @@ def test_an_address_that_is_missing_leaves_the_network_as_it_was(net_of):
 def test_a_network_without_optimiser_memory_does_not_learn(net_of):
     arguments = calls(net_of)["net_learn"]
     net = net_of(inputs=INPUTS, sizes=(OPTIONS,))
-    with pytest.raises(ValueError, match="optimiser's memory"):
-        kernel.net_learn(net.handle, *arguments[1:])
+    with pytest.raises(ValueError, match="optimizer's slots"):
+        call("net_learn", arguments | {0: net.handle})
 
 
 @pytest.mark.parametrize(
     ("at", "wrong"),
     [
-        (3, np.array([[0], [2], [0]])),
-        (3, np.array([[0], [-1], [0]])),
-        (10, np.array([[0, 1, 3], [2, 1, 0]])),
-        (10, np.array([[0, -1, 2], [2, 1, 0]])),
-        (11, np.array([1, 1])),
-        (11, np.array([0, 3])),
-        (11, np.array([4, -1])),
-        (11, np.array([2**62, 2**62])),
+        ("action", np.array([[0], [2], [0]])),
+        ("action", np.array([[0], [-1], [0]])),
+        ("order", np.array([[0, 1, 3], [2, 1, 0]])),
+        ("order", np.array([[0, -1, 2], [2, 1, 0]])),
+        ("sizes", np.array([1, 1])),
+        ("sizes", np.array([0, 3])),
+        ("sizes", np.array([4, -1])),
+        ("sizes", np.array([2**62, 2**62])),
     ],
     ids=str,
 )
@@ -239,7 +369,7 @@ def test_numbers_that_point_outside_the_batch_are_refused(net_of, at, wrong):
     arguments = calls(net_of)["net_learn"]
     arguments[at] = wrong
     with pytest.raises(ValueError, match="none of 2 options|outside the batch"):
-        kernel.net_learn(*arguments)
+        call("net_learn", arguments)
 
 
 @pytest.mark.parametrize(
@@ -247,48 +377,44 @@ def test_numbers_that_point_outside_the_batch_are_refused(net_of, at, wrong):
 )
 def test_a_rollout_is_written_by_the_network_it_was_made_for(net_of, other):
     net = net_of(**({"inputs": INPUTS, "sizes": (OPTIONS,)} | other))
-    for name, at in {"tape_act": 4, "tape_finish": 2, "tape_collect": 4}.items():
-        arguments = calls(net_of)[name]
-        arguments[0], arguments[at] = net.handle, np.zeros((N, net.inputs), F)
+    for name, at in {"rollout_act": 4, "rollout_finish": 2, "rollout_collect": "obs"}.items():
+        arguments = calls(net_of)[name] | {0: net.handle, at: np.zeros((N, net.inputs), F)}
         with pytest.raises(ValueError, match="another network"):
-            getattr(kernel, name)(*arguments)
+            call(name, arguments)
 
 
 @pytest.mark.parametrize("t", [-1, T, 2**40])
 def test_a_step_outside_the_rollout_is_an_index_error(net_of, t):
-    for name, at in {"tape_act": 3, "tape_note": 1}.items():
-        arguments = calls(net_of)[name]
-        arguments[at] = t
+    for name, at in {"rollout_act": 3, "rollout_record": 1}.items():
         with pytest.raises(IndexError, match="of a rollout of 4"):
-            getattr(kernel, name)(*arguments)
+            call(name, calls(net_of)[name] | {at: t})
 
 
 @pytest.mark.parametrize("world", ["MountainCar-v0", "Pendulum-v1", "surefoot/CartPoleContinuous-v0"])
 def test_a_world_that_takes_other_actions_is_not_stepped(net_of, world):
-    arguments = calls(net_of)["tape_collect"]
+    arguments = calls(net_of)["rollout_collect"]
     arguments[3] = kernel.streams_new(world, N)
     with pytest.raises(ValueError, match="do not fit each other"):
-        kernel.tape_collect(*arguments)
+        call("rollout_collect", arguments)
 
 
 def test_a_mask_comes_with_every_step_or_with_none(net_of):
-    arguments = calls(net_of)["tape_act"]
+    arguments = calls(net_of)["rollout_act"]
     arguments[5] = np.ones((N, OPTIONS), bool)
     with pytest.raises(ValueError, match="at every step or at none"):
-        kernel.tape_act(*arguments)
+        call("rollout_act", arguments)
 
 
 def test_an_action_outside_the_worlds_options_is_not_taken(net_of):
     arguments = calls(net_of)["streams_step"]
     arguments[1][1] = 2
-    assert kernel.streams_step(*arguments) == -1
+    assert call("streams_step", arguments) == -1
 
 
-def test_shapes_that_contradict_each_other_are_no_network():
-    right = ["base", INPUTS, (8,), (8,), 0, 0, 0, (OPTIONS,), 0, None, None]
-    for at, wrong in [(7, ()), (2, (4,)), (6, 1)]:
-        shared = [*right[:4], 1, *right[5:]]
+def test_shapes_that_contradict_each_other_are_no_network(net_of):
+    right = calls(net_of)["net_new"] | {"head": "categorical", "low": None, "high": None}
+    for at, wrong in [("sizes", ()), ("actor_widths", (4,)), ("head", "gaussian")]:
         with pytest.raises((ValueError, TypeError)):
-            kernel.net_new(*shared[:at], wrong, *shared[at + 1 :])
+            call("net_new", right | {"shared": 1, at: wrong})
     with pytest.raises(ValueError, match="up to 8"):
-        kernel.net_new("base", INPUTS, (4,) * 9, (4,), 0, 0, 0, (2,), 0, None, None)
+        call("net_new", right | {"actor_widths": (4,) * 9, "critic_widths": (4,)})

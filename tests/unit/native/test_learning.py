@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.native import kernel
 
-OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop")
+OPTIMIZERS = kernel.OPTIMIZERS
 WIDE = 1e6
 
 
@@ -31,15 +31,42 @@ def batch_of(net, n, seed=0):
 
 def learn(net, batch, sizes, *, epochs=1, optimizer="sgd", lr=1.0, standardize=0, order=None, **knobs):
     n = len(batch["value"])
-    names = ("clip", "value_clip", "vf_coef", "ent_coef", "kl_coef", "max_grad_norm", "kl_limit", "lr")
-    values = {"clip": WIDE, "value_clip": -1.0, "max_grad_norm": WIDE, "kl_limit": -1.0, "lr": lr, **knobs}
     table, epoch_of = np.full((epochs * len(sizes), 11), np.nan), np.full(epochs * len(sizes), -1, np.int32)
-    order = np.tile(np.arange(n), epochs) if order is None else order
+    settings = {
+        "clip": WIDE,
+        "value_clip": -1.0,
+        "dual_clip": -1.0,
+        "log_ratio_limit": 20.0,
+        "max_grad_norm": WIDE,
+        "kl_limit": -1.0,
+        "vf_coef": 0.0,
+        "ent_coef": 0.0,
+        "kl_coef": 0.0,
+        "weight_decay": 0.0,
+        "eps": 1e-5,
+        "momentum": 0.0,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "alpha": 0.99,
+        "max_bad_steps": 3,
+        "bad_in_a_row": 0,
+        **knobs,
+    }
     said = kernel.net_learn(
-        net.handle, n, *batch.values(), order, np.array(sizes, np.int64), epochs,
-        (*(float(values.get(name, 0.0)) for name in names), 0.0, 1e-5, 0.0, float(values.get("dual_clip", -1.0))),
-        standardize, OPTIMIZERS.index(optimizer), 0, table, epoch_of,
-    )  # fmt: skip
+        net.handle,
+        samples=n,
+        minibatches=len(sizes),
+        epochs=epochs,
+        optimizer=optimizer,
+        lr=lr,
+        standardize=standardize,
+        order=np.tile(np.arange(n), epochs) if order is None else order,
+        sizes=np.array(sizes, np.int64),
+        table=table,
+        epoch_of=epoch_of,
+        **settings,
+        **batch,
+    )
     return said, table, epoch_of
 
 

@@ -153,7 +153,7 @@ def test_what_was_kept_comes_back(net_of):
     for i, x in enumerate(memory):
         x[...] = i + np.arange(x.size).reshape(x.shape)
     before = [x.copy() for x in memory]
-    kernel.net_keep(net.handle)
+    kernel.net_save(net.handle)
     for x in memory:
         x[...] = -1
     kernel.net_restore(net.handle)
@@ -164,8 +164,8 @@ def test_what_was_kept_comes_back(net_of):
 def test_what_was_kept_with_other_slots_is_not_put_back_in_the_wrong_place(net_of):
     net = net_of()
     net.remember()
-    kernel.net_keep(net.handle)
+    kernel.net_save(net.handle)
     net.slots = []
     net.point()
-    with pytest.raises(ValueError, match="nothing to go back to"):
+    with pytest.raises(ValueError, match="nothing to restore"):
         kernel.net_restore(net.handle)

@@ -52,23 +52,54 @@ def case(gates, steps, streams, size, starts=0.3, seed=0):
 
 
 def forward(isa, inward, carry, start, weight, bias, *, keep=False):
-    """(hidden, carried, gates, kept), the last two None unless kept."""
+    """(hidden, carried, gates, saved), the last two None unless `keep`."""
     (steps, streams, width), size = inward.shape, weight.shape[1]
     hidden, carried = np.full((steps, streams, size), np.nan, F), np.full(carry.shape, np.nan, F)
-    gates, kept = (np.full(inward.shape, np.nan, F), np.full_like(hidden, np.nan)) if keep else (None, None)
-    shape = (width // size, steps, streams, size)
-    kernel.scan_forward(isa, *shape, start, inward, carry, weight, bias, hidden, carried, gates, kept)
-    return hidden, carried, gates, kept
+    gates, saved = (np.full(inward.shape, np.nan, F), np.full_like(hidden, np.nan)) if keep else (None, None)
+    kernel.scan_forward(
+        instruction_set=isa,
+        gates_per_unit=width // size,
+        streams=streams,
+        size=size,
+        steps=steps,
+        start=start,
+        inward=inward,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
+        gates=gates,
+        saved=saved,
+    )
+    return hidden, carried, gates, saved
 
 
 def backward(isa, inward, carry, start, weight, bias, d_hidden, d_carried):
     """(d_inward, d_carry, d_weight, d_bias)"""
-    hidden, _, gates, kept = forward(isa, inward, carry, start, weight, bias, keep=True)
+    hidden, _, gates, saved = forward(isa, inward, carry, start, weight, bias, keep=True)
     (steps, streams, width), size = inward.shape, weight.shape[1]
     d_inward, before, d_carry = (np.full_like(x, np.nan) for x in (inward, hidden, carry))
     d_onward = None if width == 4 * size else np.full_like(inward, np.nan)
-    shape = (width // size, steps, streams, size)
-    kernel.scan_backward(isa, *shape, start, carry, weight, hidden, gates, kept, d_hidden, d_carried, d_inward, d_onward, before, d_carry)  # fmt: skip
+    kernel.scan_backward(
+        instruction_set=isa,
+        gates_per_unit=width // size,
+        streams=streams,
+        size=size,
+        steps=steps,
+        start=start,
+        carry=carry,
+        weight=weight,
+        hidden=hidden,
+        gates=gates,
+        saved=saved,
+        d_hidden=d_hidden,
+        d_carried=d_carried,
+        d_inward=d_inward,
+        d_onward=d_onward,
+        before=before,
+        d_carry=d_carry,
+    )
     rows = (d_inward if d_onward is None else d_onward).reshape(-1, width)
     return d_inward, d_carry, rows.T @ before.reshape(-1, size), rows.sum(0)
 
@@ -92,8 +123,22 @@ def test_a_step_begins_with_its_input(isa, gates, inputs, streams, size):
     x, weight_in = rng.normal(size=(streams, inputs)).astype(F), rng.normal(size=(gates * size, inputs)).astype(F)
     bias_in = rng.normal(size=gates * size).astype(F)
     hidden, carried = np.full((streams, size), np.nan, F), np.full_like(carry, np.nan)
-    shape = (gates, inputs, streams, size)
-    kernel.scan_step(isa, *shape, start, x, weight_in, bias_in, carry, weight, bias, hidden, carried)
+    kernel.scan_step(
+        instruction_set=isa,
+        gates_per_unit=gates,
+        streams=streams,
+        size=size,
+        inputs=inputs,
+        start=start,
+        x=x,
+        weight_in=weight_in,
+        bias_in=bias_in,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
+    )
     inward = (x.astype(np.float64) @ weight_in.T + bias_in)[None]
     expected, carried_on = unrolled(gates, inward, carry, start, weight, bias)
     np.testing.assert_allclose(hidden, expected[0], rtol=1e-5, atol=4e-6)
@@ -163,14 +208,44 @@ def test_a_number_that_is_not_finite_stays_in_its_stream(isa, gates, steps):
 def test_what_is_kept_for_gradients_is_there_or_not_but_never_half():
     inward, carry, start, weight, bias = case(4, 2, 3, 4)
     hidden, carried = np.empty((2, 3, 4), F), np.empty_like(carry)
-    with pytest.raises(ValueError, match="gates and kept are both there"):
+    with pytest.raises(ValueError, match="gates and saved are both arrays"):
         kernel.scan_forward(
-            "base", 4, 2, 3, 4, start, inward, carry, weight, bias, hidden, carried, inward.copy(), None
+            instruction_set="base",
+            gates_per_unit=4,
+            streams=3,
+            size=4,
+            steps=2,
+            start=start,
+            inward=inward,
+            carry=carry,
+            weight=weight,
+            bias=bias,
+            hidden=hidden,
+            carried=carried,
+            gates=inward.copy(),
+            saved=None,
         )
 
 
 def test_a_gru_needs_room_for_the_gradient_of_its_onward_part():
     z = lambda *shape: np.zeros(shape, F)  # noqa: E731
-    given = [z(2, 3), z(9, 3), z(1, 2, 3), z(1, 2, 9), z(1, 2, 3), None, None, z(1, 2, 9), None, z(1, 2, 3), z(2, 3)]
     with pytest.raises(TypeError):
-        kernel.scan_backward("base", 3, 1, 2, 3, None, *given)
+        kernel.scan_backward(
+            instruction_set="base",
+            gates_per_unit=3,
+            streams=2,
+            size=3,
+            steps=1,
+            start=None,
+            carry=z(2, 3),
+            weight=z(9, 3),
+            hidden=z(1, 2, 3),
+            gates=z(1, 2, 9),
+            saved=z(1, 2, 3),
+            d_hidden=None,
+            d_carried=None,
+            d_inward=z(1, 2, 9),
+            d_onward=None,
+            before=z(1, 2, 3),
+            d_carry=z(2, 3),
+        )

@@ -1,4 +1,4 @@
-"""NetConfig and SB3's, DNNE's and rl_games' words for it."""
+"""NetConfig and other libraries' words for it."""
 
 from __future__ import annotations
 

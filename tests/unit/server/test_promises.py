@@ -28,9 +28,11 @@ def test_each_promise_has_tests_and_they_exist():
         named = re.findall(r"`(test_\w+)\.(test_\w+)`", row)
         assert named, f"{number} names no test"
         for file, test in named:
-            (path,) = list((ROOT / "tests").rglob(f"{file}.py"))
             functions = {
-                node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)
+                node.name
+                for path in (ROOT / "tests").rglob(f"{file}.py")
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.FunctionDef)
             }
             assert test in functions, f"{number} names {file}.{test}, which is not there"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.telemetry.follow import Follow
-from surefoot.telemetry.reader import Problem
+from surefoot.telemetry.reader import LineProblem
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
@@ -17,7 +17,7 @@ def event(seq: int) -> bytes:
 
 
 def seqs(items: list[Any]) -> list[int]:
-    assert not any(isinstance(item, Problem) for item in items), items
+    assert not any(isinstance(item, LineProblem) for item in items), items
     return [item.seq for item in items]
 
 
@@ -106,7 +106,7 @@ def test_an_old_log_that_is_emptied_begins_anew(tmp_path: Path):
     with Follow(file) as follow:
         assert len(follow.poll()) == 3
         file.write_bytes(lines[5])
-        assert [item.env_steps for item in follow.poll() if not isinstance(item, Problem)] == [960]
+        assert [item.env_steps for item in follow.poll() if not isinstance(item, LineProblem)] == [960]
 
 
 def test_a_bad_line_is_told_with_its_number_and_passed_over(tmp_path: Path):
@@ -114,7 +114,7 @@ def test_a_bad_line_is_told_with_its_number_and_passed_over(tmp_path: Path):
     file.write_bytes(event(1) + b"hello\n\n" + event(2))
     with Follow(file) as follow:
         first, problem, second = follow.poll()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, LineProblem)
     assert (problem.line, seqs([first, second])) == (2, [1, 2])
 
 

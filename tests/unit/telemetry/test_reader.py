@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.errors import RunNotFound, TelemetryError
 from surefoot.telemetry.reader import load_curves, read_all, read_records
-from surefoot.telemetry.schema import Episodes, Event
+from surefoot.telemetry.schema import Episodes, EventRecord
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
@@ -148,4 +148,4 @@ def test_a_record_without_updates_has_empty_curves(tmp_path: Path):
     (tmp_path / "telemetry.ndjson").write_text(event(1))
     curves = load_curves(tmp_path)
     assert (len(curves.updates), len(curves.evals), curves.updates["lr"].shape) == (0, 0, (0,))
-    assert [e.name for e in curves.events if isinstance(e, Event)] == ["e1"]
+    assert [e.name for e in curves.events if isinstance(e, EventRecord)] == ["e1"]

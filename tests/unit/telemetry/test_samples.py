@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.telemetry.reader import load_curves, read_all
-from surefoot.telemetry.schema import End, Event, Record, Update
+from surefoot.telemetry.schema import EndRecord, EventRecord, Record, UpdateRecord
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
 FILES = sorted(SAMPLES.glob("v*/*.ndjson"))
@@ -33,7 +33,7 @@ def test_whole_samples_are_read_to_the_last_line(file: Path):
     reading = read_all(file)
     assert reading.problems == []
     assert len(reading.records) == len(file.read_text().splitlines())
-    assert any(isinstance(record, Update) for record in reading.records)
+    assert any(isinstance(record, UpdateRecord) for record in reading.records)
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.stem == "crash"], ids=name)
@@ -42,7 +42,7 @@ def test_a_crash_loses_its_torn_line_and_nothing_else(file: Path):
     assert len(reading.records) == len(file.read_text().splitlines()) - 1
     (problem,) = reading.problems
     assert (problem.line, "torn" in problem.message) == (len(reading.records) + 1, True)
-    assert not any(isinstance(record, End) for record in reading.records)
+    assert not any(isinstance(record, EndRecord) for record in reading.records)
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if f.stem == "nan" and "v1" in f.parent.name], ids=name)
@@ -53,23 +53,23 @@ def test_nan_in_an_old_log_is_told_with_its_line(file: Path):
 def test_nan_in_the_record_is_read_as_such():
     reading = read_all(SAMPLES / "v2.0" / "nan.ndjson")
     assert reading.problems == []
-    update = next(record for record in reading.records if isinstance(record, Update))
+    update = next(record for record in reading.records if isinstance(record, UpdateRecord))
     assert (update.nonfinite["m.loss"], update.nonfinite["m.grad_norm"]) == ("nan", "inf")
 
 
 def test_the_full_sample_has_every_kind():
     records = read_all(SAMPLES / "v2.0" / "full.ndjson").records
     assert set(kinds(records)) == {
-        "Header",
-        "Update",
-        "Minibatch",
-        "Episode",
-        "Evaluation",
-        "Event",
-        "Finding",
-        "End",
+        "HeaderRecord",
+        "UpdateRecord",
+        "MinibatchRecord",
+        "EpisodeRecord",
+        "EvaluationRecord",
+        "EventRecord",
+        "FindingRecord",
+        "EndRecord",
     }
-    assert [record.name for record in records if isinstance(record, Event)] == ["checkpoint"]
+    assert [record.name for record in records if isinstance(record, EventRecord)] == ["checkpoint"]
 
 
 def test_the_numbers_of_an_old_log_come_under_todays_names():
@@ -87,5 +87,5 @@ def test_the_numbers_of_an_old_log_come_under_todays_names():
         assert updates[ours].tolist() == [line[theirs] for line in lines]
     assert updates.env_steps.tolist() == [line["steps"] for line in lines]
     assert updates["seconds.epoch"].sum() == pytest.approx(sum(line["epoch_duration_sec"] for line in lines))
-    (first, *_) = (r for r in read_all(file).records if isinstance(r, Update))
+    (first, *_) = (r for r in read_all(file).records if isinstance(r, UpdateRecord))
     assert first.labels == {"data_mode": lines[0]["data_mode"]}

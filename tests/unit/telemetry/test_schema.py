@@ -2,7 +2,18 @@ import msgspec
 import pytest
 
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Finding, Header, Record, Update, decode
+from surefoot.telemetry import schema
+from surefoot.telemetry.schema import (
+    METRICS,
+    EpisodeRecord,
+    Episodes,
+    EvaluationRecord,
+    FindingRecord,
+    HeaderRecord,
+    Record,
+    UpdateRecord,
+    decode,
+)
 
 
 def test_every_number_of_an_update_report_is_described():
@@ -23,13 +34,13 @@ def test_no_two_metrics_share_a_name_elsewhere():
 
 PUBLISHED = {
     b'{"kind":"run","v":"2.0.0","run":"r","seq":1,"t":5.5,"env_steps":0,"updates":0,"env":"CartPole-v1","seed":3,'
-    b'"config":{"ppo":{"lr":0.0003}},"session":"a"}': Header,
+    b'"config":{"ppo":{"lr":0.0003}},"session":"a"}': HeaderRecord,
     b'{"kind":"update","v":"2.0.0","run":"r","seq":2,"t":6,"env_steps":8,"updates":1,"m":{"lr":0.1,"loss":null},'
-    b'"nonfinite":{"m.loss":"nan"}}': Update,
+    b'"nonfinite":{"m.loss":"nan"}}': UpdateRecord,
     b'{"kind":"episode","v":"2.0.0","run":"r","seq":3,"t":6,"env_steps":8,"updates":1,"return":-1.5,"length":4,'
-    b'"env":0}': Episode,
+    b'"env":0}': EpisodeRecord,
     b'{"kind":"eval","v":"2.0.0","run":"r","seq":4,"t":6,"env_steps":8,"updates":1,"episodes":1,"return_mean":2,'
-    b'"return_std":0,"return_min":2,"return_max":2,"length_mean":2,"returns":[2.0],"lengths":[2]}': Evaluation,
+    b'"return_std":0,"return_min":2,"return_max":2,"length_mean":2,"returns":[2.0],"lengths":[2]}': EvaluationRecord,
 }
 
 
@@ -43,7 +54,7 @@ def test_lines_as_first_published_are_still_read(line: bytes, kind: type[Record]
 def test_a_field_of_a_later_version_is_ignored():
     line = next(iter(PUBLISHED)).replace(b'"seed":3', b'"seed":3,"moon":"full"').replace(b"2.0.0", b"2.7.0")
     record = decode(line)
-    assert isinstance(record, Header)
+    assert isinstance(record, HeaderRecord)
     assert record.seed == 3
 
 
@@ -55,7 +66,7 @@ def test_a_negative_count_is_refused():
 
 def test_return_keeps_its_plain_name_in_the_file():
     episode = decode(list(PUBLISHED)[2])
-    assert isinstance(episode, Episode)
+    assert isinstance(episode, EpisodeRecord)
     assert episode.return_ == -1.5
     assert b'"return":-1.5' in msgspec.json.encode(episode)
 
@@ -85,7 +96,7 @@ def test_a_finding_says_what_when_why_and_what_to_do():
         b'"primary":false}'
     )
     finding = decode(line)
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, FindingRecord)
     assert (finding.severity, finding.status, finding.since_update, finding.since_env_steps) == (
         "error",
         "resolved",
@@ -103,3 +114,10 @@ def test_a_severity_that_is_none_is_refused():
             b'{"kind":"finding","v":"2.0.0","run":"r","seq":9,"t":6,"env_steps":80,"updates":10,"rule":"R03",'
             b'"severity":"bad","title":"x"}'
         )
+
+
+def test_a_struct_is_found_by_its_former_name_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"schema\.UpdateRecord"):
+        assert getattr(schema, "Update") is schema.UpdateRecord  # noqa: B009  the name that type checkers do not know
+    with pytest.raises(AttributeError, match="Nothing"):
+        getattr(schema, "Nothing")  # noqa: B009

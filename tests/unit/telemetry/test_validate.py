@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.validate import KEPT, Verdict, validate, validate_lines
+from surefoot.telemetry.validate import KEPT, FileReport, validate, validate_lines
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
@@ -19,7 +19,7 @@ def changed(line: bytes, **fields: Any) -> bytes:
     return json.dumps({name: x for name, x in raw.items() if x is not ...}).encode() + b"\n"
 
 
-def verdict(*lines: bytes, strict: bool = False) -> Verdict:
+def verdict(*lines: bytes, strict: bool = False) -> FileReport:
     return validate_lines("x", lines, strict=strict)
 
 

@@ -17,7 +17,17 @@ from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.files.rotation import is_being_written
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import End, Episode, Evaluation, Event, Finding, Header, Minibatch, Record, Update
+from surefoot.telemetry.schema import (
+    EndRecord,
+    EpisodeRecord,
+    EvaluationRecord,
+    EventRecord,
+    FindingRecord,
+    HeaderRecord,
+    MinibatchRecord,
+    Record,
+    UpdateRecord,
+)
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
@@ -82,8 +92,8 @@ def test_a_torn_tail_is_cut_off_and_reported(tmp_path: Path, open_recorder: Open
     torn = len(file.read_bytes().splitlines()[-1])
     open_recorder()
     one, report = records(tmp_path)
-    assert isinstance(one, Event)
-    assert isinstance(report, Event)
+    assert isinstance(one, EventRecord)
+    assert isinstance(report, EventRecord)
     assert (one.name, report.name, report.data, report.seq) == ("one", "torn_tail", {"bytes": torn}, 2)
 
 
@@ -117,7 +127,7 @@ def test_fast_updates_share_a_line(tmp_path: Path, open_recorder: Open, clock: A
         recorder.update(env_steps=number, updates=number, m={"kl": float(number)}, epochs=[{"kl": 1.0}])
         clock.now += 0.04
     recorder.sync()
-    written = [r for r in records(tmp_path) if isinstance(r, Update)]
+    written = [r for r in records(tmp_path) if isinstance(r, UpdateRecord)]
     assert [(r.updates, r.covers) for r in written] == [(1, 1), (4, 3), (7, 3)]
     assert (written[1].m, written[1].m_min, written[1].m_max) == ({"kl": 3.0}, {"kl": 2.0}, {"kl": 4.0})
     assert [len(r.epochs) for r in written] == [1, 0, 0]
@@ -128,7 +138,7 @@ def test_slow_updates_have_a_line_each(tmp_path: Path, open_recorder: Open, cloc
     for number in range(1, 4):
         recorder.update(env_steps=number, updates=number, m={"kl": 0.1})
         clock.now += 0.2
-    assert [r.covers for r in records(tmp_path) if isinstance(r, Update)] == [1, 1, 1]
+    assert [r.covers for r in records(tmp_path) if isinstance(r, UpdateRecord)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("line_seconds", "covers"), [(0.0001, 1), (0.0006, 3), (0.5, 5)])
@@ -141,7 +151,7 @@ def test_lines_that_cost_much_come_less_often(
     for number in range(1, 61):
         clock.now += 0.101
         recorder.update(env_steps=number, updates=number, m={})
-    assert {r.covers for r in records(tmp_path)[1:] if isinstance(r, Update)} == {covers}
+    assert {r.covers for r in records(tmp_path)[1:] if isinstance(r, UpdateRecord)} == {covers}
 
 
 def test_what_waits_is_written_before_an_event(tmp_path: Path, open_recorder: Open):
@@ -149,7 +159,7 @@ def test_what_waits_is_written_before_an_event(tmp_path: Path, open_recorder: Op
     recorder.update(env_steps=1, updates=1, m={})
     recorder.update(env_steps=2, updates=2, m={})
     recorder.event("checkpoint")
-    assert [(type(r), r.updates) for r in records(tmp_path)] == [(Update, 1), (Update, 2), (Event, 2)]
+    assert [(type(r), r.updates) for r in records(tmp_path)] == [(UpdateRecord, 1), (UpdateRecord, 2), (EventRecord, 2)]
 
 
 def defer(recorder: Recorder, number: int) -> None:
@@ -170,9 +180,9 @@ def test_deferred_updates_are_told_when_a_line_is_due(tmp_path: Path, open_recor
     assert [(r.updates, r.env_steps) for r in records(tmp_path)] == [(0, 64), (1, 64)]
     defer(recorder, 4)
     *_, late, update = records(tmp_path)
-    assert isinstance(late, Episode)
+    assert isinstance(late, EpisodeRecord)
     assert (late.env_steps, late.updates) == (256, 3)
-    assert isinstance(update, Update)
+    assert isinstance(update, UpdateRecord)
     assert (update.updates, update.env_steps, update.covers, update.m) == (4, 256, 3, {"loss": 3.0})
     assert (update.m_min, update.m_max) == ({"loss": 2.0}, {"loss": 4.0})
 
@@ -183,8 +193,8 @@ def test_a_deferred_update_is_told_before_anything_else_is_written(tmp_path: Pat
     defer(recorder, 2)
     recorder.event("pause")
     *_, update, event = records(tmp_path)
-    assert isinstance(update, Update)
-    assert isinstance(event, Event)
+    assert isinstance(update, UpdateRecord)
+    assert isinstance(event, EventRecord)
     assert (update.updates, event.updates, event.env_steps) == (2, 2, 128)
 
 
@@ -205,16 +215,16 @@ def test_too_many_episodes_are_counted_instead(tmp_path: Path, open_recorder: Op
     recorder.episode(return_=1.0, length=1, env=0, env_steps=6, terminated=False, success=True)
     recorder.update(env_steps=6, updates=2, m={})
     kept = records(tmp_path)
-    assert [type(r) for r in kept] == [Episode, Episode, Update, Episode, Update]
-    assert [r.episodes_dropped for r in kept if isinstance(r, Update)] == [3, 0]
-    assert isinstance(kept[3], Episode)
+    assert [type(r) for r in kept] == [EpisodeRecord, EpisodeRecord, UpdateRecord, EpisodeRecord, UpdateRecord]
+    assert [r.episodes_dropped for r in kept if isinstance(r, UpdateRecord)] == [3, 0]
+    assert isinstance(kept[3], EpisodeRecord)
     assert (kept[3].env_steps, kept[3].terminated, kept[3].success) == (6, False, True)
 
 
 def test_an_evaluation_is_summed_up(tmp_path: Path, open_recorder: Open):
     open_recorder().eval(returns=[1.0, 3.0], lengths=[10, 20], successes=[True, False], deterministic=True)
     (record,) = records(tmp_path)
-    assert isinstance(record, Evaluation)
+    assert isinstance(record, EvaluationRecord)
     assert (record.return_mean, record.return_std, record.return_min, record.return_max) == (2.0, 1.0, 1.0, 3.0)
     assert (record.length_mean, record.success_rate, record.returns, record.lengths) == (
         15.0,
@@ -227,7 +237,7 @@ def test_an_evaluation_is_summed_up(tmp_path: Path, open_recorder: Open):
 def test_an_evaluation_that_diverged_says_so(tmp_path: Path, open_recorder: Open):
     open_recorder().eval(returns=[1.0, math.inf], lengths=[10, 20])
     (record,) = records(tmp_path)
-    assert isinstance(record, Evaluation)
+    assert isinstance(record, EvaluationRecord)
     assert record.returns == [1.0, None]
     assert record.nonfinite["returns.1"] == "inf"
     assert record.nonfinite["return.std"] == "nan"
@@ -248,9 +258,9 @@ def test_a_big_record_is_rotated_and_each_part_begins_with_the_header(tmp_path: 
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names[:2] == ["telemetry.0001.ndjson.gz", "telemetry.0002.ndjson.gz"]
     everything = records(tmp_path)
-    assert [r.updates for r in everything if isinstance(r, Update)] == list(range(1, 31))
+    assert [r.updates for r in everything if isinstance(r, UpdateRecord)] == list(range(1, 31))
     assert [r.seq for r in everything] == list(range(1, len(everything) + 1))
-    assert len([r for r in everything if isinstance(r, Header)]) == len(names)
+    assert len([r for r in everything if isinstance(r, HeaderRecord)]) == len(names)
     assert raw(tmp_path)[0]["kind"] == "run"
 
 
@@ -273,7 +283,7 @@ def test_a_full_disk_leaves_whole_lines(
         with pytest.raises(TelemetryError, match="No space left"):
             recorder.event("lost")
     recorder.event("after")
-    assert [(r.seq, r.name) for r in records(tmp_path) if isinstance(r, Event)] == [(1, "before"), (2, "after")]
+    assert [(r.seq, r.name) for r in records(tmp_path) if isinstance(r, EventRecord)] == [(1, "before"), (2, "after")]
 
 
 def test_a_closed_record_takes_nothing_more(open_recorder: Open):
@@ -292,7 +302,7 @@ def test_leaving_by_an_error_says_which(tmp_path: Path, open_recorder: Open, err
     with pytest.raises(type(error)), open_recorder():
         raise error
     (end,) = records(tmp_path)
-    assert isinstance(end, End)
+    assert isinstance(end, EndRecord)
     assert end.reason == reason
     assert str(error) in end.message
 
@@ -385,7 +395,7 @@ def test_numbers_are_asked_for_when_the_line_is_due_and_epochs_where_it_has_one_
     assert sorted(asked) == ["epochs 1", "m 1"]
     recorder.sync()
     assert asked[2:] == ["m 2", "m 3"]
-    assert [(r.covers, len(r.epochs), r.m) for r in records(tmp_path) if isinstance(r, Update)] == [
+    assert [(r.covers, len(r.epochs), r.m) for r in records(tmp_path) if isinstance(r, UpdateRecord)] == [
         (1, 1, {"loss": 1.0}),
         (2, 0, {"loss": 2.5}),
     ]
@@ -421,7 +431,7 @@ def test_sampled_minibatches_say_how_many_are_missing(tmp_path: Path, open_recor
     for i in range(12):
         recorder.minibatch(epoch=i // 6, minibatch=i, m={"loss": math.nan if i == 3 else float(i)})
     kept = records(tmp_path)
-    assert all(isinstance(r, Minibatch) for r in kept)
+    assert all(isinstance(r, MinibatchRecord) for r in kept)
     assert [(r.minibatch, r.dropped, r.sample_rate) for r in kept] == [(3, 3, 0.25), (7, 3, 0.25), (11, 3, 0.25)]
     assert kept[0].nonfinite == {"m.loss": "nan"}
 
@@ -434,7 +444,11 @@ def test_minibatches_of_an_update_that_is_made_again_are_cut(tmp_path: Path, ope
         recorder.update(env_steps=number * 8, updates=number, m={})
     recorder.close()
     truncate_after(tmp_path, 1)
-    assert [(type(r).__name__, r.updates) for r in records(tmp_path)] == [("Minibatch", 0), ("Update", 1), ("Event", 1)]
+    assert [(type(r).__name__, r.updates) for r in records(tmp_path)] == [
+        ("MinibatchRecord", 0),
+        ("UpdateRecord", 1),
+        ("EventRecord", 1),
+    ]
 
 
 def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, monkeypatch: pytest.MonkeyPatch):
@@ -448,7 +462,7 @@ def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, m
     recorder.sync()
     assert len(synced) == 1
     finding = records(tmp_path)[-1]
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, FindingRecord)
     assert (finding.status, finding.primary, finding.evidence) == ("open", True, {"value_loss": None})
     assert finding.nonfinite == {"evidence.value_loss": "inf"}
 
@@ -456,5 +470,5 @@ def test_a_finding_is_on_the_disk_at_once(tmp_path: Path, open_recorder: Open, m
 def test_words_stand_beside_the_numbers(tmp_path: Path, open_recorder: Open):
     open_recorder().update(env_steps=8, updates=1, m={"loss": 1.0}, labels={"data_mode": "rollout"})
     (update,) = records(tmp_path)
-    assert isinstance(update, Update)
+    assert isinstance(update, UpdateRecord)
     assert update.labels == {"data_mode": "rollout"}

@@ -17,7 +17,7 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.learn.checkpoint.retention import best
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import End, Evaluation, Header, Minibatch, Update
+from surefoot.telemetry.schema import EndRecord, EvaluationRecord, HeaderRecord, MinibatchRecord, UpdateRecord
 from surefoot.train.run import create_run, git_commit, resume_run
 from surefoot.train.rundir.recorder import Keep
 from surefoot.train.rundir.resume_check import fingerprint, verify_resume
@@ -81,10 +81,10 @@ def test_its_record_begins_with_a_header_and_ends_with_an_end(directory):
     trained(directory)
     reading = read_all(directory.path)
     assert not reading.problems
-    assert isinstance(reading.records[0], Header)
-    assert isinstance(reading.records[-1], End)
-    assert sum(r.covers for r in reading.records if isinstance(r, Update)) == 4
-    assert [r.env_steps for r in reading.records if isinstance(r, Evaluation)] == [32, 64]
+    assert isinstance(reading.records[0], HeaderRecord)
+    assert isinstance(reading.records[-1], EndRecord)
+    assert sum(r.covers for r in reading.records if isinstance(r, UpdateRecord)) == 4
+    assert [r.env_steps for r in reading.records if isinstance(r, EvaluationRecord)] == [32, 64]
 
 
 def test_a_checkpoint_counts_only_once_its_record_is_on_the_disk(directory, monkeypatch):
@@ -127,7 +127,10 @@ def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
     run.close("finished")
     assert sorted(p.name for p in directory.path.iterdir()) == [".lock", "checkpoints", "run.json"]
     assert any("no record is written" in note for note in moments[0].notes)
-    assert [type(r).__name__ for r in heard if isinstance(r, Header | Update | End)][:2] == ["Header", "Update"]
+    assert [type(r).__name__ for r in heard if isinstance(r, HeaderRecord | UpdateRecord | EndRecord)][:2] == [
+        "HeaderRecord",
+        "UpdateRecord",
+    ]
     assert heard[-1] == "closed"
     again, _ = resume_run(directory, total_steps=96)
     assert any("no record is written" in note for note in next(again.moments()).notes)
@@ -136,7 +139,7 @@ def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
     third, _ = resume_run(directory, total_steps=128, keep=Keep(record=True))
     list(third.moments())
     third.close("finished")
-    assert [r.updates for r in read_all(directory.path).records if isinstance(r, Update)][-1] == 8
+    assert [r.updates for r in read_all(directory.path).records if isinstance(r, UpdateRecord)][-1] == 8
     assert json.loads(directory.header.read_text())["record"] is True
 
 
@@ -149,7 +152,7 @@ def test_a_share_of_the_gradient_steps_is_written_down(directory, path):
     reports = [moment.report for moment in run.moments()]
     run.close("finished")
     records = read_all(directory.path).records
-    steps = [r for r in records if isinstance(r, Minibatch)]
+    steps = [r for r in records if isinstance(r, MinibatchRecord)]
     assert len(steps) == sum(report.minibatches for report in reports) // 2 == 12
     assert {(r.updates, r.epoch, r.minibatch) for r in steps} >= {(0, 0, 1), (0, 1, 3), (3, 2, 5)}
     table = reports[0].gradient_steps
@@ -286,6 +289,6 @@ def test_a_run_notes_where_its_envs_are_stepped(directory, workers, told, monkey
 
 def test_the_record_is_told_of_memory_and_the_report_is_not(directory):
     _, moments = trained(directory)
-    told = [line.m for line in read_all(directory.path).records if isinstance(line, Update)]
+    told = [line.m for line in read_all(directory.path).records if isinstance(line, UpdateRecord)]
     assert any(m.get("rss_mb", 0.0) > 10.0 for m in told)
     assert not any("rss_mb" in moment.report.stats for moment in moments)

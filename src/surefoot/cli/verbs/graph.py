@@ -183,7 +183,7 @@ class GraphExportArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphImportArgs:
-    """Read a program of `graph export`, or a ComfyUI workflow with the seed's nodes, as a graph. Nothing is run.
+    """Read a program of `graph export`, or a ComfyUI workflow of PPO nodes, as a graph. Nothing is run.
 
         surefoot graph import train.py -o again.json
         surefoot graph import Cartpole_PPO.json -o mine.json

@@ -149,7 +149,7 @@ class ReportArgs:
     """
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
-    """Runs' directories or names, or .ndjson and .jsonl files, the predecessors' too."""
+    """Runs' directories or names, or .ndjson and .jsonl files, of telemetry 1.x too."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where the page goes (default: report.html beside the first run's record)."""
     as_json: Json = False

@@ -14,7 +14,7 @@ from surefoot.data.replayset import ReplayDataset, RolloutBuffer, read_manifest
 from surefoot.data.trajectory import Recording
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.description import load_weights
-from surefoot.telemetry.schema import VERSION, Update
+from surefoot.telemetry.schema import VERSION, UpdateRecord
 from surefoot.town.training.run import PolicyRuntime, TownTraining
 from surefoot.train.algorithms.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult
 from surefoot.train.algorithms.clone import CloneReport
@@ -99,9 +99,9 @@ class TrainingHarness(TownTraining):
         return lambda report: mirror.write(record_of(report, self.training.env_steps, mode))
 
 
-def record_of(report: UpdateReport, env_steps: int, data_mode: str) -> Update:
+def record_of(report: UpdateReport, env_steps: int, data_mode: str) -> UpdateRecord:
     """Return the record of one update that is made outside a run."""
-    return Update(
+    return UpdateRecord(
         v=VERSION,
         run="",
         seq=report.update,

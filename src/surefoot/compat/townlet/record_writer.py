@@ -11,13 +11,13 @@ import msgspec
 
 from surefoot.compat.townlet import records as old
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.reader import Problem, read_line, read_records
-from surefoot.telemetry.schema import Record, Update
+from surefoot.telemetry.reader import LineProblem, read_line, read_records
+from surefoot.telemetry.schema import Record, UpdateRecord
 
 _THEIR_NAMES = {ours: theirs for theirs, ours in old.OUR_NAMES.items()}
 
 
-def flat_lines(update: Update, *, offset: int) -> list[dict[str, Any]]:
+def flat_lines(update: UpdateRecord, *, offset: int) -> list[dict[str, Any]]:
     """Return the 1.1 objects of an update, one per epoch; the first has `log_stream_offset` = `offset`.
 
     A number that the update does not have is 0, as in files of that time. A number that was not finite is 0 too and is
@@ -27,7 +27,7 @@ def flat_lines(update: Update, *, offset: int) -> list[dict[str, Any]]:
     return [_flat(update, epoch, i, len(epochs), offset + i) for i, epoch in enumerate(epochs)]
 
 
-def _flat(update: Update, epoch: Mapping[str, float | None], i: int, epochs: int, offset: int) -> dict[str, Any]:
+def _flat(update: UpdateRecord, epoch: Mapping[str, float | None], i: int, epochs: int, offset: int) -> dict[str, Any]:
     m = {**update.m, **epoch}
     theirs = {_THEIR_NAMES.get(name, name): x for name, x in m.items() if x is not None}
     line: dict[str, Any] = {key: float(theirs.get(key, 0.0)) for key in old.BASE}
@@ -67,7 +67,7 @@ class FlatMirror:
 
     def write(self, record: Record) -> None:
         """Append the epochs of an update, one `write` per line. Other kinds of records have no flat form."""
-        if not isinstance(record, Update):
+        if not isinstance(record, UpdateRecord):
             return
         for line in flat_lines(record, offset=self._offset):
             self._file.write(msgspec.json.encode(line) + b"\n")
@@ -91,9 +91,9 @@ def _last_offset(path: Path) -> int:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             item = read_line(path.name, number, line) if line.strip() else None
-            if isinstance(item, Problem):
+            if isinstance(item, LineProblem):
                 raise TelemetryError(f"{item}; --ppo-log goes on only with a log that is whole: give a new file")
-            if isinstance(item, Update):
+            if isinstance(item, UpdateRecord):
                 last = max(last, int(item.m.get("log_stream_offset") or 0))
     return last
 

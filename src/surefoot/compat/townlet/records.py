@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from surefoot.telemetry.schema import VERSION, Update
+from surefoot.telemetry.schema import VERSION, UpdateRecord
 from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 Flat = dict[str, Any]
@@ -199,7 +199,7 @@ def from_1_1(line: Flat) -> Flat:
     return {**line, "telemetry_version": "1.2"}
 
 
-def from_1_2(line: Flat, *, number: int, before: float) -> Update:
+def from_1_2(line: Flat, *, number: int, before: float) -> UpdateRecord:
     """Return a 1.2 line as a record of version 2.
 
     `number` is its line in the file, which gives `seq` and `updates` (`epoch` restarts with every cycle); `before` is the
@@ -216,7 +216,7 @@ def from_1_2(line: Flat, *, number: int, before: float) -> Update:
             m[OUR_NAMES.get(key, key)] = float(x)
     duration = seconds_of(line)
     steps = line.get("steps")
-    return Update(
+    return UpdateRecord(
         v=VERSION,
         run="",
         seq=number,
@@ -235,7 +235,7 @@ def seconds_of(line: Flat) -> float:
     return min(max(float(x), 0.0), 1e12) if x is not None and _is_number(x) else 0.0
 
 
-def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> Update:
+def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> UpdateRecord:
     """Return a line of any of these versions as a record of version 2; never raises, whatever the line contains."""
     if version == "1.0":
         line = from_1_0(line)

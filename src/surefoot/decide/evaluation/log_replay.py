@@ -1,21 +1,17 @@
-"""A run's log seen again: what the policy of now and the nearest description would have earned on it."""
+"""Two policies on one log of decisions: what each would have earned, and what the gate says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from surefoot.decide.agent import Agent
 from surefoot.decide.evaluation.offpolicy import Evaluation, Target, evaluate, per_decision
-from surefoot.decide.evaluation.trial import decisions_of, load_agent, log_of
 from surefoot.decide.policy.experience_log import Logged
 from surefoot.decide.policy.outcome_model import OutcomeModel
-from surefoot.decide.policy.ppo import PPOChooser, spread
+from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
-from surefoot.errors import DecisionError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +36,6 @@ class Replay:
         return "\n".join([*lines, f"{self.judgement.verdict}: {self.judgement.reason}"])
 
 
-def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
-    """The live version of a run against the nearest description, smoothed so that it could have been drawn."""
-    rows = [row for row in decisions_of(directory) if row["chosen"] != "none"]
-    if not rows:
-        raise DecisionError(f"{directory} has no decisions to look at; `surefoot tools train` writes some")
-    load_agent(agent, directory)
-    log = log_of(rows[-last:], agent)
-    core = agent.chooser
-    if not isinstance(core, PPOChooser):
-        raise DecisionError("only runs of the ppo chooser log probabilities to replay with")
-
-    def near(seen: Logged) -> np.ndarray:
-        return nearest(seen, core)
-
-    return compare(core, log, {"nearest": near, "learned": core.probabilities})
-
-
 def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config: GateConfig | None = None) -> Replay:
     """Two policies on one log: the first is live, the second wants to be."""
 
@@ -70,9 +49,3 @@ def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config
         found[name] = evaluate(log.reward, log.probability, chosen, predicted, expected)
     live, new = sides
     return Replay(policies=found, judgement=judge(log.reward, log.probability, predicted, live, new, config))
-
-
-def nearest(log: Logged, core: PPOChooser) -> np.ndarray:
-    """[B, K]: the calibrated guess as a policy."""
-    calibrated, _ = core.model.guesses(log.cosine, log.valid)
-    return np.stack([spread(np.log(np.maximum(row, 1e-30)), core.config.floor)[0] for row in calibrated])

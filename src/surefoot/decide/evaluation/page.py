@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.telemetry.export import html
-from surefoot.telemetry.export.svg import Dot, Frame, Line, line_chart
+from surefoot.telemetry.export.svg import Dot, Line, PlotArea, line_chart
 
 
 def page_of(summary: dict[str, Any], title: str) -> str:
@@ -32,8 +32,8 @@ def _curve(summary: dict[str, Any]) -> str:
         note += " Dashed: the nearest description on the same queries."
     if marks := ", ".join(f"{y:.0%} after {m}" for m, y in summary["marks"].items()):
         note += f" Of the last 100: {marks}."
-    frame = Frame(x=(0, max([x for x, _ in points], default=1.0)), y=(0, 1))
-    return html.section("Learning curve", note, line_chart(lines, frame=frame), id="curve")
+    area = PlotArea(x=(0, max([x for x, _ in points], default=1.0)), y=(0, 1))
+    return html.section("Learning curve", note, line_chart(lines, area=area), id="curve")
 
 
 def _regret(summary: dict[str, Any]) -> str:
@@ -46,8 +46,8 @@ def _regret(summary: dict[str, Any]) -> str:
     if summary["nearest"] is not None:
         lines.append(Line([(0.0, 0.0), (end, (1.0 - summary["nearest"]) * end)], "reference"))
         note += " Dashed: the nearest description's."
-    frame = Frame(x=(0, end), y=(0, max(1.0, *(y for line in lines for _, y in line.points))))
-    return html.section("Regret", note, line_chart(lines, frame=frame), id="regret")
+    area = PlotArea(x=(0, end), y=(0, max(1.0, *(y for line in lines for _, y in line.points))))
+    return html.section("Regret", note, line_chart(lines, area=area), id="regret")
 
 
 def _calibration(summary: dict[str, Any]) -> str:
@@ -56,7 +56,7 @@ def _calibration(summary: dict[str, Any]) -> str:
     note = (
         f"Horizontal: expected success. Vertical: measured success. Mean distance {summary['calibration_error']:.3f}."
     )
-    chart = line_chart(lines, dots=[Dot(x, y) for x, y in points], frame=Frame(x=(0, 1), y=(0, 1)))
+    chart = line_chart(lines, dots=[Dot(x, y) for x, y in points], area=PlotArea(x=(0, 1), y=(0, 1)))
     return html.section("Calibration", note, chart, id="calibration")
 
 

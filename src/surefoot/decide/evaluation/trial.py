@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.agent import Agent
+from surefoot.decide.core.agent import Agent
 from surefoot.decide.evaluation.datasets import Dataset
+from surefoot.decide.evaluation.log_replay import Replay, compare
 from surefoot.decide.policy.experience_log import Log, Logged
-from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.policy.ppo import PPOChooser, spread
 from surefoot.decide.promotion import Versions
-from surefoot.errors import RecordingError, RunNotFound
+from surefoot.errors import DecisionError, RecordingError, RunNotFound
 from surefoot.telemetry.writer import Recorder
 
 LOG = "decisions.sqlite"
@@ -70,34 +71,30 @@ def run_trial(
                 waiting = []
             if (t + 1) % 500 == 0 or t == len(order) - 1:
                 yield Progress(decisions=t + 1, success=float(np.mean(right)), recent=float(np.mean(right[-500:])))
-    state = agent.state()
-    weights = state["chooser"].pop("weights", {})
-    Versions(directory / "versions").save(len(order), {"weights": weights, **state})
+    agent.save(Versions(directory / "versions"), len(order))
     recorder.close("finished")
 
 
 def made_with(directory: Path) -> tuple[str, str]:
     """Encoder and chooser of a trial."""
-    mine = _live(directory)["agent"]
+    mine = _versions(directory).load().parts["agent"]
     return str(mine["encoder"]), str(mine["kind"])
 
 
 def load_agent(agent: Agent, directory: Path) -> None:
     """Take over the live version of a trial, with the descriptions it was trained with."""
-    parts = _live(directory)
-    chooser = {**parts["chooser"], "weights": parts["weights"]} if parts["weights"] else parts["chooser"]
-    agent.set_state({"agent": parts["agent"], "chooser": chooser})
+    parts = agent.load(_versions(directory))
     for name, description in parts["agent"]["options"]["described"].items():
         if name not in agent.options:
             agent.options.add(name, description)
 
 
-def _live(directory: Path) -> dict[str, Any]:
+def _versions(directory: Path) -> Versions:
     versions = Versions(directory / "versions")
     if versions.live is None:
         left = "a trial that was stopped before its end" if (directory / LOG).exists() else "no trial"
         raise RunNotFound(f"{directory} holds {left}; `surefoot tools train DATA --out {directory}` makes a whole one")
-    return versions.load().parts
+    return versions
 
 
 def decisions_of(directory: Path) -> list[dict[str, Any]]:
@@ -119,20 +116,20 @@ def log_of(rows: list[dict[str, Any]], agent: Agent) -> Logged:
 
 def _ask(agent: Agent, data: Dataset, query: int) -> dict[str, Any]:
     own = None if data.candidates is None else [data.names[i] for i in data.candidates[query]]
-    decided = agent.decide(data.texts[query], allowed=own)
+    record = agent.decide(data.texts[query], allowed=own)
     truth = data.names[data.right[query]]
-    reward = float(decided.name == truth)
-    if decided.name is not None:
-        agent.outcome(decided.id, reward)
+    reward = float(record.name == truth)
+    if record.name is not None:
+        agent.outcome(record.id, reward)
     return {
         "text": data.texts[query],
-        "chosen": decided.name or "none",
+        "chosen": record.name or "none",
         "right": truth,
-        "nearest": decided.names[int(decided.scene.cosine.argmax())],
+        "nearest": record.names[int(record.scene.cosine.argmax())],
         "names": own,
         "reward": reward,
-        "probability": decided.probability,
-        "confidence": decided.confidence,
+        "probability": record.probability,
+        "confidence": record.confidence,
     }
 
 
@@ -140,3 +137,26 @@ def _config(agent: Agent) -> dict[str, Any]:
     core = agent.chooser
     known = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
     return known | {"encoder": agent.encoder.name, "chooser": agent.config.chooser}
+
+
+def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
+    """The live version of a run against the nearest description, smoothed so that it could have been drawn."""
+    rows = [row for row in decisions_of(directory) if row["chosen"] != "none"]
+    if not rows:
+        raise DecisionError(f"{directory} has no decisions to look at; `surefoot tools train` writes some")
+    load_agent(agent, directory)
+    log = log_of(rows[-last:], agent)
+    core = agent.chooser
+    if not isinstance(core, PPOChooser):
+        raise DecisionError("only runs of the ppo chooser log probabilities to replay with")
+
+    def near(seen: Logged) -> np.ndarray:
+        return nearest(seen, core)
+
+    return compare(core, log, {"nearest": near, "learned": core.probabilities})
+
+
+def nearest(log: Logged, core: PPOChooser) -> np.ndarray:
+    """[B, K]: the calibrated guess as a policy."""
+    calibrated, _ = core.model.guesses(log.cosine, log.valid)
+    return np.stack([spread(np.log(np.maximum(row, 1e-30)), core.config.floor)[0] for row in calibrated])

@@ -23,7 +23,7 @@ _SECTION = re.compile(r"^(?:Technical Context|Detailed Steps|Example|Success Cri
 """What other mutations put below a prompt: no task is there."""
 
 
-class Parts(NamedTuple):
+class PromptParts(NamedTuple):
     """A prompt taken apart; nothing of it is lost."""
 
     intro: str
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def parts(prompt: str) -> Parts:
+def parts(prompt: str) -> PromptParts:
     """What the prompt asks for, one by one, and what stands around it."""
     found = _SECTION.search(prompt)
     request, rest = (prompt, "") if found is None else (prompt[: found.start()], prompt[found.start() :].strip())
@@ -46,14 +46,14 @@ def parts(prompt: str) -> Parts:
         after = [line for line in lines[listed[0] :] if not list_items(line)]
         below = "\n".join(after).strip()
         tasks = tuple(capital(item) for item in list_items(request))
-        return Parts(intro, tasks, "\n\n".join(x for x in (below, rest) if x))
+        return PromptParts(intro, tasks, "\n\n".join(x for x in (below, rest) if x))
     for pattern in (_NEXT, _AND, _WITH):
         pieces = [piece.strip(" .\n") for piece in pattern.split(request.strip())]
         if pattern is _WITH and len(pieces) == 2 and len(pieces[1]) > SHORTEST:
-            return Parts("", (capital(pieces[0]), f"Implement {pieces[1]}"), rest)
+            return PromptParts("", (capital(pieces[0]), f"Implement {pieces[1]}"), rest)
         if pattern is not _WITH and 2 <= len(pieces) <= MOST and all(len(piece) > SHORTEST for piece in pieces):
-            return Parts("", tuple(capital(piece) for piece in pieces), rest)
-    return Parts("", (), rest)
+            return PromptParts("", tuple(capital(piece) for piece in pieces), rest)
+    return PromptParts("", (), rest)
 
 
 def possible(prompt: str) -> bool:

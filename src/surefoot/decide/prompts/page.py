@@ -11,7 +11,7 @@ from surefoot.decide.prompts.classify import classify
 from surefoot.decide.prompts.improve import Improved
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.telemetry.export import html
-from surefoot.telemetry.export.svg import Dot, Frame, Line, Point, line_chart
+from surefoot.telemetry.export.svg import Dot, Line, PlotArea, Point, line_chart
 
 SHOWN = 12
 """Prompts that are shown in full."""
@@ -48,9 +48,9 @@ def _curve(curve: Sequence[Point]) -> str:
     if len(curve) < 2:
         return html.section("Learning curve", "Too few updates for a curve.", "", id="curve")
     rewards = [y for _, y in curve]
-    frame = Frame(x=(0, max(x for x, _ in curve)), y=(min(0.0, *rewards), max(1e-6, *rewards)))
+    area = PlotArea(x=(0, max(x for x, _ in curve)), y=(min(0.0, *rewards), max(1e-6, *rewards)))
     note = "Reward per episode over the number of mutations learned from."
-    return html.section("Learning curve", note, line_chart([Line(curve)], frame=frame), id="curve")
+    return html.section("Learning curve", note, line_chart([Line(curve)], area=area), id="curve")
 
 
 def _compared(ways: Mapping[str, Sequence[Improved]], token_cost: float) -> str:
@@ -86,7 +86,7 @@ def _spread(policy: Sequence[Improved]) -> str:
     dots = [Dot(x, y, "faint") for x, y in sorted((each.score_before, each.score) for each in policy)]
     unchanged = [Line([(0.0, 0.0), (1.0, 1.0)], "reference")]
     note = "Horizontal: score before. Vertical: score after. On the dashed line nothing changed."
-    chart = line_chart(unchanged, dots=dots, frame=Frame(x=(0, 1), y=(0, 1)))
+    chart = line_chart(unchanged, dots=dots, area=PlotArea(x=(0, 1), y=(0, 1)))
     return html.section("Before and after", note, chart, id="spread")
 
 

@@ -23,7 +23,7 @@ Judge = Callable[[str, str], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class PromptPair:
     """Two versions of a prompt and what was said of them."""
 
     before: str
@@ -64,7 +64,7 @@ class Rlaif:
     """Rounds from one look of a person to the next; 0 asks nobody."""
     human_pairs: int = 5
     scorer: RidgeScorer = field(default_factory=lambda: RidgeScorer(strength=1.0))
-    pairs: list[Pair] = field(default_factory=list[Pair])
+    pairs: list[PromptPair] = field(default_factory=list[PromptPair])
     agreement: Agreement = field(default_factory=Agreement)
     rounds: int = 0
 
@@ -76,7 +76,7 @@ class Rlaif:
         """Judge what a policy made of some prompts, ask people if it is their turn, and fit the scorer to all of it."""
         self.rounds += 1
         fresh = [
-            Pair(
+            PromptPair(
                 before=each.original,
                 after=each.text,
                 category=classify(each.original).category,
@@ -107,14 +107,14 @@ class Rlaif:
                 raise ConfigError(f"the judge said {said}; it must be a probability, 0 to 1")
         return 0.5 * (forth + 1.0 - back)
 
-    def _ask(self, fresh: list[Pair]) -> list[Pair]:
+    def _ask(self, fresh: list[PromptPair]) -> list[PromptPair]:
         """People see the pairs the judge is most sure of: a correction there teaches most."""
         assert self.person is not None
         sure = sorted(range(len(fresh)), key=lambda i: -abs(fresh[i].judged - 0.5))[: self.human_pairs]
         answered = list(fresh)
         for i in sure:
             pair, said = fresh[i], self.person(fresh[i].after, fresh[i].before)
-            answered[i] = Pair(
+            answered[i] = PromptPair(
                 before=pair.before, after=pair.after, category=pair.category, judged=pair.judged, human=said
             )
             if said != 0.5:

@@ -73,7 +73,7 @@ class FeatureScorer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class ScorerFit:
     """How well a scorer agrees with people on prompts it was not fitted to."""
 
     mae: float
@@ -104,7 +104,7 @@ class RidgeScorer:
         *,
         held_out: float = 0.25,
         seed: int = 0,
-    ) -> Fit:
+    ) -> ScorerFit:
         """Learn from scores between 0 and 1 (a person's 1 to 5 is `(score - 1) / 4`); tells how it does on the rest."""
         truth = np.asarray(scores, np.float64)
         if len(prompts) != len(truth) or len(truth) < 4:
@@ -119,7 +119,7 @@ class RidgeScorer:
         rest = np.setdiff1d(order, apart)
         self.weights = self._solve(prompts, kinds, truth, rest)
         guess = self.score([prompts[int(i)] for i in apart], [kinds[int(i)] for i in apart])
-        told = Fit(
+        told = ScorerFit(
             mae=float(np.abs(guess - truth[apart]).mean()),
             rank_correlation=rank_correlation(guess, truth[apart]),
             examples=len(rest),

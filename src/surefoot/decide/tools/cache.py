@@ -1,4 +1,4 @@
-"""Answers that were given before: by query, card, allowed tools and policy version, for a while, the oldest first to go."""
+"""Answers that were given before: by query, depth, allowed tools and policy version, for a while, the oldest first to go."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
-from surefoot.decide.tools.spacetime import Spacetime, WeavingTrace
+from surefoot.decide.tools.run import RunTrace, ToolRun
 
-T = TypeVar("T", Spacetime, WeavingTrace)
+T = TypeVar("T", ToolRun, RunTrace)
 
 Key = tuple[str, str, frozenset[str], int]
 
@@ -35,15 +35,15 @@ class QueryCache:
         self, max_size: int = 50, ttl_seconds: float = 300.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.max_size, self.ttl_seconds, self._clock = max_size, ttl_seconds, clock
-        self._kept: OrderedDict[Key, tuple[float, Spacetime]] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[float, ToolRun]] = OrderedDict()
         self._hits, self._misses = 0, 0
         self._lock = threading.Lock()
 
     @staticmethod
-    def key(text: str, card: str, allowed: Collection[str], version: int) -> Key:
-        return text, card, frozenset(allowed), version
+    def key(text: str, depth: str, allowed: Collection[str], version: int) -> Key:
+        return text, depth, frozenset(allowed), version
 
-    def get(self, key: Key) -> Spacetime | None:
+    def get(self, key: Key) -> ToolRun | None:
         """The kept answer, copied, or None; counted once, as a hit or a miss."""
         with self._lock:
             found = self._kept.get(key)
@@ -55,9 +55,9 @@ class QueryCache:
             self._kept.move_to_end(key)
         return fresh_copy(found[1])
 
-    def put(self, key: Key, spacetime: Spacetime) -> None:
+    def put(self, key: Key, run: ToolRun) -> None:
         with self._lock:
-            self._kept[key] = (self._clock(), fresh_copy(spacetime))
+            self._kept[key] = (self._clock(), fresh_copy(run))
             self._kept.move_to_end(key)
             while len(self._kept) > self.max_size:
                 self._kept.popitem(last=False)
@@ -71,22 +71,18 @@ class QueryCache:
         return CacheStats(size=len(self._kept), hits=self._hits, misses=self._misses)
 
 
-def fresh_copy(spacetime: Spacetime) -> Spacetime:
-    """A copy whose lists and dicts are its own, one level deep; microseconds, where a full one takes a hundred times that."""
-    new, trace = _shallow(spacetime), _shallow(spacetime.trace)
-    new.trace = trace
-    new.metadata, new.sources_used = dict(spacetime.metadata), list(spacetime.sources_used)
-    new.decision = None if spacetime.decision is None else dict(spacetime.decision)
-    trace.errors, trace.warnings = [dict(each) for each in trace.errors], list(trace.warnings)
-    trace.stage_durations, trace.motifs_detected = dict(trace.stage_durations), list(trace.motifs_detected)
-    trace.threads_activated, trace.tool_probabilities = list(trace.threads_activated), dict(trace.tool_probabilities)
-    trace.embedding_scales_used = list(trace.embedding_scales_used)
+def fresh_copy(run: ToolRun) -> ToolRun:
+    """Return a copy with separate lists and dicts, one level deep: microseconds, where `deepcopy` takes hundreds."""
+    new = _shallow(run)
+    new.trace = _shallow(run.trace)
+    new.trace.errors = [dict(each) for each in run.trace.errors]
     return new
 
 
-def _shallow(one: T) -> T:
-    """`copy.copy` for a class with slots, without its detour over pickling."""
-    new = object.__new__(type(one))
-    for name in one.__slots__:
-        setattr(new, name, getattr(one, name))
+def _shallow(record: T) -> T:
+    """`copy.copy` for a class with slots, without its detour over pickling; lists and dicts are copied too."""
+    new = object.__new__(type(record))
+    for name in record.__slots__:
+        value = getattr(record, name)
+        setattr(new, name, value.copy() if isinstance(value, list | dict) else value)
     return new

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from surefoot.decide.tools.toolbox import Request, ToolResult
+from surefoot.decide.tools.protocol import Request, ToolResult
 from surefoot.errors import ToolError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.encoders.encoder import Encoder, Scales
-from surefoot.decide.tools.cards import FUSED, PatternCard
+from surefoot.decide.tools.depth import FUSED, Depth
 from surefoot.errors import ToolError
 
 _WORD = re.compile(r"[^\W_]+")
@@ -21,7 +21,7 @@ _K1, _B = 1.5, 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryShard:
+class Passage:
     """One piece of text."""
 
     id: str
@@ -32,26 +32,26 @@ class MemoryShard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    shard: MemoryShard
+    passage: Passage
     score: float
     """0 … 1, best first."""
 
 
-class Memory:
-    """Shards and their vectors. Adding is cheap; the index is brought up to date when it is next asked."""
+class TextMemory:
+    """Passages and their vectors. Adding is cheap; the index is brought up to date when it is next asked."""
 
     def __init__(self, encoder: Encoder, scales: Scales | None = None) -> None:
         self.encoder = encoder
         self._scales = scales
-        self._shards: dict[str, MemoryShard] = {}
+        self._passages: dict[str, Passage] = {}
         self._index: _Index | None = None
 
     def __len__(self) -> int:
-        return len(self._shards)
+        return len(self._passages)
 
     @property
-    def shards(self) -> list[MemoryShard]:
-        return list(self._shards.values())
+    def passages(self) -> list[Passage]:
+        return list(self._passages.values())
 
     @property
     def scales(self) -> Scales:
@@ -63,15 +63,10 @@ class Memory:
         """Keep a piece of text; its id. The same id again replaces it."""
         if not text.strip():
             raise ToolError("an empty text cannot be remembered")
-        id = id or f"shard-{len(self._shards)}"
-        self._shards[id] = MemoryShard(id=id, text=text, metadata=metadata)
+        id = id or f"shard-{len(self._passages)}"
+        self._passages[id] = Passage(id=id, text=text, metadata=metadata)
         self._index = None
         return id
-
-    def add_all(self, shards: Iterable[MemoryShard]) -> None:
-        for shard in shards:
-            self._shards[shard.id] = shard
-        self._index = None
 
     def add_files(self, directory: str | Path, *, patterns: Sequence[str] = ("*.md", "*.txt", "*.rst")) -> int:
         """Every text file below a directory, cut at headings and blank lines; how many pieces that made."""
@@ -84,45 +79,45 @@ class Memory:
                 self.add(piece, f"{path.relative_to(root).as_posix()}#{n}")
         return len(self) - before
 
-    def search(self, text: str, vector: np.ndarray | None = None, card: PatternCard = FUSED) -> list[Hit]:
-        """The shards that fit best, by the card: `fast` on its smallest scale, `fused` on all, BM25 mixed in."""
-        if not self._shards:
+    def search(self, text: str, vector: np.ndarray | None = None, depth: Depth = FUSED) -> list[Hit]:
+        """The passages that fit best, by the depth: `fast` on its smallest scale, `fused` on all, BM25 mixed in."""
+        if not self._passages:
             return []
         if self._index is None:
-            self._index = _Index(list(self._shards.values()), self.encoder)
+            self._index = _Index(list(self._passages.values()), self.encoder)
         asked = self.encoder.encode([text])[0] if vector is None else vector
-        near = np.zeros(len(self._shards))
-        used = list(zip(card.scales, card.weights, strict=True))
-        for scale, weight in used[:1] if card.retrieval_mode == "fast" else used:
-            share = 1.0 if card.retrieval_mode == "fast" else weight
+        near = np.zeros(len(self._passages))
+        used = list(zip(depth.scales, depth.weights, strict=True))
+        for scale, weight in used[:1] if depth.retrieval == "fast" else used:
+            share = 1.0 if depth.retrieval == "fast" else weight
             near += share * (self._index.at(scale, self.scales) @ self.scales(asked, scale))
         score = (
-            (1.0 - card.bm25) * _unit(near) + card.bm25 * _unit(self._index.bm25(text)) if card.bm25 else _unit(near)
+            (1.0 - depth.bm25) * _unit(near) + depth.bm25 * _unit(self._index.bm25(text)) if depth.bm25 else _unit(near)
         )
-        best = np.argsort(-score, kind="stable")[: card.k]
-        return [Hit(shard=self._index.shards[i], score=float(score[i])) for i in best]
+        best = np.argsort(-score, kind="stable")[: depth.k]
+        return [Hit(passage=self._index.passages[i], score=float(score[i])) for i in best]
 
     def lookup(self, text: str, k: int = 5) -> list[Hit]:
         """Words and meaning alike, for the `search` tool."""
-        if not self._shards:
+        if not self._passages:
             return []
-        self._index = self._index or _Index(list(self._shards.values()), self.encoder)
+        self._index = self._index or _Index(list(self._passages.values()), self.encoder)
         near = self._index.vectors @ self.encoder.encode([text])[0]
         words = self._index.bm25(text)
         top = float(words.max(initial=0.0))
         score = 0.5 * np.clip(near, 0.0, 1.0) + 0.5 * (words / top if top > 0 else words)
         best = np.argsort(-score, kind="stable")[:k]
-        return [Hit(shard=self._index.shards[i], score=float(score[i])) for i in best]
+        return [Hit(passage=self._index.passages[i], score=float(score[i])) for i in best]
 
 
 class _Index:
-    """What is worked out once for a set of shards."""
+    """What is worked out once for a set of passages."""
 
-    def __init__(self, shards: list[MemoryShard], encoder: Encoder) -> None:
-        self.shards = shards
-        self.vectors = encoder.encode([shard.text for shard in shards])
+    def __init__(self, passages: list[Passage], encoder: Encoder) -> None:
+        self.passages = passages
+        self.vectors = encoder.encode([passage.text for passage in passages])
         self._scaled: dict[int, np.ndarray] = {}
-        counts = [Counter(words_of(f"{shard.id} {shard.text}")) for shard in shards]
+        counts = [Counter(words_of(f"{passage.id} {passage.text}")) for passage in passages]
         self._length = np.array([sum(count.values()) for count in counts], float)
         self._mean = max(1.0, float(self._length.mean()))
         self._found: dict[str, list[tuple[int, int]]] = {}
@@ -136,8 +131,8 @@ class _Index:
         return self._scaled[scale]
 
     def bm25(self, text: str) -> np.ndarray:
-        """Okapi BM25 of every shard."""
-        score, n = np.zeros(len(self.shards)), len(self.shards)
+        """Okapi BM25 of every passage."""
+        score, n = np.zeros(len(self.passages)), len(self.passages)
         for word in set(words_of(text)):
             found = self._found.get(word, ())
             rarity = math.log(1.0 + (n - len(found) + 0.5) / (len(found) + 0.5))

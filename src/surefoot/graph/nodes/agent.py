@@ -129,7 +129,16 @@ class PPOAgent:
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
         log_prob, value = np.empty((2, len(features)), np.float32)
         actor.net.kernel.net_act(
-            actor.net.net, actor.rng, len(features), features, mask, 0, action, env_action, log_prob, value
+            actor.net.net,
+            n=len(features),
+            rng=actor.rng,
+            obs=features,
+            mask=mask,
+            deterministic=False,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
         )
         return Chosen(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
 

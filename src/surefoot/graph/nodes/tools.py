@@ -19,10 +19,10 @@ from surefoot.decide.policy.choosers import Choice, Experience
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
-from surefoot.decide.rewards import Facts, reward_of
-from surefoot.decide.tools.demo import questions, tools
-from surefoot.decide.tools.memory import Memory
-from surefoot.decide.tools.toolbox import Request, Toolbox
+from surefoot.decide.rewards import RewardFacts, reward_of
+from surefoot.decide.tools.memory import TextMemory
+from surefoot.decide.tools.protocol import Request, Toolbox
+from surefoot.decide.tools.toolbox.assistant import questions, tools
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.graph.nodes.look import Counts
@@ -83,7 +83,7 @@ class Tools:
     """Tools and the memory that two of them read."""
 
     box: Toolbox
-    memory: Memory
+    memory: TextMemory
 
 
 class ToolBox:
@@ -194,7 +194,7 @@ class ToolRunner:
 
     async def _one(self, text: str, name: str, toolbox: Tools) -> Ran:
         begin = time.perf_counter()
-        context = [(hit.shard.id, hit.shard.text) for hit in toolbox.memory.search(text)]
+        context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
         try:
             found = await toolbox.box.run(name, Request(text=text, context=context), seconds=self.seconds)
         except SurefootError as why:
@@ -230,8 +230,8 @@ class ToolReward:
         return np.array(rewards, np.float64), right
 
 
-def _facts(chosen: Chosen, ran: Ran) -> Facts:
-    return Facts(
+def _facts(chosen: Chosen, ran: Ran) -> RewardFacts:
+    return RewardFacts(
         confidence=chosen.choice.probability,
         duration_ms=ran.milliseconds,
         quality=ran.quality,

@@ -22,7 +22,7 @@ TMP_PREFIX = ".tmp-"
 REPLACED = ".replaced"
 """Suffix of a directory that is about to be replaced; until its successor is in place it is the one that counts."""
 
-# Part of each temporary name: a restarted container often has its predecessor's process id.
+# Part of each temporary name: a restarted container often has the process id of the one before.
 _TOKEN = os.urandom(4).hex()
 
 # What a file system without symbolic links answers.

@@ -19,9 +19,9 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.compare import compare_models
 from surefoot.lm.constitution.critique import revise, says_something, write
-from surefoot.lm.constitution.preferences import Verdict, by_score, compare, pairs_of
-from surefoot.lm.constitution.principles import Asking, Constitution
-from surefoot.lm.data import Pair, read_pairs, read_prompts, write_jsonl
+from surefoot.lm.constitution.preferences import PairJudgement, by_score, compare, pairs_of
+from surefoot.lm.constitution.principles import Constitution, ModelJudge
+from surefoot.lm.data import PreferencePair, read_pairs, read_prompts, write_jsonl
 from surefoot.lm.policy.adapters import settle_adapters
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, backbone_of, best_dtype, load_model, load_tokenizer
@@ -227,10 +227,10 @@ class Pipeline:
     def _preferences(self) -> dict[str, Any]:
         backbone, speech = self._tuned()
         policy, config = LMPolicy(backbone, critic=NoCritic()), self.config
-        asking = Asking(backbone, speech)
+        asking = ModelJudge(backbone, speech)
         ruled = by_score(self.constitution.score)
 
-        def judge(prompt: str, one: str, other: str) -> Verdict:
+        def judge(prompt: str, one: str, other: str) -> PairJudgement:
             if config.judge == "rules":
                 return ruled(prompt, one, other)
             return compare(asking, self.constitution, prompt, one, other)
@@ -318,7 +318,7 @@ class Pipeline:
         return compare_models(self.constitution, self.held_out, before, after)
 
 
-def _asked(pair: Pair, speech: Speech) -> Pair:
+def _asked(pair: PreferencePair, speech: Speech) -> PreferencePair:
     """A preference whose prompt reads as it does when PPO samples."""
     if not speech.has_chat:
         return pair

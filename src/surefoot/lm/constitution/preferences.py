@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.lm.constitution.principles import Asking, Constitution
-from surefoot.lm.data import Pair
+from surefoot.lm.constitution.principles import Constitution, ModelJudge
+from surefoot.lm.data import PreferencePair
 
 QUESTION = (
     "{principles}\n\nRequest: {prompt}\n\nResponse A: {a}\n\nResponse B: {b}\n\n"
@@ -17,7 +17,7 @@ QUESTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PairJudgement:
     """What was found about two responses."""
 
     better: int | None
@@ -30,8 +30,8 @@ class Verdict:
 
 
 def compare(
-    asking: Asking, constitution: Constitution, prompt: str, one: str, other: str, *, least: float = 0.05
-) -> Verdict:
+    asking: ModelJudge, constitution: Constitution, prompt: str, one: str, other: str, *, least: float = 0.05
+) -> PairJudgement:
     """By log-probs, in both orders: a liking for the letter A cancels out."""
     told = "A good response " + "; it ".join(p.description for p in constitution.active) + "."
 
@@ -43,27 +43,27 @@ def compare(
     confidence = abs(2 * p - 1)
     agreed = (forward > 0.5) == (backward > 0.5)
     if confidence < least:
-        return Verdict(None, p, confidence, agreed)
-    return Verdict(0 if p > 0.5 else 1, p, confidence, agreed)
+        return PairJudgement(None, p, confidence, agreed)
+    return PairJudgement(0 if p > 0.5 else 1, p, confidence, agreed)
 
 
-def by_score(scorer: Callable[[str, str], float]) -> Callable[[str, str, str], Verdict]:
+def by_score(scorer: Callable[[str, str], float]) -> Callable[[str, str, str], PairJudgement]:
     """A comparer out of a scorer, such as rules: surer than a small model, blind to what it has no rule for."""
 
-    def judge(prompt: str, one: str, other: str) -> Verdict:
+    def judge(prompt: str, one: str, other: str) -> PairJudgement:
         gap = scorer(prompt, one) - scorer(prompt, other)
         if gap == 0:
-            return Verdict(None, 0.5, 0.0, True)
-        return Verdict(0 if gap > 0 else 1, 1.0 if gap > 0 else 0.0, 1.0, True)
+            return PairJudgement(None, 0.5, 0.0, True)
+        return PairJudgement(0 if gap > 0 else 1, 1.0 if gap > 0 else 0.0, 1.0, True)
 
     return judge
 
 
 def pairs_of(
-    prompt: str, responses: Sequence[str], judge: Callable[[str, str, str], Verdict]
-) -> tuple[list[Pair], dict[str, Any]]:
+    prompt: str, responses: Sequence[str], judge: Callable[[str, str, str], PairJudgement]
+) -> tuple[list[PreferencePair], dict[str, Any]]:
     """(preferences, {asked, ties, disagreed}) out of all pairs of some responses to one prompt."""
-    made: list[Pair] = []
+    made: list[PreferencePair] = []
     ties = disagreed = asked = 0
     for one, other in itertools.combinations(dict.fromkeys(responses), 2):
         said = judge(prompt, one, other)
@@ -73,5 +73,5 @@ def pairs_of(
             ties += 1
             continue
         chosen, rejected = (one, other) if said.better == 0 else (other, one)
-        made.append(Pair(prompt, chosen, rejected))
+        made.append(PreferencePair(prompt, chosen, rejected))
     return made, {"asked": asked, "ties": ties, "disagreed": disagreed}

@@ -159,7 +159,7 @@ def _principle(name: str, entry: Any, where: str) -> Principle:
     )
 
 
-class Asking:
+class ModelJudge:
     """A model asked by the log-probs of its next token; it is never asked to write prose that is parsed."""
 
     def __init__(self, backbone: Backbone, speech: Speech, *, doubt: float = 0.1) -> None:

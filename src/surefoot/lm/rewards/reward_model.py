@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm.data import Pair
+from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 
@@ -169,7 +169,7 @@ class RewardFit:
 
 
 def encode_pairs(
-    pairs: Sequence[Pair], speech: Speech, *, max_length: int = 512
+    pairs: Sequence[PreferencePair], speech: Speech, *, max_length: int = 512
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(chosen, rejected) tokens of prompt and response; of long prompts the end is kept."""
     found: list[tuple[np.ndarray, np.ndarray]] = []
@@ -197,7 +197,7 @@ def pad(rows: Sequence[np.ndarray], device: torch.device) -> tuple[Tensor, Tenso
 
 def train_reward_model(
     model: RewardModel | BackboneReward,
-    pairs: Sequence[Pair],
+    pairs: Sequence[PreferencePair],
     speech: Speech,
     *,
     epochs: int = 3,
@@ -284,7 +284,12 @@ class _FromText:
 
 @torch.no_grad()
 def pair_features(
-    model: RewardModel | BackboneReward, pairs: Sequence[Pair], speech: Speech, *, max_length: int = 512, rows: int = 16
+    model: RewardModel | BackboneReward,
+    pairs: Sequence[PreferencePair],
+    speech: Speech,
+    *,
+    max_length: int = 512,
+    rows: int = 16,
 ) -> tuple[Tensor, Tensor]:
     """([n, width], [n, width]) of chosen and rejected, texts of similar length side by side."""
     encoded = encode_pairs(pairs, speech, max_length=max_length)

@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Responses:
     """One step's responses as text and as tokens."""
 
     prompts: list[str]
@@ -31,18 +31,18 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RewardPart:
     """One reward of several."""
 
     name: str
-    score: Callable[[Said], Sequence[float]]
+    score: Callable[[Responses], Sequence[float]]
     weight: float = 1.0
 
 
 class Rewards:
     """The weighted sum of its parts, each within `timeout` seconds a batch."""
 
-    def __init__(self, parts: Sequence[Part], *, timeout: float = 300.0) -> None:
+    def __init__(self, parts: Sequence[RewardPart], *, timeout: float = 300.0) -> None:
         if not parts:
             raise ConfigError("there is no reward; give a function, a module, or several of them")
         names = [part.name for part in parts]
@@ -50,13 +50,13 @@ class Rewards:
             raise ConfigError(f"two rewards have the same name: {', '.join(names)}")
         self.parts, self.timeout = list(parts), timeout
 
-    def __call__(self, said: Said) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def __call__(self, said: Responses) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """(sum [N], {name: its own [N]}). NaN is handed on: whoever learns leaves such responses out and counts them."""
         each = {part.name: self._one(part, said) for part in self.parts}
         total = sum((part.weight * each[part.name] for part in self.parts), np.zeros(len(said.responses)))
         return np.asarray(total), each
 
-    def _one(self, part: Part, said: Said) -> np.ndarray:
+    def _one(self, part: RewardPart, said: Responses) -> np.ndarray:
         """Ask one function; it may raise or never come back, and must not take the run with it."""
         box: dict[str, Any] = {}
 
@@ -103,13 +103,13 @@ def as_rewards(given: Any, *, timeout: float = 300.0, device: torch.device | Non
     if isinstance(given, Rewards):
         return given
     if isinstance(given, Mapping):
-        parts: list[Part] = []
+        parts: list[RewardPart] = []
         for name, entry in given.items():
             function, weight = entry if isinstance(entry, tuple) else (entry, 1.0)
-            parts.append(Part(str(name), _scorer(function, device, pad), float(weight)))
+            parts.append(RewardPart(str(name), _scorer(function, device, pad), float(weight)))
         return Rewards(parts, timeout=timeout)
     several: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
-    return Rewards([Part(_name(f, i), _scorer(f, device, pad)) for i, f in enumerate(several)], timeout=timeout)
+    return Rewards([RewardPart(_name(f, i), _scorer(f, device, pad)) for i, f in enumerate(several)], timeout=timeout)
 
 
 def _name(function: Any, number: int) -> str:
@@ -117,7 +117,7 @@ def _name(function: Any, number: int) -> str:
     return str(named) if number == 0 else f"{named}_{number}"
 
 
-def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[Said], Sequence[float]]:
+def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[Responses], Sequence[float]]:
     if isinstance(function, nn.Module):
         return lambda said: _by_module(function, said, device, pad)
     if not callable(function):
@@ -132,7 +132,7 @@ def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[S
 
 
 @torch.no_grad()
-def _by_module(module: nn.Module, said: Said, device: torch.device | None, pad: int) -> list[float]:
+def _by_module(module: nn.Module, said: Responses, device: torch.device | None, pad: int) -> list[float]:
     """`module(input_ids, attention_mask) → [B]`, on the tokens that were sampled, padded on the right."""
     rows = [np.concatenate([p, r]) for p, r in zip(said.prompt_ids, said.response_ids, strict=True)]
     size = max(len(row) for row in rows)
@@ -195,7 +195,7 @@ def distinct(responses: Sequence[Sequence[int]], n: int = 2) -> float:
 
 
 @dataclass(slots=True)
-class Drift:
+class ResponseDrift:
     """How length and repetition compare with the first step's: what a policy does that games its reward."""
 
     first: dict[str, float] = field(default_factory=dict[str, float])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from surefoot.lm.config import LMConfig
-from surefoot.lm.constitution.principles import Asking
+from surefoot.lm.constitution.principles import ModelJudge
 from surefoot.lm.load_run import load_reward, reward_base
 from surefoot.lm.policy.loading import Speech, load_backbone, load_tokenizer
 from surefoot.lm.rewards.reward_model import pad
@@ -46,7 +46,7 @@ def _by_reward(folder: str | Path, base: str) -> Callable[[str], float]:
 
 def _by_answer(name: str | Path, question: str) -> Callable[[str], float]:
     backbone, tokenizer = load_backbone(name, LMConfig(train="none"))
-    asking = Asking(backbone, Speech(tokenizer, backbone.model))
+    asking = ModelJudge(backbone, Speech(tokenizer, backbone.model))
     return lambda text: float(asking.chances(question.format(text=text), ("Yes", "No"))[0]) if text.strip() else 0.0
 
 

@@ -19,7 +19,7 @@ from surefoot.lm.sampling.sampler import Response
 
 
 @dataclass(slots=True)
-class Laid:
+class ResponseBatch:
     """N responses as arrays [T, N], and what policy and reference say about them."""
 
     action: np.ndarray
@@ -58,7 +58,7 @@ class Laid:
         return np.where(self.valid, per_token, 0.0).sum(0)
 
 
-def lay_out(responses: Sequence[Response]) -> Laid:
+def lay_out(responses: Sequence[Response]) -> ResponseBatch:
     """Arrays padded to the longest response; nothing is known of the reference yet."""
     steps, n = max(len(r.tokens) for r in responses), len(responses)
     shape = (steps, n)
@@ -74,7 +74,7 @@ def lay_out(responses: Sequence[Response]) -> Laid:
         prompt[i, : len(r.prompt)] = r.prompt
         if support is not None:
             support[:t, i] = np.stack(r.support)
-    return Laid(
+    return ResponseBatch(
         trunk=_trunk(responses),
         action=action,
         log_prob=log_prob,
@@ -98,7 +98,7 @@ def _trunk(responses: Sequence[Response]) -> np.ndarray | None:
 
 @torch.no_grad()
 def consult(
-    policy: LMPolicy, laid: Laid, *, exact_in_reward: bool, exact_in_loss: bool, rescore: bool, values: bool
+    policy: LMPolicy, laid: ResponseBatch, *, exact_in_reward: bool, exact_in_loss: bool, rescore: bool, values: bool
 ) -> None:
     """Ask the reference, and the policy again where that is needed; fills in what `lay_out` left open.
 
@@ -148,7 +148,7 @@ def consult(
         laid.value[place] = _numpy(cast(Critic, policy.critic).values(states, rows))
 
 
-def _sequences(laid: Laid, device: torch.device) -> Sequences:
+def _sequences(laid: ResponseBatch, device: torch.device) -> Sequences:
     def load(x: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(x)).to(device)
 
@@ -159,7 +159,9 @@ def _numpy(x: Tensor) -> np.ndarray:
     return x.detach().float().cpu().numpy()
 
 
-def token_rewards(laid: Laid, score: np.ndarray, *, beta: float, decay: float, whiten: bool = False) -> np.ndarray:
+def token_rewards(
+    laid: ResponseBatch, score: np.ndarray, *, beta: float, decay: float, whiten: bool = False
+) -> np.ndarray:
     """[T, N]: -β·KL for every token and the score on the last one. β = 0 leaves the score alone."""
     reward = np.zeros(laid.action.shape, np.float32)
     if beta:
@@ -189,7 +191,9 @@ def group_advantages(score: np.ndarray, group: int, *, scale: bool) -> np.ndarra
     return ((groups - mean) / np.where(deviation > 1e-8, deviation, 1.0)).ravel()
 
 
-def to_rollout(laid: Laid, reward: np.ndarray, *, version: int, kl_in_loss: bool, stats: dict[str, float]) -> Rollout:
+def to_rollout(
+    laid: ResponseBatch, reward: np.ndarray, *, version: int, kl_in_loss: bool, stats: dict[str, float]
+) -> Rollout:
     """What the learner takes. Every response ends: by its own end token, or because its tokens were used up."""
     steps, n = laid.action.shape
     following = np.concatenate([laid.value[1:], np.zeros((1, n), np.float32)])

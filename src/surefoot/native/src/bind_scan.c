@@ -1,123 +1,107 @@
-/* Memory over time for Python: a GRU's or an LSTM's steps, and their gradients. */
+/* Recurrent layers for Python: a GRU or an LSTM over time, and its gradients. */
 #include "binding.h"
-#include "kernel.h"
+#include "network.h"
+#include "scan.h"
 
+/* Together they leave no size in bytes that overflows. */
 #define MOST_STEPS (1 << 20)
-#define MOST_INPUTS (1 << 20)
 #define MOST_STREAMS (1 << 20)
-#define LARGEST (1 << 14) /* all of them together leave room: no size in bytes overflows */
+#define MOST_INPUTS (1 << 20)
+#define LARGEST (1 << 14)
 
-/* One buffer of a call: where it goes, how many floats it must have, and whether it may be None. */
 typedef struct {
-    const char *name;
-    int64_t floats;
-    void *to;
-    int writable, may_be_none;
-} part;
+    sf_call call;
+    const char *instruction_set;
+    const sf_ops *ops;
+    sf_scan scan;
+    int64_t size, width, rows, carried; /* units; gates · units; T · N; numbers carried over by all streams */
+} scan_call;
 
-static int take(PyObject *const *args, const part *parts, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        int failed = 0;
-        void *memory = NULL;
-        const Py_ssize_t bytes = (Py_ssize_t)(parts[i].floats * (int64_t)sizeof(float));
-        if (parts[i].may_be_none) memory = optional(args[i], bytes, parts[i].writable, parts[i].name, &failed);
-        else failed = !(memory = sf_memory(args[i], bytes, parts[i].writable, parts[i].name));
-        if (failed) return 0;
-        memcpy(parts[i].to, &memory, sizeof memory);
-    }
+/* Read the arguments that all three functions share. */
+static int begin(scan_call *in, const char *function, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    sf_scan *scan = &in->scan;
+    *in = (scan_call){.scan = {.steps = 1}};
+    if (!sf_begin(&in->call, function, args, count, names, 0) ||
+        !sf_read(&in->call, TEXT(*in, instruction_set), INT(*scan, gates_per_unit, 3, 4), INT(*scan, streams, 1, MOST_STREAMS),
+                 INT(*scan, size, 1, LARGEST)) ||
+        !(in->ops = sf_ops_named(in->instruction_set)))
+        return 0;
+    in->size = scan->size;
+    in->width = scan->gates_per_unit * in->size;
+    in->carried = scan->streams * (scan->gates_per_unit == 4 ? 2 * in->size : in->size);
     return 1;
 }
 
-/* The arguments that both have first: instruction_set, gates (3 of a GRU, 4 of an LSTM), T, N, size, start. */
-static const sf_ops *shape(PyObject *const *args, sf_scan *scan) {
-    const sf_ops *ops = sf_ops_of(args[0]);
-    int failed = !ops;
-    if (!failed) scan->gates_of = (int)whole(args[1], 3, 4, "gates", &failed);
-    if (!failed) scan->steps = (int)whole(args[2], 1, MOST_STEPS, "T", &failed);
-    if (!failed) scan->streams = (int)whole(args[3], 1, MOST_STREAMS, "N", &failed);
-    if (!failed) scan->size = (int)whole(args[4], 1, LARGEST, "size", &failed);
-    if (!failed) scan->start = optional(args[5], (Py_ssize_t)scan->steps * scan->streams, 0, "start", &failed);
-    return failed ? NULL : ops;
+static int read_steps(scan_call *in) {
+    if (!sf_read(&in->call, INT(in->scan, steps, 1, MOST_STEPS))) return 0;
+    in->rows = (int64_t)in->scan.steps * in->scan.streams;
+    return sf_read(&in->call, INPUT_OR_NONE(in->scan, start, SF_BOOL, in->rows));
 }
 
-#define HEAD 6
+static PyObject *run(const scan_call *in, int (*function)(const sf_scan *)) {
+    int done;
+    Py_BEGIN_ALLOW_THREADS
+    done = function(&in->scan);
+    Py_END_ALLOW_THREADS
+    if (!done) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
 
-/* scan_forward(instruction_set, gates, T, N, size, start, inward, carry, weight, bias, hidden, carried, kept_gates, kept):
- * the last two are None where there will be no backward. */
-static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* scan_forward(*, …): `gates` and `saved` are None if there will be no backward pass. */
+static PyObject *scan_forward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    sf_scan scan = {0};
-    const sf_ops *ops = count_is(count, HEAD + 8, "scan_forward") ? shape(args, &scan) : NULL;
-    if (!ops) return NULL;
-    const int64_t size = scan.size, width = scan.gates_of * size, rows = (int64_t)scan.steps * scan.streams;
-    const int64_t carried = scan.streams * (scan.gates_of == 4 ? 2 * size : size);
-    const part parts[] = {{"inward", rows * width, &scan.inward, 0, 0}, {"carry", carried, &scan.carry, 0, 0},
-                          {"weight", width * size, &scan.weight, 0, 0}, {"bias", width, &scan.bias, 0, 0},
-                          {"hidden", rows * size, &scan.hidden, 1, 0},  {"carried", carried, &scan.carried, 1, 0},
-                          {"gates", rows * width, &scan.gates, 1, 1},   {"kept", rows * size, &scan.kept, 1, 1}};
-    if (!take(args + HEAD, parts, sizeof parts / sizeof *parts)) return NULL;
-    if (!scan.gates != !scan.kept) {
-        PyErr_SetString(PyExc_ValueError, "gates and kept are both there, for a backward to come, or both None");
+    scan_call in;
+    sf_scan *scan = &in.scan;
+    if (!begin(&in, "scan_forward", args, count, names) || !read_steps(&in)) return NULL;
+    if (!sf_read(&in.call, INPUT(*scan, inward, SF_F32, in.rows * in.width), INPUT(*scan, carry, SF_F32, in.carried),
+                 INPUT(*scan, weight, SF_F32, in.width * in.size), INPUT(*scan, bias, SF_F32, in.width),
+                 OUTPUT(*scan, hidden, SF_F32, in.rows * in.size), OUTPUT(*scan, carried, SF_F32, in.carried),
+                 OUTPUT_OR_NONE(*scan, gates, SF_F32, in.rows * in.width), OUTPUT_OR_NONE(*scan, saved, SF_F32, in.rows * in.size)) ||
+        !sf_end(&in.call))
+        return NULL;
+    if (!scan->gates != !scan->saved) {
+        PyErr_SetString(PyExc_ValueError, "gates and saved are both arrays, for a backward pass, or both None");
         return NULL;
     }
-    int done;
-    Py_BEGIN_ALLOW_THREADS
-    done = ops->scan_forward(&scan);
-    Py_END_ALLOW_THREADS
-    if (!done) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return run(&in, in.ops->scan_forward);
 }
 
-/* scan_step(instruction_set, gates, inputs, N, size, start, x, weight_in, bias_in, carry, weight, bias, hidden, carried):
- * one step of N streams from its input on, for acting. */
-static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* scan_step(*, …): one step of N streams from its input on, for acting. */
+static PyObject *scan_step(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    sf_scan scan = {0};
-    if (!count_is(count, HEAD + 8, "scan_step")) return NULL;
-    int failed = 0;
-    scan.inputs = (int)whole(args[2], 1, MOST_INPUTS, "inputs", &failed);
-    PyObject *one = failed ? NULL : PyLong_FromLong(1);
-    if (!one) return NULL;
-    PyObject *const head[HEAD] = {args[0], args[1], one, args[3], args[4], args[5]};
-    const sf_ops *ops = shape(head, &scan);
-    Py_DECREF(one);
-    if (!ops) return NULL;
-    const int64_t size = scan.size, width = scan.gates_of * size, rows = scan.streams, inputs = scan.inputs;
-    const int64_t carried = rows * (scan.gates_of == 4 ? 2 * size : size);
-    const part parts[] = {{"x", rows * inputs, &scan.x, 0, 0},          {"weight_in", width * inputs, &scan.weight_in, 0, 0},
-                          {"bias_in", width, &scan.bias_in, 0, 0},      {"carry", carried, &scan.carry, 0, 0},
-                          {"weight", width * size, &scan.weight, 0, 0}, {"bias", width, &scan.bias, 0, 0},
-                          {"hidden", rows * size, &scan.hidden, 1, 0},  {"carried", carried, &scan.carried, 1, 0}};
-    if (!take(args + HEAD, parts, sizeof parts / sizeof *parts)) return NULL;
-    if (!ops->scan_forward(&scan)) return PyErr_NoMemory();
+    scan_call in;
+    sf_scan *scan = &in.scan;
+    if (!begin(&in, "scan_step", args, count, names) || !sf_read(&in.call, INT(*scan, inputs, 1, MOST_INPUTS))) return NULL;
+    const int64_t n = scan->streams;
+    if (!sf_read(&in.call, INPUT_OR_NONE(*scan, start, SF_BOOL, n), INPUT(*scan, x, SF_F32, n * scan->inputs),
+                 INPUT(*scan, weight_in, SF_F32, in.width * scan->inputs), INPUT(*scan, bias_in, SF_F32, in.width),
+                 INPUT(*scan, carry, SF_F32, in.carried), INPUT(*scan, weight, SF_F32, in.width * in.size),
+                 INPUT(*scan, bias, SF_F32, in.width), OUTPUT(*scan, hidden, SF_F32, n * in.size),
+                 OUTPUT(*scan, carried, SF_F32, in.carried)) ||
+        !sf_end(&in.call))
+        return NULL;
+    if (!in.ops->scan_forward(scan)) return PyErr_NoMemory(); /* too short to release the GIL for */
     Py_RETURN_NONE;
 }
 
-/* scan_backward(instruction_set, gates, T, N, size, start, carry, weight, hidden, kept_gates, kept, d_hidden, d_carried,
- * d_inward, d_onward, before, d_carry): gradients that are None are 0; d_onward is None for an LSTM. Σ d_onward beforeᵀ is
- * the gradient of the weight, Σ d_onward that of the bias. */
-static PyObject *scan_backward(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* scan_backward(*, …): gradients that are None are 0; d_onward is None for an LSTM. Σ d_onward beforeᵀ is the gradient of the
+ * weight, Σ d_onward that of the bias. */
+static PyObject *scan_backward(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)self;
-    sf_scan scan = {0};
-    const sf_ops *ops = count_is(count, HEAD + 11, "scan_backward") ? shape(args, &scan) : NULL;
-    if (!ops) return NULL;
-    const int64_t size = scan.size, width = scan.gates_of * size, rows = (int64_t)scan.steps * scan.streams;
-    const int lstm = scan.gates_of == 4;
-    const int64_t carried = scan.streams * (lstm ? 2 * size : size);
-    const part parts[] = {{"carry", carried, &scan.carry, 0, 0},           {"weight", width * size, &scan.weight, 0, 0},
-                          {"hidden", rows * size, &scan.hidden, 0, 0},     {"gates", rows * width, &scan.gates, 0, 0},
-                          {"kept", rows * size, &scan.kept, 0, 0},         {"d_hidden", rows * size, &scan.d_hidden, 0, 1},
-                          {"d_carried", carried, &scan.d_carried, 0, 1},   {"d_inward", rows * width, &scan.d_inward, 1, 0},
-                          {"d_onward", rows * width, &scan.d_onward, 1, lstm}, {"before", rows * size, &scan.before, 1, 0},
-                          {"d_carry", carried, &scan.d_carry, 1, 0}};
-    if (!take(args + HEAD, parts, sizeof parts / sizeof *parts)) return NULL;
-    int done;
-    Py_BEGIN_ALLOW_THREADS
-    done = ops->scan_backward(&scan);
-    Py_END_ALLOW_THREADS
-    if (!done) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    scan_call in;
+    sf_scan *scan = &in.scan;
+    if (!begin(&in, "scan_backward", args, count, names) || !read_steps(&in)) return NULL;
+    sf_field d_onward = OUTPUT(*scan, d_onward, SF_F32, in.rows * in.width);
+    d_onward.optional = scan->gates_per_unit == 4;
+    if (!sf_read(&in.call, INPUT(*scan, carry, SF_F32, in.carried), INPUT(*scan, weight, SF_F32, in.width * in.size),
+                 INPUT(*scan, hidden, SF_F32, in.rows * in.size), INPUT(*scan, gates, SF_F32, in.rows * in.width),
+                 INPUT(*scan, saved, SF_F32, in.rows * in.size), INPUT_OR_NONE(*scan, d_hidden, SF_F32, in.rows * in.size),
+                 INPUT_OR_NONE(*scan, d_carried, SF_F32, in.carried), OUTPUT(*scan, d_inward, SF_F32, in.rows * in.width),
+                 OUTPUT(*scan, before, SF_F32, in.rows * in.size), OUTPUT(*scan, d_carry, SF_F32, in.carried)) ||
+        !sf_read_fields(&in.call, &d_onward, 1) || !sf_end(&in.call))
+        return NULL;
+    return run(&in, in.ops->scan_backward);
 }
 
-#define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-PyMethodDef sf_scan_methods[] = {FAST(scan_forward), FAST(scan_step), FAST(scan_backward), {NULL, NULL, 0, NULL}};
+PyMethodDef sf_scan_methods[] = {
+    SF_KEYWORDS(scan_forward), SF_KEYWORDS(scan_step), SF_KEYWORDS(scan_backward), {NULL, NULL, 0, NULL}};

@@ -1,5 +1,5 @@
-/* The classic-control worlds. The definition is numpy's (envs/classic_*.py): every operation here stands in its order and
- * its precision, and this file is built without fused multiply-adds and with the C library's own pow. */
+/* The classic-control environments but CartPole (cartpole.c). The numpy versions in envs/builtin are the definition: operations
+ * have their order and precision, and this file is built without fused multiply-adds and with the C library's pow. */
 #include "streams.h"
 
 #include <math.h>
@@ -12,41 +12,12 @@
 static inline double clip(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 static inline float clipf(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
-/* `n` numbers within ±reach, the row of one variable. */
-static inline void spread(double *row, int n, double reach, surefoot_rng *rng) {
-    for (int i = 0; i < n; i++) row[i] = surefoot_uniform(rng, -reach, reach);
-}
-
-static void see_all(const double *state, float *obs, int size) {
+static void observe_all(const double *state, float *obs, int size) {
     for (int k = 0; k < size; k++) obs[k] = (float)state[k];
 }
 
-static void see_two(const double *state, float *obs) { see_all(state, obs, 2); }
-static void see_four(const double *state, float *obs) { see_all(state, obs, 4); }
-
-/* CartPole: position, velocity, angle, angular velocity. */
-
-static const double TOTAL_MASS = 1.0 + 0.1, POLE_MASS = 0.1, HALF_LENGTH = 0.5, POLE_MOMENT = 0.1 * 0.5, TAU = 0.02;
-static const double EDGE = 2.4, LEAN = 12 * 2 * PI / 360;
-
-static void cartpole_start(double *state, int n, surefoot_rng *rng) { spread(state, 4 * n, 0.05, rng); }
-
-static int cartpole_step(double *state, int64_t choice, const float *action, double *reward, surefoot_rng *rng) {
-    UNUSED(action);
-    UNUSED(rng);
-    const double x_dot = state[1], theta_dot = state[3];
-    const double cosine = cos(state[2]), sine = sin(state[2]);
-    const double push = ((choice ? 10.0 : -10.0) + POLE_MOMENT * (theta_dot * theta_dot) * sine) / TOTAL_MASS;
-    const double theta_acc = (9.8 * sine - cosine * push) /
-                             (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * (cosine * cosine) / TOTAL_MASS));
-    const double x_acc = push - POLE_MOMENT * theta_acc * cosine / TOTAL_MASS;
-    state[0] += TAU * x_dot;
-    state[1] += TAU * x_acc;
-    state[2] += TAU * theta_dot;
-    state[3] += TAU * theta_acc;
-    *reward = 1.0;
-    return (fabs(state[0]) > EDGE) | (fabs(state[2]) > LEAN);
-}
+static void observe_two(const double *state, float *obs) { observe_all(state, obs, 2); }
+static void observe_four(const double *state, float *obs) { observe_all(state, obs, 4); }
 
 /* Isaac's cart pole, with a continuous push. */
 
@@ -54,10 +25,10 @@ static const double ISAAC_MASS = 1.0 + 1.0, ISAAC_MOMENT = 1.0 * 0.47, SUBSTEP =
 static const double ISAAC_INERTIA = 1.0 / 12 * (0.06 * 0.06 + 1.0) + 0.47 * 0.47;
 
 static void isaac_start(double *state, int n, surefoot_rng *rng) {
-    spread(state, n, 0.1, rng);
-    spread(state + n, n, 0.25, rng);
-    spread(state + 2 * n, n, 0.1, rng);
-    spread(state + 3 * n, n, 0.25, rng);
+    sf_uniform_row(state, n, 0.1, rng);
+    sf_uniform_row(state + n, n, 0.25, rng);
+    sf_uniform_row(state + 2 * n, n, 0.1, rng);
+    sf_uniform_row(state + 3 * n, n, 0.25, rng);
 }
 
 static int isaac_step(double *state, int64_t choice, const float *action, double *reward, surefoot_rng *rng) {
@@ -130,8 +101,8 @@ static int hill_continuous_step(double *state, int64_t choice, const float *acti
 /* Pendulum: angle, velocity. Its torque is float32, all else float64. */
 
 static void pendulum_start(double *state, int n, surefoot_rng *rng) {
-    spread(state, n, PI, rng);
-    spread(state + n, n, 1.0, rng);
+    sf_uniform_row(state, n, PI, rng);
+    sf_uniform_row(state + n, n, 1.0, rng);
 }
 
 /* Python's %, for a positive b. */
@@ -166,7 +137,7 @@ static void pendulum_observe(const double *state, float *obs) {
 /* Acrobot: two angles, two velocities. */
 
 static void acrobot_start(double *state, int n, surefoot_rng *rng) {
-    spread(state, 4 * n, 0.1, rng);
+    sf_uniform_row(state, 4 * n, 0.1, rng);
     for (int i = 0; i < 4 * n; i++) state[i] = (double)(float)state[i];
 }
 
@@ -229,8 +200,6 @@ static void acrobot_observe(const double *state, float *obs) {
 }
 
 static const float ONE_LOW[] = {-1.0f}, ONE_HIGH[] = {1.0f}, TWO_LOW[] = {-2.0f}, TWO_HIGH[] = {2.0f};
-static const float CART_LOW[] = {(float)-(2 * 2.4), -INFINITY, (float)-(2 * (12 * 2 * PI / 360)), -INFINITY};
-static const float CART_HIGH[] = {(float)(2 * 2.4), INFINITY, (float)(2 * (12 * 2 * PI / 360)), INFINITY};
 static const float HILL_LOW[] = {-1.2f, -0.07f}, HILL_HIGH[] = {0.6f, 0.07f};
 static const float LINK_LOW[] = {-1.0f, -1.0f, -8.0f}, LINK_HIGH[] = {1.0f, 1.0f, 8.0f};
 static const float LINKS_LOW[] = {-1.0f, -1.0f, -1.0f, -1.0f, (float)(-4 * PI), (float)(-9 * PI)};
@@ -241,27 +210,25 @@ static const float LINKS_HIGH[] = {1.0f, 1.0f, 1.0f, 1.0f, (float)(4 * PI), (flo
 #define SEEN(size, low, high, how) .obs_size = (size), .obs_low = (low), .obs_high = (high), .observe = (how)
 
 static const surefoot_env WORLDS[] = {
-    {.version = SUREFOOT_ENV_VERSION, .name = "CartPole-v0", .state_size = 4, SEEN(4, CART_LOW, CART_HIGH, see_four),
-     DISCRETE(2), .max_episode_steps = 200, .step = cartpole_step, .start_many = cartpole_start},
-    {.version = SUREFOOT_ENV_VERSION, .name = "CartPole-v1", .state_size = 4, SEEN(4, CART_LOW, CART_HIGH, see_four),
-     DISCRETE(2), .max_episode_steps = 500, .step = cartpole_step, .start_many = cartpole_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "Acrobot-v1", .state_size = 4,
      SEEN(6, LINKS_LOW, LINKS_HIGH, acrobot_observe), DISCRETE(3), .max_episode_steps = 500, .step = acrobot_step,
      .start_many = acrobot_start},
-    {.version = SUREFOOT_ENV_VERSION, .name = "MountainCar-v0", .state_size = 2, SEEN(2, HILL_LOW, HILL_HIGH, see_two),
+    {.version = SUREFOOT_ENV_VERSION, .name = "MountainCar-v0", .state_size = 2, SEEN(2, HILL_LOW, HILL_HIGH, observe_two),
      DISCRETE(3), .max_episode_steps = 200, .step = hill_step, .start_many = hill_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "MountainCarContinuous-v0", .state_size = 2,
-     SEEN(2, HILL_LOW, HILL_HIGH, see_two), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 999,
+     SEEN(2, HILL_LOW, HILL_HIGH, observe_two), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 999,
      .step = hill_continuous_step, .start_many = hill_continuous_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "Pendulum-v1", .state_size = 2,
      SEEN(3, LINK_LOW, LINK_HIGH, pendulum_observe), PUSHED(TWO_LOW, TWO_HIGH), .max_episode_steps = 200,
      .step = pendulum_step, .start_many = pendulum_start},
     {.version = SUREFOOT_ENV_VERSION, .name = "surefoot/CartPoleContinuous-v0", .state_size = 4,
-     SEEN(4, NULL, NULL, see_four), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 500, .step = isaac_step,
+     SEEN(4, NULL, NULL, observe_four), PUSHED(ONE_LOW, ONE_HIGH), .max_episode_steps = 500, .step = isaac_step,
      .start_many = isaac_start},
 };
 
 const surefoot_env *sf_classic(const char *name) {
+    for (size_t i = 0; i < sizeof sf_cartpole / sizeof *sf_cartpole; i++)
+        if (strcmp(sf_cartpole[i].name, name) == 0) return sf_cartpole + i;
     for (size_t i = 0; i < sizeof WORLDS / sizeof *WORLDS; i++)
         if (strcmp(WORLDS[i].name, name) == 0) return WORLDS + i;
     return NULL;

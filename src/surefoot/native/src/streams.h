@@ -32,7 +32,18 @@ void sf_streams_observe(const sf_streams *s, float *obs);
 int sf_streams_step(sf_streams *s, const void *action, float *obs, double *reward, uint8_t *terminated,
                     uint8_t *truncated, float *final_obs);
 
-/* The worlds that come with the kernel; NULL for a name that is none of them. */
+/* The built-in environment of this name, or NULL. */
 const surefoot_env *sf_classic(const char *name);
+
+/* 1 if `env` can be run, else 0 with a Python exception that says what is wrong with it. */
+int sf_check_env(const surefoot_env *env);
+
+/* CartPole-v0 and CartPole-v1; the other built-in environments are in classic.c. */
+extern const surefoot_env sf_cartpole[2];
+
+/* `n` numbers within ±reach: one variable of n streams. */
+static inline void sf_uniform_row(double *row, int n, double reach, surefoot_rng *rng) {
+    for (int i = 0; i < n; i++) row[i] = surefoot_uniform(rng, -reach, reach);
+}
 
 #endif

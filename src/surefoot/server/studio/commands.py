@@ -1,24 +1,24 @@
-"""What a tab can ask for. No HTTP in here: a verb takes plain values and gives plain values."""
+"""The commands of a browser tab, without HTTP: each takes plain values and returns plain values."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, GraphError, RunError
 from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.script import to_script
+from surefoot.graph.run.interpreter import Break
 from surefoot.graph.spec.fit import fits, join
 from surefoot.graph.spec.groups import group, ungroup, within
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
-from surefoot.server.studio.breakpoints import breaks_of
 from surefoot.server.studio.doctor_fixes import pinned_on, remedy
-from surefoot.server.studio.graph_files import Desk, Document
+from surefoot.server.studio.graph_files import Desk, Document, moves_of
 from surefoot.server.studio.run_library import Library
 from surefoot.server.studio.tuning import Searches
 from surefoot.telemetry.schema import METRICS
@@ -32,55 +32,52 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Studio:
-    """The desk, the library and the one run that is on; told to all tabs. Lives in the thread of the event loop."""
+    """The documents, the runs on disk and the one run that is active; all tabs see its events. Used by the event loop only."""
 
     def __init__(self, root: Path, runs: Path, tell: Tell) -> None:
         self.desk, self.library, self.tell = Desk(root / "graphs"), Library(runs), tell
         self.searches = Searches(runs)
         self.session: Session | None = None
         self.breaks: list[dict[str, Any]] = []
+        self._breaks: list[Break] = []
         self.pace = 0.0
         self.watched: dict[int, list[str]] = {}
         """{tab: outputs that are on its screen}"""
 
     async def ask(self, tab: int, verb: str, given: dict[str, Any]) -> Any:
-        """Do what a tab asks for; raises a SurefootError that says why not."""
-        asked = getattr(self, f"do_{verb}", None)
-        if asked is None:
+        """Execute a tab's command. Raise a SurefootError if it cannot be done."""
+        command = getattr(self, f"do_{verb}", None)
+        if command is None:
             raise ConfigError(f"the studio has no {verb[:40]!r}")
         if verb == "watch":
             return self.do_watch(tab=tab, **given)
         try:
-            found = asked(**given)
+            result = command(**given)
         except (KeyError, TypeError, AttributeError) as why:
             raise ConfigError(f"{verb} lacks something, or was given too much: {why}") from why
-        return await found if asyncio.iscoroutine(found) else found
+        return await result if asyncio.iscoroutine(result) else result
 
     def close(self) -> None:
-        """Stop what runs; everything is written when this returns."""
+        """Stop the run; everything is written when this returns."""
         if self.session is not None:
             self.session.close()
         self.library.close()
 
     def leave(self, tab: int) -> None:
-        """A tab was closed."""
+        """Forget a tab that was closed."""
         if self.watched.pop(tab, None) is not None:
             self._watch()
 
-    # What there is
-
     def do_hello(self) -> dict[str, Any]:
-        """Everything that does not change, and what there is."""
-        healthy = {name: metric.healthy for name, metric in METRICS.items()}
-        meaning = {name: metric.meaning for name, metric in METRICS.items()}
+        """Return all that a new tab draws: the catalogue, the templates, the documents and the state of the run."""
         return {
             "catalogue": REGISTRY.to_json(),
             "templates": [
                 {"name": name, "about": template(name).about, "graph": to_json(template(name))} for name in NAMES
             ],
             "documents": self.desk.names(),
-            "metrics": {name: {"healthy": healthy[name], "meaning": meaning[name]} for name in METRICS},
-            "session": self._session_told(),
+            "metrics": {name: {"healthy": m.healthy, "meaning": m.meaning} for name, m in METRICS.items()},
+            "session": self._session_json(),
             "breaks": self.breaks,
             "pace": self.pace,
         }
@@ -88,18 +85,15 @@ class Studio:
     def do_documents(self) -> list[dict[str, Any]]:
         return self.desk.names()
 
-    # Documents
-
     def do_open(self, doc: str) -> dict[str, Any]:
-        return self.desk.get(doc).told()
+        return self.desk.get(doc).to_json()
 
     def do_new(self, name: str = "untitled", template: str = "") -> dict[str, Any]:
-        made = self.desk.from_template(template) if template else self.desk.new(name, Graph(name))
-        return self._made(made)
+        return self._created(self.desk.from_template(template) if template else self.desk.new(name, Graph(name)))
 
     def do_import(self, name: str, text: str) -> dict[str, Any]:
-        made, notes = self.desk.from_text(name, text)
-        return self._made(made) | {"notes": notes}
+        document, notes = self.desk.from_text(name, text)
+        return self._created(document) | {"notes": notes}
 
     def do_put_away(self, doc: str) -> None:
         if self.session is not None and self.session.document == doc and not self.session.over:
@@ -107,11 +101,9 @@ class Studio:
         self.desk.put_away(doc)
         self.tell({"on": "documents", "documents": self.desk.names()})
 
-    def _made(self, made: Document) -> dict[str, Any]:
+    def _created(self, document: Document) -> dict[str, Any]:
         self.tell({"on": "documents", "documents": self.desk.names()})
-        return made.told()
-
-    # Changes
+        return document.to_json()
 
     def do_op(self, doc: str, op: Op, inside: str = "") -> dict[str, Any]:
         return self._change(doc, {"op": "within", "graph": inside, "do": op} if inside else op)
@@ -121,8 +113,7 @@ class Studio:
         return self.do_op(doc, op, inside) | {"delay": op.get("delay")}
 
     def do_fits(self, doc: str, source: str, inside: str = "") -> dict[str, Any]:
-        found = fits(self._graph(doc, inside), source)
-        return {end: fit.to_json() for end, fit in found.items()}
+        return {end: fit.to_json() for end, fit in fits(self._graph(doc, inside), source).items()}
 
     def do_group(self, doc: str, ids: list[str], name: str, inside: str = "") -> dict[str, Any]:
         if name in self.desk.get(doc).graph.graphs:
@@ -148,11 +139,11 @@ class Studio:
         return self.desk.get(doc).past()
 
     def do_apply(self, doc: str, rule: str) -> dict[str, Any]:
-        """What the doctor advises about a finding of the run."""
-        found = self.session.findings.get(rule) if self.session is not None else None
-        if found is None:
+        """Apply the doctor's advice for a finding of the run."""
+        finding = self.session.findings.get(rule) if self.session is not None else None
+        if finding is None:
             raise GraphError(f"there is no finding {rule[:20]!r} to do anything about")
-        return self._change(doc, remedy(self.desk.get(doc).graph, found["patch"]))
+        return self._change(doc, remedy(self.desk.get(doc).graph, finding["patch"]))
 
     def _graph(self, doc: str, inside: str) -> Graph:
         graph = self.desk.get(doc).graph
@@ -165,19 +156,17 @@ class Studio:
     def _change(self, doc: str, op: Op) -> dict[str, Any]:
         document = self.desk.get(doc)
         document.do(op)
-        if (moves := _moves(op)) is not None:
+        if (moves := moves_of(op)) is not None:
             counts = {"done": len(document.history.done), "undone": 0, "version": document.version}
             self.tell({"on": "moved", "doc": doc, "moves": moves, "inside": op.get("graph", ""), **counts})
         else:
-            self.tell({"on": "doc", **document.told()})
+            self.tell({"on": "doc", **document.to_json()})
         return {"version": document.version}
 
     def _moved_in_time(self, doc: str, changed: bool) -> bool:
         if changed:
-            self.tell({"on": "doc", **self.desk.get(doc).told()})
+            self.tell({"on": "doc", **self.desk.get(doc).to_json()})
         return changed
-
-    # Running
 
     async def do_start(self, doc: str, paused: bool = False, trust: bool = False) -> dict[str, Any]:
         make = await asyncio.to_thread(_sessions)
@@ -190,15 +179,15 @@ class Studio:
 
     def _begin(self, session: Session) -> dict[str, Any]:
         self.session = session
-        session.command("breaks", self.breaks)
+        session.command("breaks", self._breaks)
         session.command("pace", self.pace)
         self._watch()
         session.start()
-        self.tell({"on": "session", "session": self._session_told()})
+        self.tell({"on": "session", "session": self._session_json()})
         return {"run": session.keeper.directory.name}
 
     def _heard(self, message: dict[str, Any]) -> None:
-        """From the run's thread."""
+        """Pass on an event of the run; called in its thread."""
         if message["on"] == "finding":
             message["finding"] = self._pinned(message["doc"], message["finding"])
         self.tell(message)
@@ -206,11 +195,11 @@ class Studio:
     def _pinned(self, doc: str, finding: dict[str, Any]) -> dict[str, Any]:
         return finding | {"node": pinned_on(self.desk.get(doc).graph, finding["patch"])}
 
-    def _session_told(self) -> dict[str, Any] | None:
+    def _session_json(self) -> dict[str, Any] | None:
         if self.session is None:
             return None
-        told = self.session.told()
-        return told | {"findings": [self._pinned(self.session.document, each) for each in told["findings"]]}
+        session = self.session.to_json()
+        return session | {"findings": [self._pinned(self.session.document, each) for each in session["findings"]]}
 
     def do_command(self, name: str) -> None:
         if name not in COMMANDS:
@@ -220,10 +209,10 @@ class Studio:
         self.session.command(name)
 
     def do_breaks(self, breaks: list[dict[str, Any]]) -> None:
-        breaks_of(breaks)
+        self._breaks = breaks_of(breaks)  # before anything is changed: it raises if one of them is wrong
         self.breaks = breaks
         if self.session is not None:
-            self.session.command("breaks", breaks)
+            self.session.command("breaks", self._breaks)
         self.tell({"on": "breaks", "breaks": breaks})
 
     def do_pace(self, pace: float) -> None:
@@ -240,14 +229,10 @@ class Studio:
         if self.session is not None:
             self.session.command("watch", sorted({end for ends in self.watched.values() for end in ends}))
 
-    # Programs
-
     async def do_export(self, doc: str = "", run: str = "", style: str = "script") -> dict[str, Any]:
         graph = self.library.graph_of(run) if run else self.desk.get(doc).graph.copy()
         text = await asyncio.to_thread(_program, graph, style)
         return {"text": text, "style": style, "graph": to_json(graph)}
-
-    # Runs
 
     async def do_runs(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self.library.rows)
@@ -259,8 +244,8 @@ class Studio:
         return await asyncio.to_thread(self.library.compare, runs, metric)
 
     def do_open_run(self, run: str) -> dict[str, Any]:
-        """The graph of a run as a document of its own."""
-        return self._made(self.desk.new(run, self.library.graph_of(run)))
+        """Open the graph of a run as a new document."""
+        return self._created(self.desk.new(run, self.library.graph_of(run)))
 
     async def do_resume(self, run: str) -> dict[str, Any]:
         directory: RunDir = self.library.get(run)
@@ -277,8 +262,6 @@ class Studio:
         _, runs, tell = self._room(doc)
         return self._begin(make(doc, graph, runs, tell, resume=directory)) | {"doc": doc}
 
-    # Searches
-
     async def do_searches(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self.searches.rows)
 
@@ -286,13 +269,13 @@ class Studio:
         return await asyncio.to_thread(self.searches.get, search)
 
     async def do_open_search(self, search: str) -> dict[str, Any]:
-        """The winner's graph as a document of its own."""
+        """Open the winner's graph as a new document."""
         graph = await asyncio.to_thread(self.searches.best_graph, search)
-        return self._made(self.desk.new(f"{search}-best", graph))
+        return self._created(self.desk.new(f"{search}-best", graph))
 
 
 def _sessions() -> type[Session]:
-    """Loaded when the first run begins, so that the page is there before torch is."""
+    """Import the class when the first run starts, so that the page appears before torch is loaded."""
     from surefoot.server.studio.session import Session
 
     return Session
@@ -306,9 +289,6 @@ def _program(graph: Graph, style: str) -> str:
     return to_standalone(graph)
 
 
-def _moves(op: Op) -> dict[str, Any] | None:
-    """{node: place} of an operation that only moves; None of any other."""
-    if op["op"] == "within":
-        return _moves(op["do"])
-    ops: list[Op] = op["ops"] if op["op"] == "batch" else [op]
-    return {each["id"]: each["at"] for each in ops} if ops and all(each["op"] == "move" for each in ops) else None
+def breaks_of(breaks: Iterable[Mapping[str, Any]]) -> list[Break]:
+    """Return the conditions that pause a run; the canvas sends {end, test, limit, key}."""
+    return [Break(str(b["end"]), str(b["test"]), float(b["limit"]), str(b.get("key", ""))) for b in breaks]

@@ -1,4 +1,4 @@
-"""Numbers of updates as columns that never grow beyond what a screen shows."""
+"""The metrics of updates, as many as a screen can show."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from typing import Any
 
 MOST = 4000
-"""Points; beyond that every second one goes, so that a curve of any length is whole."""
+"""Rows; beyond that every second one is dropped, so that a curve of any length keeps its shape."""
 
 
 class CurveBook:
-    """One row an update; read by the tabs' thread while the run's writes."""
+    """One row per update; written by the run's thread, read by the event loop's."""
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
@@ -19,9 +19,9 @@ class CurveBook:
         self._each, self._count = 1, 0
         self._lock = threading.Lock()
 
-    def add(self, told: dict[str, Any]) -> None:
-        """Take what a trainer said of an update."""
-        row = {name: plain(value) for name, value in told.items() if isinstance(value, int | float)}
+    def add(self, metrics: dict[str, Any]) -> None:
+        """Add the metrics of an update."""
+        row = {name: rounded(value) for name, value in metrics.items() if isinstance(value, int | float)}
         with self._lock:
             self._count += 1
             if self._count % self._each == 0:
@@ -31,19 +31,19 @@ class CurveBook:
             self._fresh.append(row)
 
     def take(self) -> list[dict[str, Any]]:
-        """What came since last asked; of many, the last ones."""
+        """Return the rows since the last call, at most the last 50."""
         with self._lock:
             fresh, self._fresh = self._fresh[-50:], []
         return fresh
 
     def to_json(self) -> list[dict[str, Any]]:
-        """All rows that are kept."""
+        """Return all rows."""
         with self._lock:
             return list(self._rows)
 
 
-def plain(value: float) -> float | int | None:
-    """None for what JSON has no word for; the page marks it."""
+def rounded(value: float | None) -> float | int | None:
+    """Return a number with six digits for the page; None, which the page marks, if it is not finite."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

@@ -1,4 +1,4 @@
-"""Graphs as they lie on the desk: each a JSON file and the log of all that was ever done to it."""
+"""Graph documents: each a JSON file and the log of all its changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
 
 
 class Document:
-    """One graph with its past. What was done is on the disk before anyone is told of it."""
+    """One graph with its history. A change is on disk before anyone sees it."""
 
     def __init__(self, name: str, file: Path, graph: Graph | None = None) -> None:
         self.name, self.file = name, file
@@ -36,26 +36,26 @@ class Document:
         return self.history.graph
 
     def _take_what_others_wrote(self) -> None:
-        """The file may be older than the log, after a crash; if it never was what the log tells, somebody changed it."""
+        """Adopt a file that the log never produced: somebody edited it. After a crash it may only be older than the log."""
         found = load_graph(self.file)
         if self.history.was and digest(found) not in self.history.was:
             self.history.do({"op": "replace", "graph": to_json(found)})
 
     def do(self, op: Op) -> None:
-        """Make a change."""
+        """Apply a change."""
         self.history.do(op)
         self._changed()
 
     def undo(self) -> bool:
-        """Take the last change back."""
+        """Undo the last change; return whether there was one."""
         return self.history.undo() and self._changed()
 
     def redo(self) -> bool:
-        """Make it again."""
+        """Redo the change that was undone last; return whether there was one."""
         return self.history.redo() and self._changed()
 
     def go_to(self, number: int) -> None:
-        """Back or forth to the graph as it was after so many changes."""
+        """Go to the graph as it was after `number` changes."""
         while len(self.history.done) > max(0, number) and self.history.undo():
             pass
         while len(self.history.done) < number and self.history.redo():
@@ -72,20 +72,20 @@ class Document:
         beside.write_text(canonical(self.graph), encoding="utf-8")
         os.replace(beside, self.file)
 
-    def told(self) -> dict[str, Any]:
-        """All that a tab draws."""
+    def to_json(self) -> dict[str, Any]:
+        """Return all that a tab draws."""
         return {
             "doc": self.name,
             "version": self.version,
             "graph": to_json(self.graph),
-            "check": looked_at(self.graph),
-            "inside": {name: looked_at(inner) for name, inner in self.graph.graphs.items()},
+            "check": checked_json(self.graph),
+            "inside": {name: checked_json(inner) for name, inner in self.graph.graphs.items()},
             "done": len(self.history.done),
             "undone": len(self.history.undone),
         }
 
     def past(self, most: int = 200) -> list[dict[str, Any]]:
-        """The last changes in words, the newest first; those that were taken back among them."""
+        """Return the last changes in words, newest first, including those that were undone."""
         done = [(number, op, True) for number, (op, _) in enumerate(self.history.done, 1)]
         total = len(done)
         undone = [(total + i, op, False) for i, (op, _) in enumerate(reversed(self.history.undone), 1)]
@@ -93,15 +93,15 @@ class Document:
         return [{"number": number, "words": words(op), "done": there} for number, op, there in rows]
 
 
-def looked_at(graph: Graph) -> dict[str, Any]:
-    """What the check says; of a graph that is not finished, the types that are known all the same."""
+def checked_json(graph: Graph) -> dict[str, Any]:
+    """Return the findings of the check; for an unfinished graph with the types that can be inferred."""
     checked = check(graph)
-    told = checked.to_json()
-    return told if not checked.errors else told | {"outputs": guess_types(checked).to_json()["outputs"]}
+    result = checked.to_json()
+    return result if not checked.errors else result | {"outputs": guess_types(checked).to_json()["outputs"]}
 
 
 def words(op: Op) -> str:
-    """A change as a person would say it."""
+    """Return a change in words."""
     match op.get("op"):
         case "add":
             return f"added {op['id']} ({op['type']})"
@@ -112,8 +112,8 @@ def words(op: Op) -> str:
         case "disconnect":
             return f"disconnected {op['to']}"
         case "set":
-            told = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
-            return f"set {op['id']}: {told[:80]}"
+            changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
+            return f"set {op['id']}: {changes[:80]}"
         case "move":
             return f"moved {op['id']}"
         case "rename":
@@ -137,6 +137,14 @@ def _several(ops: list[Op]) -> str:
     return first if len(ops) < 2 else f"{first} and {len(ops) - 1} more"
 
 
+def moves_of(op: Op) -> dict[str, Any] | None:
+    """Return {node: position} of an operation that only moves nodes; None of any other."""
+    if op["op"] == "within":
+        return moves_of(op["do"])
+    ops: list[Op] = op["ops"] if op["op"] == "batch" else [op]
+    return {each["id"]: each["at"] for each in ops} if ops and all(each["op"] == "move" for each in ops) else None
+
+
 class Desk:
     """The documents of a directory."""
 
@@ -146,12 +154,12 @@ class Desk:
         self.open_ones: dict[str, Document] = {}
 
     def names(self) -> list[dict[str, Any]]:
-        """Every graph there, the one changed last first."""
+        """Return all documents, the one changed last first."""
         files = sorted(self.root.glob("*.json"), key=lambda file: -file.stat().st_mtime)
         return [{"name": file.stem, "changed": file.stat().st_mtime} for file in files]
 
     def get(self, name: str) -> Document:
-        """A document that is there."""
+        """Return a document. Raise `GraphError` if there is none of that name."""
         if name not in self.open_ones:
             file = self._file(name)
             if not file.exists():
@@ -160,7 +168,7 @@ class Desk:
         return self.open_ones[name]
 
     def new(self, name: str, graph: Graph) -> Document:
-        """A new one; a name that is taken gets a number."""
+        """Create a document; a name that is taken gets a number."""
         base = re.sub(r"[^A-Za-z0-9 _.-]+", "-", name).strip(" .-")[:50] or "graph"
         free, number = base, 2
         while self._file(free).exists():
@@ -170,11 +178,11 @@ class Desk:
         return self.open_ones[free]
 
     def from_template(self, name: str) -> Document:
-        """A copy of a shipped graph."""
+        """Create a copy of a shipped graph."""
         return self.new(name, template(name))
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
-        """From a graph's JSON, a ComfyUI workflow or an exported program; with what the reading has to say."""
+        """Create a document from a graph's JSON, a ComfyUI workflow or an exported program; return the importer's notes, too."""
         from surefoot.graph.import_.comfy import from_workflow
         from surefoot.graph.import_.program import from_program  # it knows torch, which the page need not wait for
 
@@ -187,7 +195,7 @@ class Desk:
         return self.new(name, found.graph), list(found.notes)
 
     def put_away(self, name: str) -> None:
-        """Take a graph off the desk: it goes to .trash with its past, where it can be found again."""
+        """Move a document and its history to .trash."""
         document = self.get(name)
         trash = self.root / ".trash" / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
         trash.mkdir(parents=True)

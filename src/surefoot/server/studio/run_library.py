@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from surefoot.errors import RunError, RunNotFound
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
+from surefoot.server.studio.curves import rounded
 from surefoot.telemetry.export.page import page, page_data
 from surefoot.telemetry.export.run_facts import gather
 from surefoot.telemetry.files.rotation import is_being_written, live_file
@@ -116,9 +115,6 @@ class Library:
 
 
 def _plain(found: Group) -> dict[str, Any]:
-    told = {"label": found.label, "runs": found.runs, "scores": found.scores, **asdict(found.summary)}
-    return told | {name: _list(getattr(found, name)) for name in ("steps", "middle", "low", "high")}
-
-
-def _list(column: np.ndarray) -> list[float | None]:
-    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in column.tolist()]
+    row = {"label": found.label, "runs": found.runs, "scores": found.scores, **asdict(found.summary)}
+    columns = {name: getattr(found, name) for name in ("steps", "middle", "low", "high")}
+    return row | {name: [rounded(float(x)) for x in column] for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Worlds that a page can show: drawn there from what the first copies see, or, for towns, as pictures."""
+"""Environments that the page shows: drawn there from the first copies' observations or, for towns, as images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class EnvScene:
     """An environment and the node that steps it."""
 
     kind: str
@@ -30,7 +30,7 @@ class Scene:
     step: str
 
     def frame(self, engine: Interpreter) -> dict[str, Any] | None:
-        """The first copies as they are, in plain numbers or pictures; None before the first step."""
+        """Return the state of the first copies as numbers or images; None before the first step."""
         seen = engine.machine.value(End(self.step, "observations"))
         if not seen:
             return None
@@ -43,9 +43,9 @@ class Scene:
         return told | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
 
 
-def scenes_of(engine: Interpreter) -> list[Scene]:
-    """Of every step whose environment is one that can be shown."""
-    found: list[Scene] = []
+def scenes_of(engine: Interpreter) -> list[EnvScene]:
+    """Return a scene for every step node whose environment can be shown."""
+    found: list[EnvScene] = []
     for firing in engine.plan.firings:
         if firing.declared.name not in ("Step", "TownStep"):
             continue
@@ -55,18 +55,18 @@ def scenes_of(engine: Interpreter) -> list[Scene]:
         env_id = env_of(world)
         kind = "Town" if world.declared.name == "Scenario" else next((name for name in DRAWN if name in env_id), None)
         if kind is not None:
-            found.append(Scene(kind=kind, env_id=env_id, env=world.id, step=firing.id))
+            found.append(EnvScene(kind=kind, env_id=env_id, env=world.id, step=firing.id))
     return found
 
 
 def env_of(firing: Firing) -> str:
-    """What a source of experience is called in a record."""
+    """Return the name of a source of experience in a record."""
     params = firing.params
     return f"town/{params['scenario']}" if "scenario" in params else str(params.get("env_id", firing.declared.name))
 
 
 def _world(plan: Schedule, id: str) -> Firing | None:
-    """The node at the beginning of a chain of handles."""
+    """Return the node at the beginning of a chain of handles."""
     firings = {each.id: each for each in plan.firings}
     for _ in range(len(firings)):
         firing = firings[id]
@@ -80,7 +80,7 @@ def _world(plan: Schedule, id: str) -> Firing | None:
 
 
 def png(sheet: np.ndarray) -> str:
-    """[H, W, 3] uint8 as an address that an <img> shows."""
+    """Return an image, [H, W, 3] uint8, as a data URL."""
     height, width, _ = sheet.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), sheet.reshape(height, -1)], axis=1)  # 0: a row as it is
 

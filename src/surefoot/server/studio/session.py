@@ -1,4 +1,4 @@
-"""A graph at work in a thread of its own: told what to do by commands, telling what happens a few times a second."""
+"""A run of a graph in its own thread: controlled by commands, reporting its state a few times per second."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from surefoot.graph.run.live import Live, summary
 from surefoot.graph.run.snapshot import why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
-from surefoot.server.studio.breakpoints import breaks_of
 from surefoot.server.studio.curves import CurveBook
 from surefoot.server.studio.run_storage import Keeper, Trains, take_up
-from surefoot.server.studio.scenes import Scene, scenes_of
+from surefoot.server.studio.scenes import EnvScene, scenes_of
 from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads
 from surefoot.train.rundir.rundir import RunDir
 
 GAP = 0.1
-"""Seconds between two tellings of numbers."""
+"""Seconds between two status messages."""
 FRAME = 0.04
-"""Seconds between two pictures."""
+"""Seconds between two frames of the environments."""
 PROFILED = 10
-"""One telling in so many is profiled, so that knowing the shares costs next to nothing."""
+"""Profile between every tenth status message and the next only: profiling slows the engine down."""
 SAVE_EVERY = 20.0
+"""Seconds between two checkpoints."""
 MOST_SECONDS = 0.25
-"""A paced run sleeps at most so long at once, so that commands are heard."""
+"""Longest sleep of a paced run, so that it reacts to commands."""
 
 
 class Session:
-    """One run of one document. Its methods may be called from any thread; `tell` is called from the run's own."""
+    """One run of one document. Its methods may be called from any thread; `tell` is called from the run's thread."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Session:
         self._thread = threading.Thread(target=self._main, name="studio-run", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the run's thread."""
         self._thread.start()
 
     def command(self, name: str, value: Any = None) -> None:
@@ -83,8 +83,8 @@ class Session:
     def over(self) -> bool:
         return self.state in ("finished", "stopped", "failed")
 
-    def told(self) -> dict[str, Any]:
-        """All of it, for a tab that comes later."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the whole state, for a tab that opens later."""
         return self._status() | {"curves": self.curves.to_json(), "findings": list(self.findings.values())}
 
     def _status(self) -> dict[str, Any]:
@@ -113,7 +113,8 @@ class Session:
             inputs = {port: summary(value) for port, value in why.inputs.items()}
             self._fail(message := str(why), node=why.node, tick=why.tick, inputs=inputs)
         except SurefootError as why:
-            self._fail(message := str(why), node=_named(str(why), self.graph))
+            name = str(why).partition(":")[0]  # errors of building name the node in front
+            self._fail(message := str(why), node=name if name in self.graph.nodes else "")
         except Exception as why:
             self._fail(message := f"{type(why).__name__}: {why}")
             raise
@@ -135,7 +136,7 @@ class Session:
             (node, slots[End(id, "loss_info")], slots[End(id, "episodes")]) for id, node in self.trainers.items()
         ]
         self._seen_update = -1
-        self.scenes: list[Scene] = scenes_of(self.engine)
+        self.scenes: list[EnvScene] = scenes_of(self.engine)
         self._last = (time.monotonic(), 0)
         self._next_number = self._next_frame = 0.0
         self._saved, self._telling, self._slept_to = time.monotonic(), 0, 0.0
@@ -167,7 +168,7 @@ class Session:
         self._tell_numbers()
 
     def _look_up(self) -> bool:
-        """Between two ticks: was an update made, is something due, or wanted? True ends the engine's run."""
+        """Handle updates and frames between two ticks. Return True to interrupt the engine."""
         engine = self.engine
         values, tick = engine.machine.values, engine.ticks
         if tick != self._seen_update:
@@ -189,16 +190,16 @@ class Session:
         if due > now:
             time.sleep(min(MOST_SECONDS, due - now))
 
-    def _hear(self, trainer: Trains, told: dict[str, Any], episodes: list[Any]) -> None:
-        self.curves.add(told)
-        for finding in self.keeper.update(trainer, told, episodes):
+    def _hear(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Any]) -> None:
+        self.curves.add(metrics)
+        for finding in self.keeper.update(trainer, metrics, episodes):
             self.findings[finding.rule] = finding.to_json()
             self.tell({"on": "finding", "doc": self.document, "finding": finding.to_json()})
         if self._goal == "update":
-            self._pause(f"update {told['update']}")
+            self._pause(f"update {metrics['update']}")
 
     def _obey(self, *, wait: bool) -> bool:
-        """Do what was asked for meanwhile; False to stop."""
+        """Execute the commands that arrived. Return False for a stop."""
         while True:
             try:
                 name, value = self._commands.get(timeout=0.5) if wait else self._commands.get_nowait()
@@ -227,9 +228,7 @@ class Session:
             case "watch":
                 self._watch(value)
             case "breaks":
-                self.engine.breaks = [
-                    each for each in breaks_of(value) if as_end(each.end) in self.engine.machine.slots
-                ]
+                self.engine.breaks = [each for each in value if as_end(each.end) in self.engine.machine.slots]
             case "pace":
                 self._pace = float(value)
             case _:
@@ -296,9 +295,3 @@ class Session:
         finally:
             self.keeper.close(reason, message)
             self.tell({"on": "status", **self._status(), "values": {}, "news": self.curves.take()})
-
-
-def _named(message: str, graph: Graph) -> str:
-    """Which node an error of building names in front."""
-    name = message.partition(":")[0]
-    return name if name in graph.nodes else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 from surefoot.errors import RunError, RunNotFound, SurefootError
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import load_graph
+from surefoot.server.studio.curves import rounded
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.tune.final_round import Standing, finals
@@ -49,7 +49,7 @@ class Searches:
             "trials": [_trial(each, state) for each in found.trials],
             "so_far": _so_far(found),
             "importance": dict(sorted(found.importance.items(), key=lambda item: -item[1])),
-            "finals": [{"number": one.number, "score": _finite(one.value)} for one in found.finals],
+            "finals": [{"number": one.number, "score": rounded(one.value)} for one in found.finals],
             "settings": "" if best is None else _settings(directory, state, best),
         }
 
@@ -114,20 +114,20 @@ def _line(directory: Path, plan: Plan, about: dict[str, Any], found: SearchResul
         "begun": len(counted),
         "planned": plan.trials,
         "best": None if best is None else best.number,
-        "score": None if best is None else _finite(best.value),
-        "base": None if found.base is None else _finite(found.base.value),
+        "score": None if best is None else rounded(best.value),
+        "base": None if found.base is None else rounded(found.base.value),
         "fresh": bool(found.finals),
     }
 
 
 def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
-    rungs = [_finite(value) for value in trial["rungs"].values()]
+    rungs = [rounded(value) for value in trial["rungs"].values()]
     value = trial["value"] if trial["value"] is not None else rungs[-1] if rungs else None
     state = STATES.get(trial["state"], trial["state"])
     if trial["taken_back"] or (state == "running" and search != "running"):
         state = "stopped"
     told = {name: trial[name] for name in ("number", "params", "seconds", "why")}
-    return told | {"state": state, "score": _finite(value), "rungs": rungs, "scores": [*map(_finite, trial["scores"])]}
+    return told | {"state": state, "score": rounded(value), "rungs": rungs, "scores": [*map(rounded, trial["scores"])]}
 
 
 def _so_far(found: SearchResult) -> list[float | None]:
@@ -135,7 +135,7 @@ def _so_far(found: SearchResult) -> list[float | None]:
     best: float | None = None
     course: list[float | None] = []
     for trial in found.trials:
-        value = _finite(trial["value"]) if trial["state"] == "complete" else None
+        value = rounded(trial["value"]) if trial["state"] == "complete" else None
         best = value if best is None or (value is not None and value > best) else best
         course.append(best)
     return course
@@ -146,8 +146,3 @@ def _settings(directory: Path, state: str, best: Standing) -> str:
     if state == "ended" and (directory / BEST).exists():
         return (directory / BEST).read_text(encoding="utf-8")
     return f"# trial {best.number}, so far\n" + yaml.safe_dump(best.params, sort_keys=False)
-
-
-def _finite(value: float | None) -> float | None:
-    """None for what JSON has no word for."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.schema import End, Finding, Record, Severity, Update
+from surefoot.telemetry.schema import EndRecord, FindingRecord, Record, Severity, UpdateRecord
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 _FIELDS = ("metric", "above", "below", "for", "clear", "clear_after", "severity", "when", "name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class AlertRule:
     """When a number is too large or too small, and when it is well again."""
 
     metric: str
@@ -67,7 +67,7 @@ class Rule:
             edge = self.threshold - margin if self.above is not None else self.threshold + margin
         return math.isfinite(x) and (x <= edge if self.above is not None else x >= edge)
 
-    def value(self, update: Update) -> float | None:
+    def value(self, update: UpdateRecord) -> float | None:
         """The number of a line that this rule is about; None if it says nothing."""
         for label, allowed in self.when.items():
             if label in update.labels and update.labels[label] not in allowed:
@@ -107,7 +107,7 @@ class Alert:
         return f"{mark}: {self.title}{value} at update {self.update}{since}"
 
 
-_NONFINITE = Rule(metric="nonfinite", above=0.0, severity="error", name="a number is not finite")
+_NONFINITE = AlertRule(metric="nonfinite", above=0.0, severity="error", name="a number is not finite")
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class _State:
 class Alerts:
     """Every rule's state over a run; also tells its findings, numbers that are not finite, and a bad end."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[AlertRule]) -> None:
         self._rules = rules
         self._states = [_State() for _ in rules]
         self._nonfinite = _State()
@@ -131,7 +131,7 @@ class Alerts:
         """The alerts that a record makes: those that fire and those that resolve."""
         told: list[Alert] = []
         match record:
-            case Update():
+            case UpdateRecord():
                 for rule, state in zip(self._rules, self._states, strict=True):
                     x = rule.value(record)
                     if x is not None:
@@ -139,12 +139,12 @@ class Alerts:
                         bad = rule.is_breach(x)
                         told += self._step(rule, state, record, x, bad=bad, well=well)
                 told += self._finite(record)
-            case Finding():
+            case FindingRecord():
                 since = record.since_update or record.updates
                 told.append(
                     _alert(record, f"{record.rule}: {record.title}", record.severity, None, record.status, since)
                 )
-            case End() if record.reason in ("error", "diverged"):
+            case EndRecord() if record.reason in ("error", "diverged"):
                 said = f"the run ended: {record.reason}" + (f" ({record.message})" if record.message else "")
                 told.append(_alert(record, said, "fatal", None, "open", record.updates))
             case _:
@@ -156,7 +156,9 @@ class Alerts:
                 self.open.pop(alert.title, None)
         return told
 
-    def _step(self, rule: Rule, state: _State, update: Update, x: float, *, bad: bool, well: bool) -> list[Alert]:
+    def _step(
+        self, rule: AlertRule, state: _State, update: UpdateRecord, x: float, *, bad: bool, well: bool
+    ) -> list[Alert]:
         state.bad = state.bad + 1 if bad else 0
         state.well = state.well + 1 if well else 0
         if state.bad == 1:
@@ -169,7 +171,7 @@ class Alerts:
             return [_alert(update, rule.title, rule.severity, x, "resolved", since)]
         return []
 
-    def _finite(self, update: Update) -> list[Alert]:
+    def _finite(self, update: UpdateRecord) -> list[Alert]:
         bad = any(name.startswith("m.") for name in update.nonfinite)
         return self._step(_NONFINITE, self._nonfinite, update, math.nan, bad=bad, well=not bad)
 
@@ -189,7 +191,7 @@ def _alert(
     )
 
 
-def read_rules(path: Path) -> list[Rule]:
+def read_rules(path: Path) -> list[AlertRule]:
     """The rules of a YAML or JSON file: a list, or {"rules": [list]}; each {metric, above | below, for, clear, …}."""
     import yaml
 
@@ -206,7 +208,7 @@ def read_rules(path: Path) -> list[Rule]:
     return [_rule(entry, f"{path}, rule {i}") for i, entry in enumerate(cast(list[Any], raw), 1)]
 
 
-def _rule(entry: Any, where: str) -> Rule:
+def _rule(entry: Any, where: str) -> AlertRule:
     if not isinstance(entry, dict) or "metric" not in entry:
         raise TelemetryError(f"{where} has no metric; {{metric: approx_kl, above: 0.05}} is a rule")
     given = cast(dict[str, Any], entry)
@@ -224,7 +226,7 @@ def _rule(entry: Any, where: str) -> Rule:
         for k, v in cast(dict[Any, Any], raw).items()
     }
     try:
-        return Rule(
+        return AlertRule(
             metric=str(given["metric"]),
             above=given.get("above"),
             below=given.get("below"),
@@ -239,7 +241,7 @@ def _rule(entry: Any, where: str) -> Rule:
         raise TelemetryError(f"{where}: {error}") from error
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> AlertRule:
     """`approx_kl>0.05`, `entropy<0.1:3` (for three updates), `loss>10:1:error`."""
     found = re.fullmatch(r"\s*([\w.|/-]+)\s*([<>])\s*([^:]+?)(?::(\d+))?(?::(\w+))?\s*", text)
     try:
@@ -250,4 +252,4 @@ def parse_rule(text: str) -> Rule:
         raise TelemetryError(f"{text!r} is no rule; approx_kl>0.05, entropy<0.1:3 or loss>10:1:error is one") from None
     severity = cast(Severity, found[5] or "warn")
     above, below = (x, None) if found[2] == ">" else (None, x)
-    return Rule(metric=found[1], above=above, below=below, lasting=int(found[4] or 1), severity=severity)
+    return AlertRule(metric=found[1], above=above, below=below, lasting=int(found[4] or 1), severity=severity)

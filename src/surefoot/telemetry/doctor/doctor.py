@@ -13,10 +13,10 @@ import numpy as np
 
 from surefoot.telemetry.doctor.findings import Finding, gravity
 from surefoot.telemetry.doctor.metric_history import Chart
-from surefoot.telemetry.doctor.rules import Level, Rule, shipped_rules
+from surefoot.telemetry.doctor.rules import Rule, RuleLevel, shipped_rules
 from surefoot.telemetry.doctor.signals import Evidence
-from surefoot.telemetry.reader import Problem, scan
-from surefoot.telemetry.schema import End, Record, Update
+from surefoot.telemetry.reader import LineProblem, scan
+from surefoot.telemetry.schema import EndRecord, Record, UpdateRecord
 
 
 class Doctor:
@@ -29,10 +29,10 @@ class Doctor:
         self._order = {rule.id: i for i, rule in enumerate(self.rules)}
         self._found: dict[str, Finding] = {}
 
-    def see(self, record: Record | Problem) -> list[Finding]:
+    def see(self, record: Record | LineProblem) -> list[Finding]:
         """What this record changed: findings that opened, became graver, or are resolved."""
         self.chart.add(record)
-        if not isinstance(record, Update | End | Problem):
+        if not isinstance(record, UpdateRecord | EndRecord | LineProblem):
             return []
         changed: list[Finding] = []
         for watch in self._watches:
@@ -72,7 +72,7 @@ class _Watch:
         if not late and (chart.updates < rule.warmup_updates or chart.progress < rule.warmup_share):
             return before
         there: Evidence = None
-        reached: Level | None = None
+        reached: RuleLevel | None = None
         for level, seen in zip(rule.levels, self._seen, strict=True):
             evidence = rule.sign(chart, level.limits)
             seen.append(evidence is not None)
@@ -95,7 +95,7 @@ class _Watch:
             patch=patch_for(rule.patch, chart),
         )
 
-    def _go_on(self, before: Finding, reached: Level | None, there: Evidence, chart: Chart) -> Finding:
+    def _go_on(self, before: Finding, reached: RuleLevel | None, there: Evidence, chart: Chart) -> Finding:
         if reached is not None and there is not None and gravity(reached.severity) > gravity(before.severity):
             return replace(before, severity=reached.severity, evidence=there, patch=patch_for(self.rule.patch, chart))
         if self._absent >= self.rule.clears and not self.rule.once:

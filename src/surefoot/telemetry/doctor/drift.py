@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.reader import Table, load_curves
+from surefoot.telemetry.reader import RecordTable, load_curves
 
 _MAD_TO_SIGMA = 1.4826
 _FLOOR = 1e-3
@@ -22,7 +22,7 @@ CLOCKS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class BaselineLevel:
     """Where a baseline's number lies, and how much it varies."""
 
     median: float
@@ -31,11 +31,11 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class MetricDrift:
     """One number's distance from the baseline."""
 
     name: str
-    level: Level
+    level: BaselineLevel
     latest: float
     """Of the last update, in units of `level.scale`; so is `worst`."""
     worst: float
@@ -45,14 +45,14 @@ class Drift:
     """The distance of every update."""
 
 
-def levels(path: Path | str) -> dict[str, Level]:
+def levels(path: Path | str) -> dict[str, BaselineLevel]:
     """The levels of a baseline: a record or log, or one JSON object of numbers (keys may begin with `baseline_`)."""
     if (numbers := _one_object(Path(path))) is not None:
         return {name: _level(np.array([x])) for name, x in numbers.items()}
     table = load_curves(path).updates
     if not len(table):
         raise TelemetryError(f"the baseline {path} has no updates; give a record, a log, or a JSON object of numbers")
-    found: dict[str, Level] = {}
+    found: dict[str, BaselineLevel] = {}
     for name, column in table.columns.items():
         values = column[np.isfinite(column)]
         if len(values) and is_metric(name):
@@ -67,9 +67,9 @@ def is_metric(name: str) -> bool:
     )
 
 
-def drift(updates: Table, baseline: dict[str, Level]) -> list[Drift]:
+def drift(updates: RecordTable, baseline: dict[str, BaselineLevel]) -> list[MetricDrift]:
     """Every number that both have, the farthest first."""
-    found: list[Drift] = []
+    found: list[MetricDrift] = []
     for name, level in baseline.items():
         column = updates[name]
         known = np.flatnonzero(np.isfinite(column))
@@ -78,7 +78,7 @@ def drift(updates: Table, baseline: dict[str, Level]) -> list[Drift]:
         rows = (column - level.median) / level.scale
         worst = known[np.argmax(np.abs(rows[known]))]
         found.append(
-            Drift(
+            MetricDrift(
                 name=name,
                 level=level,
                 latest=float(rows[known[-1]]),
@@ -91,10 +91,10 @@ def drift(updates: Table, baseline: dict[str, Level]) -> list[Drift]:
     return sorted(found, key=lambda each: -abs(each.worst))
 
 
-def _level(values: np.ndarray) -> Level:
+def _level(values: np.ndarray) -> BaselineLevel:
     median = float(np.median(values))
     spread = _MAD_TO_SIGMA * float(np.median(np.abs(values - median)))
-    return Level(median, max(spread, _FLOOR * max(abs(median), _FLOOR)))
+    return BaselineLevel(median, max(spread, _FLOOR * max(abs(median), _FLOOR)))
 
 
 def _one_object(path: Path) -> dict[str, float] | None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.reader import Problem
-from surefoot.telemetry.schema import End, Episode, Event, Header, Record, Update
+from surefoot.telemetry.reader import LineProblem
+from surefoot.telemetry.schema import EndRecord, EpisodeRecord, EventRecord, HeaderRecord, Record, UpdateRecord
 
 KEPT = 256
 """Update records that are kept."""
@@ -42,8 +42,8 @@ class Chart:
         self.env_steps = self.updates = 0
         self.records = 0
         """Update records so far."""
-        self.end: End | None = None
-        self.update: Update | None = None
+        self.end: EndRecord | None = None
+        self.update: UpdateRecord | None = None
         """The last one."""
         self.returns = Returns()
         self.lengths: Counter[int] = Counter()
@@ -66,21 +66,21 @@ class Chart:
         """When the last update of this session was written."""
         self._resumed = False
 
-    def add(self, record: Record | Problem) -> None:
+    def add(self, record: Record | LineProblem) -> None:
         """Take one record, or a line that is none."""
-        if isinstance(record, Problem):
+        if isinstance(record, LineProblem):
             self._odd(str(record))
             return
         self._clock(record)
         match record:
-            case Header():
+            case HeaderRecord():
                 self.config, self.total_steps = record.config, record.total_steps
                 self.end, self._told_at = None, None
-            case Update():
+            case UpdateRecord():
                 self._add_update(record)
-            case Episode():
+            case EpisodeRecord():
                 self._add_episode(record)
-            case End():
+            case EndRecord():
                 self.end = record
             case _:
                 pass
@@ -124,7 +124,7 @@ class Chart:
         """The returns are clearly better than the untrained policy's, and near the best they ever were."""
         return self.returns.better and not self.returns.fallen(0.5)
 
-    def _add_update(self, record: Update) -> None:
+    def _add_update(self, record: UpdateRecord) -> None:
         self.update = record
         self.records += 1
         row = {name: float(x) for name, x in record.m.items() if x is not None}
@@ -160,7 +160,7 @@ class Chart:
         if len(self._seen) > 4096:
             del self._seen[next(iter(self._seen))]
 
-    def _add_episode(self, record: Episode) -> None:
+    def _add_episode(self, record: EpisodeRecord) -> None:
         if record.return_ is not None:
             self.returns.add_first(record.return_)
         self.longest = max(self.longest, record.length)
@@ -175,13 +175,13 @@ class Chart:
 
     def _clock(self, record: Record) -> None:
         """Note what cannot be in a record that one writer wrote whole."""
-        if isinstance(record, Header):
+        if isinstance(record, HeaderRecord):
             if record.session in self._sessions[:-1]:
                 self._odd(f"session {record.session} goes on after another one began")
             elif record.session not in self._sessions:
                 self._sessions.append(record.session)
                 self._resumed = True
-        if isinstance(record, Event):
+        if isinstance(record, EventRecord):
             self._resumed |= record.name == "resumed"
             if record.name == "torn_tail":
                 self._odd(record.message or "a torn line was cut off")
@@ -193,7 +193,7 @@ class Chart:
                 self._odd(f"{record.seq - seq - 1} records are missing before seq {record.seq}")
             if record.env_steps < steps and not self._resumed:
                 self._odd(f"env_steps go back from {steps} to {record.env_steps}")
-        self._resumed = self._resumed and not isinstance(record, Update)
+        self._resumed = self._resumed and not isinstance(record, UpdateRecord)
         steps = max(record.env_steps, 0 if self._resumed or self._last is None else self._last[1])
         self._last = (record.seq, steps, record.t)
         self.env_steps, self.updates = record.env_steps, record.updates

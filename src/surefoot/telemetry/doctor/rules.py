@@ -25,7 +25,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class RuleLevel:
     """When a sign is how grave."""
 
     severity: Severity
@@ -42,7 +42,7 @@ class Rule:
     id: str
     title: str
     sign: Sign
-    levels: tuple[Level, ...]
+    levels: tuple[RuleLevel, ...]
     symptom: str = "not improving"
     warmup_updates: int = 10
     warmup_share: float = 0.02
@@ -126,10 +126,10 @@ def _rule(name: str, entry: Any, where: str) -> Rule:
     )
 
 
-def _levels(given: Any, needs: Any, where: str) -> tuple[Level, ...]:
+def _levels(given: Any, needs: Any, where: str) -> tuple[RuleLevel, ...]:
     if not isinstance(given, dict) or not given:
         raise ConfigError(f"{where}: levels is {given!r}; it must be {{warn: {{limit: 1}}}}, by severity")
-    levels: list[Level] = []
+    levels: list[RuleLevel] = []
     for severity, limits in cast(dict[Any, Any], given).items():
         if severity not in SEVERITIES:
             raise ConfigError(f"{where}: {severity!r} is no severity; there are {', '.join(SEVERITIES)}")
@@ -137,5 +137,5 @@ def _levels(given: Any, needs: Any, where: str) -> tuple[Level, ...]:
         k, n = (int(x) for x in numbers.pop("needs", needs))
         if not 1 <= k <= n:
             raise ConfigError(f"{where}: needs is [{k}, {n}]; it must be [k, n] with 1 ≤ k ≤ n")
-        levels.append(Level(severity=severity, limits=numbers, needs=(k, n)))
+        levels.append(RuleLevel(severity=severity, limits=numbers, needs=(k, n)))
     return tuple(sorted(levels, key=lambda level: -gravity(level.severity)))

@@ -11,7 +11,15 @@ from typing import Any
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.export.parquet import write_parquet
 from surefoot.telemetry.reader import load_curves, read_records
-from surefoot.telemetry.schema import METRICS, Episode, Episodes, Evaluation, Header, Record, Update
+from surefoot.telemetry.schema import (
+    METRICS,
+    EpisodeRecord,
+    Episodes,
+    EvaluationRecord,
+    HeaderRecord,
+    Record,
+    UpdateRecord,
+)
 
 _EPISODE_TAGS = {
     "return_mean": ("rollout/ep_rew_mean", "charts/episodic_return"),
@@ -37,19 +45,19 @@ class Tags:
     def of(self, record: Record) -> dict[str, float]:
         """The tags of an update or an evaluation; nothing for other kinds."""
         match record:
-            case Header():
+            case HeaderRecord():
                 self._last = (record.t, record.env_steps)
                 self._start = self._start or record.t
                 return {}
-            case Update():
+            case UpdateRecord():
                 tags = self._metrics(record) | self._speed(record)
                 return tags | (self._named(record.episodes, _EPISODE_TAGS) if record.episodes else {})
-            case Evaluation():
+            case EvaluationRecord():
                 return self._named(record, _EVAL_TAGS)
             case _:
                 return {}
 
-    def _metrics(self, update: Update) -> dict[str, float]:
+    def _metrics(self, update: UpdateRecord) -> dict[str, float]:
         tags: dict[str, float] = {}
         for name, x in update.m.items():
             if x is None:
@@ -60,7 +68,7 @@ class Tags:
             tags |= known or {f"surefoot/{name}": x}
         return tags
 
-    def _speed(self, update: Update) -> dict[str, float]:
+    def _speed(self, update: UpdateRecord) -> dict[str, float]:
         tags: dict[str, float] = {"time/iterations": update.updates, "time/total_timesteps": update.env_steps}
         if self._start is not None:
             tags["time/time_elapsed"] = update.t - self._start
@@ -72,7 +80,7 @@ class Tags:
         self._last = (update.t, update.env_steps)
         return tags
 
-    def _named(self, source: Episodes | Evaluation, table: dict[str, tuple[str, ...]]) -> dict[str, float]:
+    def _named(self, source: Episodes | EvaluationRecord, table: dict[str, tuple[str, ...]]) -> dict[str, float]:
         known = {name: x for name in table if (x := getattr(source, name)) is not None}
         return {tag: x for name, x in known.items() for tag in (table[name] if self._cleanrl else table[name][:1])}
 
@@ -126,7 +134,7 @@ def to_csv(run: Path | str, out: Path | str) -> Path:
     tags = Tags(cleanrl=False)
     for record in read_records(run):
         row = tags.of(record)
-        if isinstance(record, Evaluation) and rows:
+        if isinstance(record, EvaluationRecord) and rows:
             rows[-1] |= row
         elif row:
             rows.append(row)
@@ -154,9 +162,9 @@ def to_monitor_csv(run: Path | str, out: Path | str) -> Path:
     rows: list[tuple[float | None, int, float]] = []
     for record in read_records(run):
         start = record.t if start is None else start
-        if isinstance(record, Header):
+        if isinstance(record, HeaderRecord):
             env = record.env
-        elif isinstance(record, Episode):
+        elif isinstance(record, EpisodeRecord):
             rows.append((record.return_, record.length, round(record.t - start, 6)))
     head = json.dumps({"t_start": start, "env_id": env})
     with Path(out).open("w", newline="") as file:

@@ -14,9 +14,9 @@ import numpy as np
 
 from surefoot.telemetry.doctor.findings import gravity
 from surefoot.telemetry.export.html import escape, style
-from surefoot.telemetry.export.run_facts import Facts, gather, number
+from surefoot.telemetry.export.run_facts import RunFacts, gather, number
 from surefoot.telemetry.files.rotation import is_being_written, live_file
-from surefoot.telemetry.reader import Curves, Table, load_curves
+from surefoot.telemetry.reader import Curves, RecordTable, load_curves
 from surefoot.telemetry.schema import METRICS
 
 PANELS = (
@@ -55,7 +55,7 @@ def summary_lines(run: Path | str) -> list[str]:
     return _summary(curves, gather(curves, running=is_being_written(live)), live)
 
 
-def page(curves: Curves, facts: Facts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
+def page(curves: Curves, facts: RunFacts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
     """Return the page: the template with its placeholders filled in one pass, so that no text is itself taken for one."""
     # In JSON "<" only stands inside strings, where \u003c means the same: nothing can close the script element.
     whole = page_data(curves, facts) | {"others": list(others)}
@@ -70,7 +70,7 @@ def page(curves: Curves, facts: Facts, live: Path, *, others: Sequence[dict[str,
     return re.sub(r"\{\{(title|style|summary|data)\}\}", lambda hole: fill[hole[1]], template)
 
 
-def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
+def page_data(curves: Curves, facts: RunFacts) -> dict[str, Any]:
     """Everything the page draws, as JSON values: at most 1000 points a curve, each with its range, and 4000 to zoom into."""
     updates, header = curves.updates, curves.header
     events = curves.events[-_EVENTS:]
@@ -104,7 +104,7 @@ def page_data(curves: Curves, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _level(updates: Table, buckets: int) -> dict[str, Any]:
+def _level(updates: RecordTable, buckets: int) -> dict[str, Any]:
     """The curves at one height of the pyramid: each point stands for neighbouring updates, with their range."""
     edges = np.unique(np.linspace(0, len(updates), min(len(updates), buckets) + 1).astype(np.int64))[:-1]
     ends = np.append(edges[1:], len(updates)) - 1 if len(edges) else edges
@@ -153,7 +153,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _panel(updates: Table, edges: np.ndarray, name: str) -> dict[str, Any]:
+def _panel(updates: RecordTable, edges: np.ndarray, name: str) -> dict[str, Any]:
     metric = METRICS[name]
     bad = np.nan_to_num(updates[f"nonfinite.{name}"])
     return {
@@ -166,7 +166,9 @@ def _panel(updates: Table, edges: np.ndarray, name: str) -> dict[str, Any]:
     }
 
 
-def _curve(updates: Table, edges: np.ndarray, mean: str, low: str, high: str, weight: np.ndarray) -> dict[str, Any]:
+def _curve(
+    updates: RecordTable, edges: np.ndarray, mean: str, low: str, high: str, weight: np.ndarray
+) -> dict[str, Any]:
     """One point a bucket: weighted mean, smallest and largest of what lies in it; None where nothing does."""
     if len(edges) == 0:
         return {"mean": [], "min": [], "max": []}
@@ -179,7 +181,7 @@ def _curve(updates: Table, edges: np.ndarray, mean: str, low: str, high: str, we
     return {"mean": _rounded(mid), "min": _rounded(lowest), "max": _rounded(highest)}
 
 
-def _clocks(table: Table, rows: np.ndarray) -> dict[str, list[Any]]:
+def _clocks(table: RecordTable, rows: np.ndarray) -> dict[str, list[Any]]:
     return {
         "env_steps": table.env_steps[rows].tolist(),
         "updates": table.updates[rows].tolist(),
@@ -212,7 +214,7 @@ def _about(curves: Curves) -> list[tuple[str, str]]:
     return rows + list(header.versions.items()) + [("record", f"version {header.v}")]
 
 
-def _summary(curves: Curves, facts: Facts, live: Path) -> list[str]:
+def _summary(curves: Curves, facts: RunFacts, live: Path) -> list[str]:
     lines = [f"{facts.env} · {facts.run} · {facts.state_text}"]
     lines += [f"  {label:<12} {value}{f'  ({note})' if note else ''}" for label, value, note in facts.tiles]
     total = sum(seconds for _, seconds in facts.split)

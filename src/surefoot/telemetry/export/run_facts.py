@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.telemetry.reader import Curves, Table
+from surefoot.telemetry.reader import Curves, RecordTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class RunFacts:
     """What stands at the head of a report."""
 
     env: str
@@ -24,7 +24,7 @@ class Facts:
     """Where the seconds went, in the order of a step."""
 
 
-def gather(curves: Curves, *, running: bool) -> Facts:
+def gather(curves: Curves, *, running: bool) -> RunFacts:
     """The facts of a record; `running` says whether somebody is writing it."""
     header, end = curves.header, curves.end
     if end:
@@ -33,7 +33,7 @@ def gather(curves: Curves, *, running: bool) -> Facts:
         state, text = "running", "running"
     else:
         state, text = "killed", "stopped without saying why: there is no end record"
-    return Facts(
+    return RunFacts(
         env=header.env if header else "unknown world",
         run=header.run if header else "",
         state=state,
@@ -87,7 +87,7 @@ def _score(curves: Curves) -> tuple[str, str]:
     ), f"last {int(counts[last].sum())} training episodes"
 
 
-def _split(updates: Table) -> list[tuple[str, float]]:
+def _split(updates: RecordTable) -> list[tuple[str, float]]:
     """The sums of `seconds`. `collect` holds `env` and `policy`, so only what is left of it is shown beside them."""
     if len(updates) == 0:
         return []

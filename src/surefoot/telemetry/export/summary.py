@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.doctor.drift import Drift, drift, levels
+from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
-from surefoot.telemetry.reader import Curves, Table, load_curves
+from surefoot.telemetry.reader import Curves, RecordTable, load_curves
 from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 SHOWN = (
@@ -42,7 +42,7 @@ class Extreme:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class RunSummary:
     """What `surefoot telemetry summary` tells."""
 
     run: str
@@ -58,7 +58,7 @@ class Summary:
     extremes: dict[str, Extreme]
     findings: list[dict[str, Any]]
     unreadable: list[str]
-    drift: list[Drift]
+    drift: list[MetricDrift]
 
     def part(self, names: tuple[str, ...]) -> dict[str, float]:
         """The latest values of those numbers that the run has."""
@@ -103,13 +103,13 @@ class Summary:
         }
 
 
-def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int | None = None) -> Summary:
+def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int | None = None) -> RunSummary:
     """The summary of a run directory, record or log; `last` looks at the last that many update lines only."""
     curves = load_curves(path)
     table = _tail(curves.updates, last)
     facts = gather(curves, running=is_being_written(Path(path)))
     some = len(table) > 0
-    return Summary(
+    return RunSummary(
         run=facts.run or Path(path).name,
         env=facts.env,
         state=facts.state_text if curves.header else "a log of an older version",
@@ -126,10 +126,10 @@ def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int
     )
 
 
-def _tail(table: Table, last: int | None) -> Table:
+def _tail(table: RecordTable, last: int | None) -> RecordTable:
     if not last:
         return table
-    return Table(
+    return RecordTable(
         env_steps=table.env_steps[-last:],
         updates=table.updates[-last:],
         t=table.t[-last:],
@@ -142,7 +142,7 @@ def _is_range(name: str) -> bool:
     return name.endswith((".min", ".max")) or name.startswith("nonfinite.")
 
 
-def _latest(table: Table) -> dict[str, float]:
+def _latest(table: RecordTable) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, column in table.columns.items():
         known = column[np.isfinite(column)]
@@ -151,7 +151,7 @@ def _latest(table: Table) -> dict[str, float]:
     return found
 
 
-def _extremes(table: Table) -> dict[str, Extreme]:
+def _extremes(table: RecordTable) -> dict[str, Extreme]:
     found: dict[str, Extreme] = {}
     for name, column in table.columns.items():
         if _is_range(name) or not np.isfinite(column).any():
@@ -181,7 +181,7 @@ def _findings(curves: Curves) -> list[dict[str, Any]]:
     ]
 
 
-def as_text(summary: Summary) -> str:
+def as_text(summary: RunSummary) -> str:
     """For a terminal."""
     mode, cycle = summary.labels.get("data_mode"), summary.latest.get("cycle_id")
     extra = [f"mode={mode}"] if mode else []
@@ -223,7 +223,7 @@ def as_text(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def as_markdown(summary: Summary) -> str:
+def as_markdown(summary: RunSummary) -> str:
     """For a report."""
     lines = [
         "### PPO Telemetry Summary",
@@ -252,7 +252,7 @@ def as_markdown(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _shown_extremes(summary: Summary) -> list[tuple[str, Extreme]]:
+def _shown_extremes(summary: RunSummary) -> list[tuple[str, Extreme]]:
     names = dict.fromkeys((*SHOWN, *QUEUES, *SOCIAL))
     return [(name, summary.extremes[name]) for name in names if name in summary.extremes]
 

@@ -49,7 +49,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PlotArea:
     """The plotting area: the ranges of values it shows, its size in pixels and the margins for labels."""
 
     x: tuple[float, float]
@@ -99,25 +99,25 @@ def line_chart(
     lines: Sequence[Line],
     *,
     dots: Sequence[Dot] = (),
-    frame: Frame,
+    area: PlotArea,
     x_ticks: Ticks | None = None,
     y_ticks: Ticks | None = None,
 ) -> str:
     """Return lines, and dots on top of them, over a grid."""
-    parts = frame.axes(x_ticks, y_ticks)
-    parts += [f'<polyline class="{line.style}" points="{frame.points(line.points)}"/>' for line in lines]
+    parts = area.axes(x_ticks, y_ticks)
+    parts += [f'<polyline class="{line.style}" points="{area.points(line.points)}"/>' for line in lines]
     for dot in dots:
         title = f"<title>{escape(dot.title)}</title>" if dot.title else ""
         style = f"dot {dot.style}".strip()
         parts.append(
-            f'<circle class="{style}" r="3.5" cx="{frame.place_x(dot.x):.1f}" cy="{frame.place_y(dot.y):.1f}">{title}</circle>'
+            f'<circle class="{style}" r="3.5" cx="{area.place_x(dot.x):.1f}" cy="{area.place_y(dot.y):.1f}">{title}</circle>'
         )
-    return f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {area.width} {area.height}" role="img">{"".join(parts)}</svg>'
 
 
-def scatter(dots: Sequence[Dot], *, frame: Frame, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None) -> str:
+def scatter(dots: Sequence[Dot], *, area: PlotArea, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None) -> str:
     """Return dots over a grid."""
-    return line_chart([], dots=dots, frame=frame, x_ticks=x_ticks, y_ticks=y_ticks)
+    return line_chart([], dots=dots, area=area, x_ticks=x_ticks, y_ticks=y_ticks)
 
 
 def bar_chart(shares: Mapping[str, float], *, width: int = 1080) -> str:
@@ -137,30 +137,30 @@ _STANDALONE = ".grid{stroke:#ddd}text{fill:#444}polyline{fill:none;stroke-width:
 
 def band_chart(bands: Sequence[Band], *, title: str, x_label: str) -> str:
     """Return an SVG file with one curve per band, the range around it and a legend below."""
-    frame = Frame(
+    area = PlotArea(
         x=(min(b.x[0] for b in bands), max(b.x[-1] for b in bands)),
         y=(min(min(b.low) for b in bands), max(max(b.high) for b in bands)),
         width=760, height=420, left=70, top=20, bottom=50,
     )  # fmt: skip
-    height = frame.height + 18 * len(bands)
+    height = area.height + 18 * len(bands)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {height}" font-family="sans-serif" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {area.width} {height}" font-family="sans-serif" '
         f'font-size="12" role="img" aria-label="{escape(title)}">',
         f"<style>{_STANDALONE}</style>",
-        f'<rect width="{frame.width}" height="{height}" fill="#fff"/>',
-        *frame.axes(),
-        f'<text x="{frame.width / 2}" y="{frame.height - 12}" text-anchor="middle">{escape(x_label)}</text>',
+        f'<rect width="{area.width}" height="{height}" fill="#fff"/>',
+        *area.axes(),
+        f'<text x="{area.width / 2}" y="{area.height - 12}" text-anchor="middle">{escape(x_label)}</text>',
     ]
     for k, band in enumerate(bands):
         colour = COLOURS[k % len(COLOURS)]
         if any(low != high for low, high in zip(band.low, band.high, strict=True)):
             edge = [*zip(band.x, band.high, strict=True), *reversed([*zip(band.x, band.low, strict=True)])]
-            parts.append(f'<polygon points="{frame.points(edge)}" fill="{colour}"/>')
-        middle = frame.points([*zip(band.x, band.middle, strict=True)])
+            parts.append(f'<polygon points="{area.points(edge)}" fill="{colour}"/>')
+        middle = area.points([*zip(band.x, band.middle, strict=True)])
         parts.append(f'<polyline points="{middle}" stroke="{colour}"/>')
-        y = frame.height + 18 * k
-        parts.append(f'<rect x="{frame.left}" y="{y - 10}" width="14" height="10" fill="{colour}"/>')
-        parts.append(f'<text x="{frame.left + 20}" y="{y}">{escape(band.label)}</text>')
+        y = area.height + 18 * k
+        parts.append(f'<rect x="{area.left}" y="{y - 10}" width="14" height="10" fill="{colour}"/>')
+        parts.append(f'<text x="{area.left + 20}" y="{y}">{escape(band.label)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -15,14 +15,14 @@ from surefoot.errors import TelemetryError
 from surefoot.telemetry.export.formats import Tags, TensorBoardMirror
 from surefoot.telemetry.export.page import flat
 from surefoot.telemetry.reader import read_records
-from surefoot.telemetry.schema import End, Header, Record, Update
+from surefoot.telemetry.schema import EndRecord, HeaderRecord, Record, UpdateRecord
 from surefoot.telemetry.writer import Mirror
 
 ToolName = Literal["tensorboard", "wandb", "trackio", "mlflow"]
 PROJECT = "surefoot"
 
 
-class Tool(Protocol):
+class Tracker(Protocol):
     """What a tracker is asked to do."""
 
     def begin(self, config: Mapping[str, Any], t: float) -> None:
@@ -45,7 +45,7 @@ class TrackMirror:
     update to the next, for tools that are slow; evaluations are never left out.
     """
 
-    def __init__(self, name: str, tool: Tool, *, every: float = 0.0) -> None:
+    def __init__(self, name: str, tool: Tracker, *, every: float = 0.0) -> None:
         self._name, self._tool, self._every = name, tool, every
         self._tags = Tags()
         self._begun = self._over = self._failed = False
@@ -58,8 +58,8 @@ class TrackMirror:
         try:
             if not self._begun:
                 self._begun = True
-                self._tool.begin(record.config if isinstance(record, Header) else {}, record.t)
-            if isinstance(record, End):
+                self._tool.begin(record.config if isinstance(record, HeaderRecord) else {}, record.t)
+            if isinstance(record, EndRecord):
                 self._failed = record.reason in ("error", "diverged")
             elif tags and not self._over and not self._too_soon(record):
                 self._tool.log(tags, record.env_steps, record.t)
@@ -76,7 +76,7 @@ class TrackMirror:
         self._over = True
 
     def _too_soon(self, record: Record) -> bool:
-        if not isinstance(record, Update):
+        if not isinstance(record, UpdateRecord):
             return False
         if 0 <= record.t - self._told_at < self._every:
             return True

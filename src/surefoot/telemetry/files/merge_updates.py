@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from surefoot.telemetry.files.json_numbers import all_finite, numbers_of
-from surefoot.telemetry.schema import VERSION, Episodes, Update
+from surefoot.telemetry.schema import VERSION, Episodes, UpdateRecord
 
 _Numbers = dict[str, float | None]
 _MOST = 1e290
@@ -21,17 +21,17 @@ NewRows = list[dict[str, float | None]]
 """Rows that nobody else keeps."""
 Row = tuple[tuple[str, ...], Sequence[float | None]]
 """Names and their numbers."""
-Asked = Mapping[str, float | None] | Callable[[], Row]
+MetricSource = Mapping[str, float | None] | Callable[[], Row]
 """Numbers by name, or what gives them when it is asked."""
 
 
-class Told(NamedTuple):
+class PendingUpdate(NamedTuple):
     """An update as the run told it, before it is a line: nothing asked for, nothing copied, nothing checked."""
 
     t: float
     env_steps: int
     updates: int
-    m: Asked
+    m: MetricSource
     epochs: Rows | Callable[[], NewRows]
     seconds: Mapping[str, float]
     episodes: Episodes | None
@@ -45,10 +45,10 @@ class Told(NamedTuple):
         """What `m` says."""
         return self.m() if callable(self.m) else (tuple(self.m), tuple(self.m.values()))
 
-    def record(self, run: str) -> Update:
+    def record(self, run: str) -> UpdateRecord:
         """The update as a line of its own; what is not finite is not yet looked for."""
         epochs = self.epochs() if callable(self.epochs) else [dict(epoch) for epoch in self.epochs]
-        return Update(
+        return UpdateRecord(
             v=VERSION,
             run=run,
             seq=0,
@@ -67,7 +67,7 @@ class Told(NamedTuple):
         )
 
 
-def merge(updates: Sequence[Update]) -> Update:
+def merge(updates: Sequence[UpdateRecord]) -> UpdateRecord:
     """One record for all: means with the range of what varied, times and counts summed, the rest from the last."""
     last = updates[-1]
     if len(updates) == 1:
@@ -91,7 +91,7 @@ def merge(updates: Sequence[Update]) -> Update:
     )
 
 
-def merge_plain(told: Sequence[Told], run: str) -> Update | None:
+def merge_plain(told: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
     """What `merge` gives, many numbers at a time; None where that cannot be: a number is missing or not finite.
 
     The updates begin with the same names; what some say beyond them, as they do now and then, is added up by itself.
@@ -119,7 +119,7 @@ def merge_plain(told: Sequence[Told], run: str) -> Update | None:
     if more:
         m, low, high = (mine | its for mine, its in zip((m, low, high), _ranges(more), strict=True))
     skipped = [u.skipped_reason for u in told if u.skipped_reason]
-    return Update(
+    return UpdateRecord(
         v=VERSION,
         run=run,
         seq=0,

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from surefoot.telemetry.files import rotation
-from surefoot.telemetry.schema import VERSION, Event
+from surefoot.telemetry.schema import VERSION, EventRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _cut(fd: int, live: Path, place: _Place) -> None:
 
 def _report(fd: int, updates: int, lines: int, torn: int, place: _Place | None, last: rotation.Position) -> None:
     at = (place.before if place else last) or last
-    event = Event(
+    event = EventRecord(
         v=VERSION,
         run=last.run,
         seq=last.seq + 1,

@@ -68,7 +68,6 @@ class TownEnv:
         for agent in here:
             choice[0, self.possible_agents.index(agent)] = int(actions[agent])
         self._state, outcome = tick(self.layout, self._state, choice, self._random)
-        self._happened = outcome.happened
         late = bool(self._state.tick[0] >= self.scenario.ticks)
         number = {agent: self.possible_agents.index(agent) for agent in here}
         reward = {agent: float(outcome.reward[0, i]) for agent, i in number.items()}

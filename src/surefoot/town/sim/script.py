@@ -1,8 +1,6 @@
-"""Two behaviours that learn nothing: the original's script, and chance. Both choose only what is possible."""
+"""Two behaviours that learn nothing: the script, and random actions. Both choose only what is possible."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
@@ -10,14 +8,6 @@ from surefoot.town.scenarios.scenario import NEEDS
 from surefoot.town.sim.layout import CHAT, EAST, NORTH, SOUTH, USE, WAIT, WEST, Layout
 from surefoot.town.sim.relationships import tie_distance
 from surefoot.town.sim.state import State
-
-
-class Behaviour(Protocol):
-    """Chooses for everybody at once."""
-
-    def __call__(self, state: State, mask: np.ndarray) -> np.ndarray:
-        """[B, A] int64 actions, each allowed by `mask` [B, A, actions]."""
-        ...
 
 
 class Chance:

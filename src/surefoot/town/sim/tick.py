@@ -22,12 +22,12 @@ from surefoot.town.sim.queues import (
     walk_away,
 )
 from surefoot.town.sim.relationships import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
-from surefoot.town.sim.rewards import Facts, reward
+from surefoot.town.sim.rewards import RewardFacts, reward
 from surefoot.town.sim.state import COUNT, Randomness, State, plan_events, settle
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class TickOutcome:
     """What one tick came to."""
 
     acted: np.ndarray
@@ -60,7 +60,7 @@ def utilities_of(state: State, layout: Layout) -> Utilities:
     return Utilities(price, usable)
 
 
-def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> tuple[State, Outcome]:
+def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> tuple[State, TickOutcome]:
     """The towns one tick later, and what that was worth; `action` is [B, A] of the scenario's actions."""
     s, happened = state.copy(), Happenings()
     acted = s.here.copy()
@@ -85,7 +85,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     avoid, near = _rivals(s, layout)
     rivalry = strongest(s.rivalry)
     quarrels = conflicts != s.counts[:, COUNT["queue_conflict_events"]]
-    facts = Facts(
+    facts = RewardFacts(
         acted=acted,
         pay=pay,
         social=_quarrel_costs(s, layout, happened, social) if np.count_nonzero(quarrels) else social,
@@ -103,7 +103,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     s.age[...] += acted
     s.tick[:] += 1
     gone = fainted | evicted
-    return s, Outcome(
+    return s, TickOutcome(
         acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
     )
 
@@ -214,7 +214,7 @@ def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.nd
 
 
 def _count(
-    s: State, layout: Layout, facts: Facts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
+    s: State, layout: Layout, facts: RewardFacts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
 ) -> None:
     counts, acted = s.counts, facts.acted
     table = np.empty((len(_COUNTED), *acted.shape))

@@ -18,7 +18,7 @@ from surefoot.town.sim.masks import action_mask
 from surefoot.town.sim.measure import measures
 from surefoot.town.sim.observe import feature_names, features, neighbours
 from surefoot.town.sim.state import COUNT, COUNTS, Randomness, State, begin, make_randomness, replace_towns
-from surefoot.town.sim.tick import Outcome, tick, utilities_of, welcome
+from surefoot.town.sim.tick import TickOutcome, tick, utilities_of, welcome
 
 FEATURES, MAP, STATE = "features", "map", "state"
 """Parts of an observation; "state", what everybody sees side by side, is for a central critic."""
@@ -59,7 +59,7 @@ class TownWorld:
             self.observation[STATE] = Box((self.agents * len(self.feature_names),))
         self.happened = Happenings()
         """What happened in the last step."""
-        self.outcome: Outcome | None = None
+        self.outcome: TickOutcome | None = None
         self.keep = KEPT_EPISODES
         self.finished: list[np.ndarray] = []
         """Counts of the episodes that ended, newest last; whoever reads them clears them."""
@@ -207,7 +207,7 @@ class TownWorld:
             state.here[ended] = True
         return self._look(state, utilities_of(state, self.layout), neighbours(state, self.layout))
 
-    def _tally(self, state: State, outcome: Outcome) -> None:
+    def _tally(self, state: State, outcome: TickOutcome) -> None:
         """Add up what was counted in this step."""
         self._counted += (state.counts - self._before).sum(axis=0)
         self._steps += 1

@@ -45,9 +45,17 @@ class KernelActor:
         shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
         log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
-        mask, likeliest = view.action_mask, int(deterministic)
         self.net.kernel.net_act(
-            self.net.net, rng, len(features), features, mask, likeliest, action, env_action, log_prob, value
+            self.net.net,
+            n=len(features),
+            rng=rng,
+            obs=features,
+            mask=view.action_mask,
+            deterministic=deterministic,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
         )
         return env_action
 
@@ -92,29 +100,37 @@ class Tape:
         """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
         self.kernel, self.net, self.rng = net.kernel, net.net, actor.rng
-        self.memory = self.kernel.tape_new(
+        self.memory = self.kernel.rollout_new(
             self.net,
-            steps,
-            streams,
-            self.obs[actor.plain] if actor.plain is not None else None,
-            mask,
-            action,
-            self.env_action,
-            log_prob,
-            value,
-            self.next_value,
-            self.reward,
-            self.terminated,
-            self.truncated,
-            self.start,
-            self.valid,
+            steps=steps,
+            streams=streams,
+            obs=self.obs[actor.plain] if actor.plain is not None else None,
+            mask=mask,
+            action=action,
+            env_action=self.env_action,
+            log_prob=log_prob,
+            value=value,
+            next_value=self.next_value,
+            reward=self.reward,
+            terminated=self.terminated,
+            truncated=self.truncated,
+            start=self.start,
+            valid=self.valid,
         )
 
     def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
         """The same for a native world, all steps in one call."""
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
-        count, self.in_world = self.kernel.tape_collect(
-            self.net, self.rng, self.memory, world.handle, obs, start, episodes.returns, episodes.lengths, ended
+        count, self.in_world = self.kernel.rollout_collect(
+            self.net,
+            self.memory,
+            self.rng,
+            world.handle,
+            obs=obs,
+            start=start,
+            returns=episodes.returns,
+            lengths=episodes.lengths,
+            ended=ended,
         )
         if count < 0:
             raise NonFiniteValue(

@@ -11,12 +11,11 @@ from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import Tape
 from surefoot.train.collect.nonfinite import Guard, finite
 
-WRITTEN, ENDED, STRANGE = 0, 1, 2
-
 
 def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
     """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
-    act, note, net, rng, memory = tape.kernel.tape_act, tape.kernel.tape_note, tape.net, tape.rng, tape.memory
+    kernel, net, rng, memory = tape.kernel, tape.net, tape.rng, tape.memory
+    act, note = kernel.rollout_act, kernel.rollout_record
     plain, clock = tape.actor.plain, time.perf_counter
     returns, lengths = episodes.returns, episodes.lengths
     env_action = tape.env_action
@@ -27,12 +26,12 @@ def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: Guard, 
             for name, part in view.obs.items():
                 tape.obs[name][t] = part
         obs = view.obs[plain] if plain is not None else tape.actor.features(view.obs)
-        act(net, rng, memory, t, obs, view.action_mask)
+        act(net, memory, rng, t, obs, view.action_mask)
         before = clock()
         step = world.step(env_action[t])
         tape.in_world += clock() - before
         if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
-            said = STRANGE
+            said = kernel.NON_FINITE
         else:
             try:
                 seen = step.view.obs[plain] if plain is not None else None
@@ -41,20 +40,20 @@ def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: Guard, 
                 step = _tidy(step)
                 seen = step.view.obs[plain] if plain is not None else None
                 said = note(memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths)
-        if said != WRITTEN:
+        if said != kernel.RECORDED:
             step = _look(tape, step, t, said, guard, episodes)
             watchful = guard.watchful
         view = step.view
     last = tape.steps - 1
     start[:] = tape.terminated[last] | tape.truncated[last] | ~tape.valid[last]
     features = np.ascontiguousarray(tape.actor.features(view.obs), np.float32)
-    tape.kernel.tape_finish(net, memory, features)
+    kernel.rollout_finish(net, memory, features)
     return view
 
 
 def _look(tape: Tape, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
     """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
-    if said == STRANGE:
+    if said == tape.kernel.NON_FINITE:
         step = _examine(tape, step, t, guard, episodes)
     ended = step.terminated | step.truncated
     if np.count_nonzero(ended):

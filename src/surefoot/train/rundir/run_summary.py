@@ -7,7 +7,7 @@ from typing import Any
 from surefoot.errors import RunLocked, SurefootError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.telemetry.reader import read_records
-from surefoot.telemetry.schema import End, Evaluation, Finding, Header, Update
+from surefoot.telemetry.schema import EndRecord, EvaluationRecord, FindingRecord, HeaderRecord, UpdateRecord
 from surefoot.train.rundir.rundir import RunDir
 
 
@@ -26,15 +26,15 @@ def row_of(run: RunDir) -> dict[str, Any]:
         for record in read_records(run.path):
             row["env_steps"] = record.env_steps
             match record:
-                case Header():
+                case HeaderRecord():
                     row["env"], row["state"] = record.env, "running"
-                case Update():
+                case UpdateRecord():
                     row["return"] = row["return"] if record.episodes is None else record.episodes.return_mean
-                case Evaluation():
+                case EvaluationRecord():
                     row["score"] = record.return_mean
-                case Finding():
+                case FindingRecord():
                     row["finding"] = record.title if record.status == "open" else None
-                case End():
+                case EndRecord():
                     row["state"] = record.reason
                     row["finding"] = record.message or row["finding"]
                 case _:

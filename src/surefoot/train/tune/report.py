@@ -15,7 +15,7 @@ import yaml
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 from surefoot.learn.search_ranges import Choice, Range, Space, label
 from surefoot.telemetry.export import html
-from surefoot.telemetry.export.svg import Dot, Frame, Line, bar_chart, line_chart, padded_range, scatter
+from surefoot.telemetry.export.svg import Dot, Line, PlotArea, bar_chart, line_chart, padded_range, scatter
 from surefoot.train.diagnose.statistics import summarize
 from surefoot.train.tune.final_round import Standing, standings
 from surefoot.train.tune.search import TAKEN_BACK, Plan, Task, optuna, read_params
@@ -188,9 +188,9 @@ def _history(result: SearchResult) -> str:
             best.append((number, value))
     if best:
         lines.append(Line([*best, (last, best[-1][1])]))
-    frame = Frame(x=(0, last), y=padded_range([v for _, v, *_ in scored], pad=0.05), width=1080, height=240, left=60)
+    area = PlotArea(x=(0, last), y=padded_range([v for _, v, *_ in scored], pad=0.05), width=1080, height=240, left=60)
     dots = [Dot(n, v, kind, f"trial {n}: {v:.1f}") for n, v, kind, _ in scored]
-    return line_chart(lines, dots=dots, frame=frame)
+    return line_chart(lines, dots=dots, area=area)
 
 
 def _slice(result: SearchResult, task: Task, name: str) -> str:
@@ -206,14 +206,14 @@ def _slice(result: SearchResult, task: Task, name: str) -> str:
     else:
         places = [_place(dim, float(p)) for p, *_ in points]
         ticks = [(0.0, f"{dim.low:.3g}"), (1.0, f"{dim.high:.3g}")]
-    frame = Frame(
+    area = PlotArea(
         x=(0, 1), y=padded_range([value for _, value, *_ in points], pad=0.05), width=250, height=134, left=34, right=14
     )
     dots = [
         Dot(x, value, kind, f"trial {n}: {p} → {value:.1f}")
         for x, (p, value, kind, n) in zip(places, points, strict=True)
     ]
-    return html.section(name, "", scatter(dots, frame=frame, x_ticks=ticks))
+    return html.section(name, "", scatter(dots, area=area, x_ticks=ticks))
 
 
 def _place(dim: Range, value: float) -> float:

@@ -73,7 +73,7 @@ def test_settings_are_looked_at_before_a_run(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_log_of_a_policy_built_anew_in_every_cycle_is_seen_through(tmp_path, capsys):
-    """As one predecessor's certified soak was: from the second cycle on every row repeated an earlier one."""
+    """As a soak that froze was: from the second cycle on every row repeated an earlier one."""
     sample = Path(__file__).parents[3] / "samples/telemetry/v1.1/full.ndjson"
     rows = [json.loads(line) for line in sample.read_text().splitlines()][:2]
     log = tmp_path / "soak.jsonl"

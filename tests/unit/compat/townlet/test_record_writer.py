@@ -9,7 +9,7 @@ from surefoot.compat.townlet import records as old
 from surefoot.compat.townlet.record_writer import FlatMirror, flat_lines, to_flat
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Update
+from surefoot.telemetry.schema import UpdateRecord
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
@@ -40,7 +40,7 @@ def test_a_1_1_log_comes_back_as_it_was(tmp_path: Path):
 
 
 def test_a_number_that_was_not_finite_is_zero_and_named():
-    update = Update(
+    update = UpdateRecord(
         v="2.0.0", run="r", seq=1, t=1.0, env_steps=8, updates=1, m={"loss": None}, nonfinite={"m.loss": "nan"}
     )
     (line,) = flat_lines(update, offset=0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from surefoot.compat.townlet import records as old
-from surefoot.telemetry.reader import Problem, read_line
+from surefoot.telemetry.reader import LineProblem, read_line
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "telemetry"
 
@@ -90,7 +90,7 @@ def test_a_log_from_before_versions_is_1_0():
 
 def test_an_unknown_version_names_the_known():
     problem = read_line("x", 3, b'{"telemetry_version": 1.7}')
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, LineProblem)
     assert str(problem) == "x:3: telemetry_version 1.7 is unknown; there were 1.0, 1.1, 1.2"
 
 

@@ -30,7 +30,7 @@ def test_texts_that_share_words_are_nearer_than_those_that_do_not():
 
 
 def test_the_hashing_encoder_gives_the_same_numbers_in_another_process():
-    # The predecessor's fallback was seeded by Python's salted hash: other vectors in every run.
+    # A fallback must not be seeded by Python's salted hash: other vectors in every run.
     code = "from surefoot.decide.encoders.encoder import HashingEncoder as H; print(H(16).encode(['hello world']).tolist())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(said.stdout) == HashingEncoder(16).encode(["hello world"]).tolist()

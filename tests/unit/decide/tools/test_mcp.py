@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.decide.tools.mcp import arguments_for, mcp_tools
-from surefoot.decide.tools.toolbox import Request, Toolbox
+from surefoot.decide.tools.protocol import Request, Toolbox
 from surefoot.errors import ToolError
 
 SERVER = Path(__file__).with_name("mcp_server.py")

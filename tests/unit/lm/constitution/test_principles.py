@@ -13,7 +13,7 @@ from surefoot.errors import DataError
 from surefoot.lm.constitution.compare import bootstrap, compare_models, refusal, wilson
 from surefoot.lm.constitution.critique import Revision, revise
 from surefoot.lm.constitution.preferences import by_score, compare, pairs_of
-from surefoot.lm.constitution.principles import Asking, Constitution
+from surefoot.lm.constitution.principles import Constitution, ModelJudge
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
@@ -86,7 +86,7 @@ def test_a_bad_file_is_named(text, said):
 
 def asking():
     backbone = Backbone(tiny(vocabulary=VOCABULARY), train="none")
-    return Asking(backbone, Speech(char_tokenizer()))
+    return ModelJudge(backbone, Speech(char_tokenizer()))
 
 
 def test_chances_are_those_of_the_next_token():

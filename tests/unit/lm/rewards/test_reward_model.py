@@ -9,7 +9,7 @@ import torch
 from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.errors import ConfigError, DataError
-from surefoot.lm.data import Pair
+from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.rewards.reward_model import (
@@ -23,7 +23,7 @@ from surefoot.lm.rewards.reward_model import (
 from surefoot.lm.rewards.rewards import as_rewards
 
 WORDS = ["sun", "tree", "river", "stone", "cloud", "house", "road", "bird"]
-PAIRS = [Pair("say ", f"{w} good {v}", f"{w} evil {v}") for w in WORDS for v in WORDS]
+PAIRS = [PreferencePair("say ", f"{w} good {v}", f"{w} evil {v}") for w in WORDS for v in WORDS]
 
 
 def speech():
@@ -67,7 +67,10 @@ def test_preferences_are_learned_and_scores_have_mean_0_and_deviation_1(kind):
 
 def test_early_stopping_stops_and_keeps_the_best():
     model = RewardModel(tiny(vocabulary=VOCABULARY), frozen=True)
-    noise = [Pair("x", p.chosen, p.rejected) if i % 2 else Pair("x", p.rejected, p.chosen) for i, p in enumerate(PAIRS)]
+    noise = [
+        PreferencePair("x", p.chosen, p.rejected) if i % 2 else PreferencePair("x", p.rejected, p.chosen)
+        for i, p in enumerate(PAIRS)
+    ]
     fit = train_reward_model(model, noise, speech(), epochs=200, lr=0.1, patience=4, validation=0.3)
     assert fit.stopped_early
     assert len(fit.losses) < 200

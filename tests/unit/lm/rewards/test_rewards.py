@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from surefoot.errors import ConfigError, RewardError
-from surefoot.lm.rewards.rewards import Drift, Said, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.rewards.rewards import ResponseDrift, Responses, ScoreScale, as_rewards, distinct, repetition
 from surefoot.lm.sampling.rollout import group_advantages
 
-SAID = Said(
+SAID = Responses(
     prompts=["p", "q"],
     responses=["aa", "abc"],
     prompt_ids=[np.array([1]), np.array([2, 3])],
@@ -106,7 +106,7 @@ def test_repetition_and_distinctness():
 
 
 def test_drift_is_told_from_the_first_step():
-    drift = Drift()
+    drift = ResponseDrift()
     drift.see(length=10.0, repetition=0.1)
     now = drift.see(length=25.0, repetition=0.4)
     assert now == {"length_drift": 2.5, "repetition_drift": pytest.approx(0.3)}

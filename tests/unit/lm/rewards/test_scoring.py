@@ -7,7 +7,7 @@ from lm_helpers import VOCABULARY, char_tokenizer, tiny
 
 from surefoot.cli.main import main
 from surefoot.lm import scorer
-from surefoot.lm.data import Pair
+from surefoot.lm.data import PreferencePair
 from surefoot.lm.load_run import save_reward
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
@@ -25,7 +25,8 @@ def test_a_reward_model_gives_more_to_what_it_was_taught_to_prefer(folder, tmp_p
     model = tiny(vocabulary=VOCABULARY)
     judge = RewardModel(model, frozen=True)
     pairs = [
-        Pair("", f"{a} please", f"{a} now!") for a in ("go", "come", "sit", "look", "write", "read", "stop", "wait")
+        PreferencePair("", f"{a} please", f"{a} now!")
+        for a in ("go", "come", "sit", "look", "write", "read", "stop", "wait")
     ]
     fit = train_reward_model(judge, pairs, Speech(char_tokenizer(), model), epochs=60, lr=3e-2, validation=0.0)
     score = scorer(save_reward(judge, tmp_path / "judge", base=str(folder), fit=fit))

@@ -12,7 +12,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
-from surefoot.server.studio.breakpoints import breaks_of
+from surefoot.server.studio.commands import breaks_of
 from surefoot.server.studio.curves import MOST, CurveBook
 from surefoot.server.studio.doctor_fixes import pinned_on, remedy
 from surefoot.server.studio.run_library import Library
@@ -63,7 +63,7 @@ def test_a_run_goes_to_its_end_and_is_a_run_like_any_other(tmp_path) -> None:
     session, heard = started(small(), tmp_path)
     heard.until(session, "finished")
     session.close()
-    assert session.told()["updates"] == 6
+    assert session.to_json()["updates"] == 6
     assert [row["update"] for row in session.curves.to_json()] == [1, 2, 3, 4, 5, 6]
     (row,) = Library(tmp_path).rows()
     assert (row["state"], row["env"], row["env_steps"], row["graph"]) == ("finished", "CartPole-v1", 384, True)
@@ -83,7 +83,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
     whys = [message["why"] for message in heard.all if message["on"] == "status"]
     assert "one tick" in whys
     assert "either fired" in whys
-    assert session.told()["tick"] == 8
+    assert session.to_json()["tick"] == 8
     values = [message["values"] for message in heard.all if message.get("values")]
     assert values[-1]["step.rewards"]["shape"] == [8]
     session.close()
@@ -93,7 +93,7 @@ def test_a_paused_run_is_stepped_and_its_values_are_seen(tmp_path) -> None:
 def test_a_condition_stops_the_run(tmp_path) -> None:
     heard = Heard()
     session = Session("doc", small(), tmp_path, heard)
-    session.command("breaks", [{"end": "step.rewards", "test": ">", "limit": 0.5, "key": ""}])
+    session.command("breaks", breaks_of([{"end": "step.rewards", "test": ">", "limit": 0.5, "key": ""}]))
     session.start()
     heard.until(session, "paused")
     assert session.why == "step.rewards > 0.5"
@@ -129,7 +129,7 @@ def test_a_stopped_run_is_taken_up_from_its_checkpoint(tmp_path) -> None:
     again, heard = started(library.graph_of(name), tmp_path, paused=True, resume=library.get(name))
     again.command("update")
     stopped_at(heard, "update 4")
-    assert again.told()["tick"] == 32
+    assert again.to_json()["tick"] == 32
     again.close()
     assert library.curves(name)["x"]["updates"][-1] == 4
     assert library.compare([name], "approx_kl")["groups"][0]["count"] == 1
@@ -144,7 +144,7 @@ def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_
     stopped_at(heard, "update 1")
     for number in range(3):
         first.command("tick")
-        while first.told()["tick"] < 9 + number:
+        while first.to_json()["tick"] < 9 + number:
             time.sleep(0.005)
     first.close()
     library = Library(tmp_path / "parts")

@@ -5,50 +5,50 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.doctor.alerts import Alerts, Rule, parse_rule, read_rules
-from surefoot.telemetry.schema import End, Episodes, Finding, Update
+from surefoot.telemetry.doctor.alerts import AlertRule, Alerts, parse_rule, read_rules
+from surefoot.telemetry.schema import EndRecord, Episodes, FindingRecord, UpdateRecord
 
 COMMON: dict[str, Any] = {"v": "2.0.0", "run": "r", "seq": 1, "t": 1.0, "env_steps": 0}
 
 
-def update(number: int, x: float | None, **fields: Any) -> Update:
-    return Update(**COMMON, updates=number, m={"kl": x}, **fields)
+def update(number: int, x: float | None, **fields: Any) -> UpdateRecord:
+    return UpdateRecord(**COMMON, updates=number, m={"kl": x}, **fields)
 
 
-def story(rule: Rule, values: list[float]) -> list[tuple[int, str, int]]:
+def story(rule: AlertRule, values: list[float]) -> list[tuple[int, str, int]]:
     alerts = Alerts([rule])
     told = [alert for i, x in enumerate(values, 1) for alert in alerts.take(update(i, x))]
     return [(alert.update, alert.status, alert.since_update) for alert in told]
 
 
 def test_an_alert_fires_once_and_resolves_once():
-    rule = Rule(metric="kl", above=1.0, clear_after=2)
+    rule = AlertRule(metric="kl", above=1.0, clear_after=2)
     assert story(rule, [0.5, 2.0, 3.0, 4.0, 0.5, 0.5, 0.5]) == [(2, "open", 2), (6, "resolved", 2)]
 
 
 def test_a_breach_must_last():
-    rule = Rule(metric="kl", above=1.0, lasting=3)
+    rule = AlertRule(metric="kl", above=1.0, lasting=3)
     assert story(rule, [2.0, 2.0, 0.5, 2.0, 2.0, 2.0]) == [(6, "open", 4)]
 
 
 def test_hovering_at_the_threshold_neither_fires_again_nor_resolves():
-    rule = Rule(metric="kl", above=1.0, clear=0.5, clear_after=1)
+    rule = AlertRule(metric="kl", above=1.0, clear=0.5, clear_after=1)
     assert story(rule, [1.1, 0.9, 1.1, 0.9, 1.1, 0.6, 0.5]) == [(1, "open", 1), (7, "resolved", 1)]
 
 
 def test_without_a_clear_level_a_tenth_inside_is_well():
-    rule = Rule(metric="kl", above=1.0, clear_after=1)
+    rule = AlertRule(metric="kl", above=1.0, clear_after=1)
     assert story(rule, [1.1, 0.95, 0.9]) == [(1, "open", 1), (3, "resolved", 1)]
-    low = Rule(metric="kl", below=-1.0, clear_after=1)
+    low = AlertRule(metric="kl", below=-1.0, clear_after=1)
     assert story(low, [-1.1, -0.95, -0.9]) == [(1, "open", 1), (3, "resolved", 1)]
 
 
 def test_below_is_the_other_side():
-    assert story(Rule(metric="kl", below=1.0), [1.5, 0.5]) == [(2, "open", 2)]
+    assert story(AlertRule(metric="kl", below=1.0), [1.5, 0.5]) == [(2, "open", 2)]
 
 
 def test_a_number_that_is_not_finite_breaks_its_rule_and_is_told_by_itself():
-    alerts = Alerts([Rule(metric="kl", below=-5.0)])
+    alerts = Alerts([AlertRule(metric="kl", below=-5.0)])
     told = alerts.take(update(1, None, nonfinite={"m.kl": "nan"}))
     assert [alert.title for alert in told] == ["kl below -5", "a number is not finite"]
     assert [alert.value for alert in told] == [None, None]
@@ -59,25 +59,25 @@ def test_a_number_that_is_not_finite_breaks_its_rule_and_is_told_by_itself():
 
 
 def test_a_missing_number_says_nothing():
-    assert story(Rule(metric="loss", above=0.0), [1.0, 2.0]) == []
+    assert story(AlertRule(metric="loss", above=0.0), [1.0, 2.0]) == []
 
 
 def test_the_first_of_several_names_that_is_there_counts():
-    assert story(Rule(metric="approx_kl|kl", above=1.0), [2.0]) == [(1, "open", 1)]
+    assert story(AlertRule(metric="approx_kl|kl", above=1.0), [2.0]) == [(1, "open", 1)]
 
 
 def test_a_line_for_several_updates_is_as_bad_as_its_worst():
-    alerts = Alerts([Rule(metric="kl", above=1.0)])
+    alerts = Alerts([AlertRule(metric="kl", above=1.0)])
     assert len(alerts.take(update(1, 0.5, m_max={"kl": 3.0}))) == 1
 
 
 def test_episodes_have_rules_too():
-    alerts = Alerts([Rule(metric="episodes.return_mean", below=10.0)])
+    alerts = Alerts([AlertRule(metric="episodes.return_mean", below=10.0)])
     assert len(alerts.take(update(1, 0.0, episodes=Episodes.of([5.0], [3])))) == 1
 
 
 def test_a_rule_may_be_for_some_data_only():
-    rule = Rule(metric="kl", below=1.0, when={"data_mode": ["rollout", "mixed"]})
+    rule = AlertRule(metric="kl", below=1.0, when={"data_mode": ["rollout", "mixed"]})
     for mode, fires in (("replay", 0), ("rollout", 1), ("mixed", 1)):
         assert len(Alerts([rule]).take(update(1, 0.0, labels={"data_mode": mode}))) == fires
     assert len(Alerts([rule]).take(update(1, 0.0))) == 1
@@ -86,16 +86,16 @@ def test_a_rule_may_be_for_some_data_only():
 def test_findings_open_and_resolve():
     alerts = Alerts([])
     finding = {"rule": "R03", "severity": "error", "title": "too far", "since_update": 2}
-    (told,) = alerts.take(Finding(**COMMON, updates=3, **finding))
+    (told,) = alerts.take(FindingRecord(**COMMON, updates=3, **finding))
     assert str(told) == "ERROR: R03: too far at update 3"
     assert list(alerts.open) == ["R03: too far"]
-    alerts.take(Finding(**COMMON, updates=9, **finding, status="resolved"))
+    alerts.take(FindingRecord(**COMMON, updates=9, **finding, status="resolved"))
     assert alerts.open == {}
 
 
 @pytest.mark.parametrize(("reason", "fires"), [("finished", 0), ("interrupted", 0), ("error", 1), ("diverged", 1)])
 def test_a_bad_end_is_fatal(reason: Any, fires: int):
-    told = Alerts([]).take(End(**COMMON, updates=3, reason=reason))
+    told = Alerts([]).take(EndRecord(**COMMON, updates=3, reason=reason))
     assert [alert.severity for alert in told] == ["fatal"] * fires
 
 
@@ -107,7 +107,7 @@ def test_rules_are_read_from_a_file(tmp_path: Path):
         "  - {metric: queue_conflict_events, below: 25, when: {data_mode: rollout}}\n"
     )
     first, second = read_rules(file)
-    assert first == Rule(
+    assert first == AlertRule(
         metric="approx_kl", above=0.05, lasting=3, clear=0.02, clear_after=5, severity="error", name="far"
     )
     assert (second.below, second.when, second.title) == (
@@ -151,12 +151,12 @@ def test_no_rules_file_is_told(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("approx_kl>0.05", Rule(metric="approx_kl", above=0.05)),
-        ("entropy < -1e-3 :3", Rule(metric="entropy", below=-1e-3, lasting=3)),
-        ("a|episodes.return_mean>10:1:error", Rule(metric="a|episodes.return_mean", above=10.0, severity="error")),
+        ("approx_kl>0.05", AlertRule(metric="approx_kl", above=0.05)),
+        ("entropy < -1e-3 :3", AlertRule(metric="entropy", below=-1e-3, lasting=3)),
+        ("a|episodes.return_mean>10:1:error", AlertRule(metric="a|episodes.return_mean", above=10.0, severity="error")),
     ],
 )
-def test_a_rule_fits_on_the_command_line(text: str, rule: Rule):
+def test_a_rule_fits_on_the_command_line(text: str, rule: AlertRule):
     assert parse_rule(text) == rule
 
 
@@ -167,4 +167,4 @@ def test_what_is_no_rule_is_told(text: str):
 
 
 def test_infinity_is_beyond_every_threshold():
-    assert Rule(metric="kl", above=1.0).is_breach(-math.inf)
+    assert AlertRule(metric="kl", above=1.0).is_breach(-math.inf)

@@ -15,9 +15,18 @@ from surefoot.errors import ConfigError
 from surefoot.telemetry.doctor.doctor import Doctor, consequences, examine, patch_for, primary, seed_spread
 from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.doctor.metric_history import Chart, Returns
-from surefoot.telemetry.doctor.rules import Level, Rule, read_rules, shipped_rules
+from surefoot.telemetry.doctor.rules import Rule, RuleLevel, read_rules, shipped_rules
 from surefoot.telemetry.doctor.signals import SIGNS, slope_interval
-from surefoot.telemetry.schema import VERSION, End, Episode, Episodes, Event, Header, Record, Update
+from surefoot.telemetry.schema import (
+    VERSION,
+    EndRecord,
+    EpisodeRecord,
+    Episodes,
+    EventRecord,
+    HeaderRecord,
+    Record,
+    UpdateRecord,
+)
 
 HEALTHY: dict[str, float] = {
     "policy_loss": -0.01,
@@ -47,7 +56,7 @@ def record(
     *,
     updates: int = 100,
     returns: Callable[[float], float] = lambda share: 20.0 + 400.0 * share,
-    end: End | None = None,
+    end: EndRecord | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
     """A run of 100 updates; a change is a number, or a function of the update's number."""
@@ -59,7 +68,7 @@ def record(
         return {"v": VERSION, "run": "r", "seq": seq, "t": 1e9 + update, "env_steps": 100 * update, "updates": update}
 
     config = {"ppo": {"lr": 3e-4, "ent_coef": 0.0, "max_grad_norm": 0.5, "target_kl": None}}
-    yield Header(**common(0), env="X-v0", seed=0, config=config, session="s", total_steps=100 * updates)
+    yield HeaderRecord(**common(0), env="X-v0", seed=0, config=config, session="s", total_steps=100 * updates)
     noise = np.random.default_rng(0)
     for update in range(1, updates + 1):
         m = {name: x + 1e-3 * abs(x) * noise.standard_normal() for name, x in HEALTHY.items()}
@@ -67,10 +76,12 @@ def record(
         m |= {name: x(update) if callable(x) else x for name, x in changes.items()}
         mean = returns(update / updates) + noise.standard_normal()
         for _ in range(2):
-            yield Episode(**common(update), return_=mean + noise.standard_normal(), length=int(abs(mean)) + 1, env=0)
-        yield Update(**common(update), m=m, episodes=Episodes(count=10, return_mean=mean))
+            yield EpisodeRecord(
+                **common(update), return_=mean + noise.standard_normal(), length=int(abs(mean)) + 1, env=0
+            )
+        yield UpdateRecord(**common(update), m=m, episodes=Episodes(count=10, return_mean=mean))
     if end is not None:
-        yield End(**common(updates), reason=end.reason, message=end.message)
+        yield EndRecord(**common(updates), reason=end.reason, message=end.message)
 
 
 def found(records: Iterator[Record]) -> dict[str, Finding]:
@@ -112,7 +123,7 @@ def test_each_illness_is_named_by_its_rule(rule: str, changes: dict[str, Any]):
 
 
 def test_a_run_that_ended_on_a_nan_says_so_though_no_update_came_of_it():
-    end = End(
+    end = EndRecord(
         v=VERSION, run="r", seq=1, t=0, env_steps=0, updates=0, reason="error", message="NonFiniteValue: reward is nan"
     )
     assert first(record(updates=3, end=end)).severity == "fatal"
@@ -175,21 +186,21 @@ def test_a_resumed_run_is_no_gap():
     doctor = Doctor()
     records = list(record(updates=6))
     head = records[0]
-    assert isinstance(head, Header)
+    assert isinstance(head, HeaderRecord)
     for each in records:
         doctor.see(each)
     again = {"v": VERSION, "run": "r", "t": 2e9, "env_steps": 300, "updates": 3}
-    doctor.see(Event(**again, seq=records[-1].seq + 1, name="resumed"))
-    doctor.see(Header(**again, seq=records[-1].seq + 2, env="X", seed=0, config=head.config, session="another"))
-    doctor.see(Update(**again | {"env_steps": 400}, seq=records[-1].seq + 3, m=dict(HEALTHY)))
+    doctor.see(EventRecord(**again, seq=records[-1].seq + 1, name="resumed"))
+    doctor.see(HeaderRecord(**again, seq=records[-1].seq + 2, env="X", seed=0, config=head.config, session="another"))
+    doctor.see(UpdateRecord(**again | {"env_steps": 400}, seq=records[-1].seq + 3, m=dict(HEALTHY)))
     assert doctor.chart.odd_lines == 0
 
 
 def test_updates_that_repeat_to_the_last_digit_are_no_learning():
-    run = [each for each in record(updates=30) if not isinstance(each, Episode)]
+    run = [each for each in record(updates=30) if not isinstance(each, EpisodeRecord)]
     doctor = Doctor()
     for each in run:
-        if isinstance(each, Update):
+        if isinstance(each, UpdateRecord):
             each.m.update({name: round(HEALTHY[name], 9) for name in ("policy_loss", "value_loss", "entropy")})
             each.m.update({n: HEALTHY[n] for n in ("approx_kl", "grad_norm", "explained_variance", "advantage_std")})
         doctor.see(each)
@@ -199,7 +210,7 @@ def test_updates_that_repeat_to_the_last_digit_are_no_learning():
 def test_a_time_limit_that_counts_as_an_end_is_seen():
     doctor = Doctor()
     for each in record():
-        if isinstance(each, Episode):
+        if isinstance(each, EpisodeRecord):
             each.length = min(each.length, 200)
         doctor.see(each)
     assert "R21" in {f.rule for f in doctor.findings()}
@@ -223,7 +234,7 @@ def test_a_rule_of_ones_own_is_a_few_lines_of_python():
         id="JAM",
         title="The queue is jammed",
         sign=lambda chart, limits: {"queue": chart.now("queue")} if chart.now("queue") > limits["limit"] else None,
-        levels=(Level(severity="error", limits={"limit": 50}),),
+        levels=(RuleLevel(severity="error", limits={"limit": 50}),),
     )
     doctor = Doctor([jam])
     for each in record(queue=lambda u: float(u)):
@@ -344,6 +355,6 @@ def test_a_long_silence_is_told():
 def test_episodes_of_one_step_are_told():
     def short() -> Iterator[Record]:
         for each in record():
-            yield msgspec.structs.replace(each, length=1) if isinstance(each, Episode) else each
+            yield msgspec.structs.replace(each, length=1) if isinstance(each, EpisodeRecord) else each
 
     assert "R21S" in found(short())

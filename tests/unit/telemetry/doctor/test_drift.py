@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.doctor.drift import Level, drift, is_metric, levels
-from surefoot.telemetry.reader import Table, load_curves
+from surefoot.telemetry.doctor.drift import BaselineLevel, drift, is_metric, levels
+from surefoot.telemetry.reader import RecordTable, load_curves
 
 
-def table(**columns: list[float]) -> Table:
+def table(**columns: list[float]) -> RecordTable:
     rows = len(next(iter(columns.values())))
     clock = np.arange(1, rows + 1)
-    return Table(
+    return RecordTable(
         env_steps=clock * 8,
         updates=clock,
         t=clock.astype(float),
@@ -30,7 +30,7 @@ def log(path: Path, values: list[float]) -> Path:
 def test_the_unit_is_the_spread_of_the_baseline_itself(tmp_path: Path):
     # Median 3, absolute deviations 2 1 0 1 2, so MAD 1.
     level = levels(log(tmp_path / "base.jsonl", [1, 2, 3, 4, 5]))["loss"]
-    assert level == Level(3.0, pytest.approx(1.4826))
+    assert level == BaselineLevel(3.0, pytest.approx(1.4826))
 
 
 def test_one_wild_epoch_does_not_widen_the_unit(tmp_path: Path):
@@ -40,7 +40,7 @@ def test_one_wild_epoch_does_not_widen_the_unit(tmp_path: Path):
 
 
 def test_the_worst_and_the_latest_are_told():
-    (found,) = drift(table(loss=[3.0, 9.0, float("nan"), 4.0]), {"loss": Level(3.0, 2.0)})
+    (found,) = drift(table(loss=[3.0, 9.0, float("nan"), 4.0]), {"loss": BaselineLevel(3.0, 2.0)})
     assert (found.worst, found.worst_update, found.worst_value, found.latest) == (3.0, 2, 9.0, 0.5)
     np.testing.assert_array_equal(found.rows, [0.0, 3.0, np.nan, 0.5])
 
@@ -54,8 +54,8 @@ def test_a_number_near_zero_makes_no_thousand_percent(tmp_path: Path):
 
 
 def test_a_baseline_that_never_varies_still_has_a_unit(tmp_path: Path):
-    assert levels(log(tmp_path / "base.jsonl", [50.0, 50.0]))["loss"] == Level(50.0, pytest.approx(0.05))
-    assert levels(log(tmp_path / "zero.jsonl", [0.0, 0.0]))["loss"] == Level(0.0, pytest.approx(1e-6))
+    assert levels(log(tmp_path / "base.jsonl", [50.0, 50.0]))["loss"] == BaselineLevel(50.0, pytest.approx(0.05))
+    assert levels(log(tmp_path / "zero.jsonl", [0.0, 0.0]))["loss"] == BaselineLevel(0.0, pytest.approx(1e-6))
 
 
 def test_clocks_and_ids_do_not_drift():
@@ -63,7 +63,7 @@ def test_clocks_and_ids_do_not_drift():
     assert is_metric("approx_kl")
 
 
-def test_the_predecessors_baseline_is_one_object(tmp_path: Path):
+def test_a_baseline_may_be_one_object(tmp_path: Path):
     file = tmp_path / "baseline.json"
     file.write_text('{"baseline_reward_mean": -0.2, "baseline_sample_count": 2, "note": "golden"}')
     found = drift(table(baseline_reward_mean=[-0.2, -0.3]), levels(file))

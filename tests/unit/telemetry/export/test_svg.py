@@ -9,8 +9,8 @@ import pytest
 from surefoot.telemetry.export.svg import (
     Band,
     Dot,
-    Frame,
     Line,
+    PlotArea,
     band_chart,
     bar_chart,
     line_chart,
@@ -20,15 +20,15 @@ from surefoot.telemetry.export.svg import (
     tick_label,
 )
 
-FRAME = Frame(x=(0, 10), y=(0, 2), width=120, height=120, left=10, right=10, top=10, bottom=10)
+AREA = PlotArea(x=(0, 10), y=(0, 2), width=120, height=120, left=10, right=10, top=10, bottom=10)
 
 
 def test_corners_of_the_range_are_corners_of_the_plot():
-    assert FRAME.points([(0, 0), (10, 2), (5, 1)]) == "10.0,110.0 110.0,10.0 60.0,60.0"
+    assert AREA.points([(0, 0), (10, 2), (5, 1)]) == "10.0,110.0 110.0,10.0 60.0,60.0"
 
 
 def test_a_range_without_width_does_not_divide_by_zero():
-    assert Frame(x=(3, 3), y=(1, 1)).points([(3, 1)]) == "44.0,194.0"
+    assert PlotArea(x=(3, 3), y=(1, 1)).points([(3, 1)]) == "44.0,194.0"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_equal_values_get_a_range_around_them():
 
 def test_lines_and_dots_are_drawn_with_their_style_and_tooltip():
     tree = ET.fromstring(
-        line_chart([Line([(0, 0), (10, 2)], "reference")], dots=[Dot(5, 1, "hollow", "<5>")], frame=FRAME)
+        line_chart([Line([(0, 0), (10, 2)], "reference")], dots=[Dot(5, 1, "hollow", "<5>")], area=AREA)
     )
     line, dot = tree.find("polyline"), tree.find("circle")
     assert line is not None
@@ -76,7 +76,7 @@ def test_lines_and_dots_are_drawn_with_their_style_and_tooltip():
 
 
 def test_a_scatter_has_the_ticks_it_was_given():
-    tree = ET.fromstring(scatter([Dot(1, 1)], frame=FRAME, x_ticks=[(0, "few"), (10, "many")], y_ticks=[]))
+    tree = ET.fromstring(scatter([Dot(1, 1)], area=AREA, x_ticks=[(0, "few"), (10, "many")], y_ticks=[]))
     assert [text.text for text in tree.iter("text")] == ["few", "many"]
 
 

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry.files.merge_updates import Told, merge, merge_plain
-from surefoot.telemetry.schema import Episodes, Update
+from surefoot.telemetry.files.merge_updates import PendingUpdate, merge, merge_plain
+from surefoot.telemetry.schema import Episodes, UpdateRecord
 
 
-def update(number: int, **fields: Any) -> Update:
+def update(number: int, **fields: Any) -> UpdateRecord:
     common: dict[str, Any] = {"v": "2.0.0", "run": "r", "seq": 0, "t": float(number)}
-    return Update(**common, env_steps=number * 100, updates=number, **({"m": {}} | fields))
+    return UpdateRecord(**common, env_steps=number * 100, updates=number, **({"m": {}} | fields))
 
 
 def test_one_update_stays_itself():
@@ -66,10 +66,10 @@ def test_nothing_that_went_wrong_is_lost():
     assert both.m == {"loss": 1.0}
 
 
-def told(i: int, m: dict[str, Any], **fields: Any) -> Told:
+def told(i: int, m: dict[str, Any], **fields: Any) -> PendingUpdate:
     common: dict[str, Any] = {"epochs": [{"loss": 1.0}], "seconds": {"env": 0.1 * i}, "episodes": None, "labels": {}}
     common |= {"episodes_dropped": i, "stopped_early": i == 2, "rolled_back": False, "skipped_reason": None}
-    return Told(t=float(i), env_steps=i, updates=i, m=m, **(common | fields))
+    return PendingUpdate(t=float(i), env_steps=i, updates=i, m=m, **(common | fields))
 
 
 @pytest.mark.parametrize("extra", [[], [3], [0, 3, 8]])

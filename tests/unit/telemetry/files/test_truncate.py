@@ -6,7 +6,7 @@ import pytest
 
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Episode, Event, Record
+from surefoot.telemetry.schema import EpisodeRecord, EventRecord, Record
 from surefoot.telemetry.writer import Recorder, truncate_after
 
 Open = Callable[..., Recorder]
@@ -27,7 +27,7 @@ def write_run(open_recorder: Open, clock: Any, updates: int, **options: Any) -> 
 
 def names(folder: Path) -> list[tuple[str, int]]:
     def name(record: Record) -> str:
-        return record.name if isinstance(record, Event) else type(record).__name__
+        return record.name if isinstance(record, EventRecord) else type(record).__name__
 
     reading = read_all(folder)
     assert reading.problems == []
@@ -38,11 +38,11 @@ def test_what_came_after_the_checkpoint_is_cut_away(tmp_path: Path, open_recorde
     write_run(open_recorder, clock, 3)
     assert truncate_after(tmp_path, 2) == 3  # the episode and the update after it, and the end
     assert names(tmp_path) == [
-        ("Header", 0),
-        ("Episode", 0),
-        ("Update", 1),
-        ("Episode", 1),
-        ("Update", 2),
+        ("HeaderRecord", 0),
+        ("EpisodeRecord", 0),
+        ("UpdateRecord", 1),
+        ("EpisodeRecord", 1),
+        ("UpdateRecord", 2),
         ("checkpoint", 2),
         ("resumed", 2),
     ]
@@ -53,7 +53,7 @@ def test_the_cut_is_reported_and_seq_never_comes_twice(tmp_path: Path, open_reco
     before = [r.seq for r in read_all(tmp_path).records]
     truncate_after(tmp_path, 2)
     event = read_all(tmp_path).records[-1]
-    assert isinstance(event, Event)
+    assert isinstance(event, EventRecord)
     assert event.seq == before[-1] + 1 == 10
     assert event.data == {"cut_lines": 3, "torn_bytes": 0, "cut_seq": [7, 9]}
     recorder = open_recorder()
@@ -65,13 +65,13 @@ def test_the_cut_is_reported_and_seq_never_comes_twice(tmp_path: Path, open_reco
 def test_a_checkpoint_at_the_end_cuts_nothing(tmp_path: Path, open_recorder: Open, clock: Any):
     write_run(open_recorder, clock, 2)
     assert truncate_after(tmp_path, 2) == 0
-    assert names(tmp_path)[-2:] == [("End", 2), ("resumed", 2)]
+    assert names(tmp_path)[-2:] == [("EndRecord", 2), ("resumed", 2)]
 
 
 def test_going_back_to_the_beginning_keeps_the_header(tmp_path: Path, open_recorder: Open, clock: Any):
     write_run(open_recorder, clock, 2)
     truncate_after(tmp_path, 0)
-    assert names(tmp_path) == [("Header", 0), ("resumed", 0)]
+    assert names(tmp_path) == [("HeaderRecord", 0), ("resumed", 0)]
 
 
 @pytest.mark.parametrize("checkpoint", [1, 25, 40])
@@ -82,7 +82,7 @@ def test_the_cut_reaches_into_rotated_parts(tmp_path: Path, open_recorder: Open,
     reading = read_all(tmp_path)
     assert reading.problems == []
     assert max(r.updates for r in reading.records) == checkpoint
-    assert [r.env_steps for r in reading.records if isinstance(r, Episode)] == [
+    assert [r.env_steps for r in reading.records if isinstance(r, EpisodeRecord)] == [
         number * 10 - 5 for number in range(1, checkpoint + 1)
     ]
     assert (read_all(tmp_path).records[-1].seq) > 100  # 40 episodes, 40 updates, 20 checkpoints and the headers
@@ -94,7 +94,7 @@ def test_a_line_that_also_covers_later_updates_is_cut(tmp_path: Path, open_recor
         recorder.update(env_steps=number, updates=number, m={})
     recorder.close("interrupted")  # update 1 has its own line, 2 and 3 share one
     truncate_after(tmp_path, 2)
-    assert names(tmp_path) == [("Update", 1), ("resumed", 1)]
+    assert names(tmp_path) == [("UpdateRecord", 1), ("resumed", 1)]
 
 
 def test_an_episode_told_only_after_its_update_is_kept(tmp_path: Path, open_recorder: Open):
@@ -104,7 +104,7 @@ def test_an_episode_told_only_after_its_update_is_kept(tmp_path: Path, open_reco
     recorder.episode(return_=1.0, length=5, env=0, env_steps=11, terminated=True)
     recorder.close()
     assert truncate_after(tmp_path, 1) == 1
-    assert names(tmp_path) == [("Update", 1), ("Episode", 1), ("resumed", 1)]
+    assert names(tmp_path) == [("UpdateRecord", 1), ("EpisodeRecord", 1), ("resumed", 1)]
 
 
 def test_a_record_that_is_being_written_is_not_cut(tmp_path: Path, open_recorder: Open):

@@ -14,8 +14,8 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.reader import read_all
-from surefoot.telemetry.schema import Event
-from surefoot.telemetry.schema import Finding as FindingLine
+from surefoot.telemetry.schema import EventRecord
+from surefoot.telemetry.schema import FindingRecord as FindingLine
 from surefoot.train.diagnose.auto_recover import MOST, Patient, Treatment, applicable, patched, treatment
 from surefoot.train.run import create_run, resume_run
 from surefoot.train.rundir.rundir import RunDir
@@ -82,7 +82,7 @@ def test_with_act_the_run_goes_back_and_on_with_what_the_finding_says(directory)
     assert (first.finding.rule, first.back_to) == ("R03X", 0)
     assert patient.run.spec.ppo.lr == patient.treatments[-1].patch.get("lr", 0.1) < 1.0
     assert json.loads(directory.header.read_text())["spec"]["ppo"]["lr"] == patient.run.spec.ppo.lr
-    events = [r for r in read_all(directory.path).records if isinstance(r, Event) and r.name == "treated"]
+    events = [r for r in read_all(directory.path).records if isinstance(r, EventRecord) and r.name == "treated"]
     assert events[-1].data["finding"]["rule"] == patient.treatments[-1].finding.rule
 
 

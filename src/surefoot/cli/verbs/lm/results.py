@@ -125,9 +125,9 @@ class LMReportArgs:
 def updates(path: Path) -> list[dict[str, Any]]:
     """The metrics of every update in a record."""
     from surefoot.telemetry.reader import scan
-    from surefoot.telemetry.schema import Update
+    from surefoot.telemetry.schema import UpdateRecord
 
-    return [{"update": record.updates, **record.m} for record in scan(path) if isinstance(record, Update)]
+    return [{"update": record.updates, **record.m} for record in scan(path) if isinstance(record, UpdateRecord)]
 
 
 def _samples(path: Path) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.lm.run import LMRun
-    from surefoot.lm.training import Step
+    from surefoot.lm.training import LMStep
 
 Pairs = Annotated[list[str], tyro.conf.arg(metavar="KNOB=VALUE"), tyro.conf.UseAppendAction]
 
@@ -168,7 +168,7 @@ def _ppo(config: Any, spec: dict[str, Any], changes: dict[str, Any]) -> Any:
     return config.ppo(given, **changes)
 
 
-def _line(step: Step, steps: int, seconds: float, first: int) -> str:
+def _line(step: LMStep, steps: int, seconds: float, first: int) -> str:
     s = step.stats
     busy = sum(step.seconds.values())
     left = seconds / max(1, step.number - first) * (steps - step.number)

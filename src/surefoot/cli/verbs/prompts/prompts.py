@@ -247,12 +247,12 @@ class PromptsReportArgs:
 def learned(directory: Path) -> list[tuple[float, float]]:
     """(mutations so far, reward of an episode) of every update in a run's record."""
     from surefoot.telemetry.reader import read_records
-    from surefoot.telemetry.schema import Update
+    from surefoot.telemetry.schema import UpdateRecord
 
     return [
         (float(record.env_steps), float(record.episodes.return_mean))
         for record in read_records(directory)
-        if isinstance(record, Update) and record.episodes is not None and record.episodes.return_mean is not None
+        if isinstance(record, UpdateRecord) and record.episodes is not None and record.episodes.return_mean is not None
     ]
 
 

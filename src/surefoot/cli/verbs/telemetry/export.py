@@ -25,12 +25,12 @@ class TelemetryExportArgs:
     parquet: every number of every update as a column, in our names.
     wandb, trackio, mlflow: a run of that tool, offline, in SB3's names and CleanRL's; need "surefoot[track]". Nothing
     leaves this machine: `wandb sync DIR/wandb/offline-run-*` would, later.
-    townlet-1.1: the predecessors' flat form, one object an epoch, which validates as telemetry_version 1.1.
+    townlet-1.1: the flat form of telemetry 1.1, one object per epoch, which validates as telemetry_version 1.1.
     Exit codes: 0 written, 2 there is no such run, or a package is missing.
     """
 
     run_name: Record
-    """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
+    """A run's directory or name, or an .ndjson or .jsonl file, of telemetry 1.x too."""
     to: Literal["tensorboard", "csv", "monitor", "parquet", "wandb", "trackio", "mlflow", "townlet-1.1"]
     """Which form."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None

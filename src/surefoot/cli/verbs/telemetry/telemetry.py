@@ -15,8 +15,8 @@ from surefoot.cli.options import Json, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.doctor.drift import Drift
-    from surefoot.telemetry.validate import Verdict
+    from surefoot.telemetry.doctor.drift import MetricDrift
+    from surefoot.telemetry.validate import FileReport
 
 Record = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
 
@@ -35,7 +35,7 @@ def record_of(name: str, runs: Path | None) -> Path:
 class ValidateArgs:
     """Check records line by line; every mistake is told as FILE:LINE, with what would be right.
 
-    Reads version 2.x and the predecessors' telemetry_version 1.0, 1.1 and 1.2, each by the rules it was published
+    Reads version 2.x and telemetry_version 1.0, 1.1 and 1.2, each by the rules it was published
     with, plain or gzip, or from a pipe:
 
         surefoot telemetry validate runs/walk/telemetry.ndjson
@@ -71,7 +71,7 @@ class ValidateArgs:
         if self.drift is not None and self.baseline is None:
             raise Usage("--drift needs --baseline FILE, the record to compare with")
         verdicts = [verdict for name in self.files for verdict in self._verdicts(name)]
-        drifts: dict[str, list[Drift]] = {}
+        drifts: dict[str, list[MetricDrift]] = {}
         if self.baseline is not None:
             level = levels(self.baseline)
             for name in self.files:
@@ -87,14 +87,16 @@ class ValidateArgs:
             self._print(verdicts, drifts, far)
         return 1 if bad else 0
 
-    def _verdicts(self, name: str) -> list[Verdict]:
+    def _verdicts(self, name: str) -> list[FileReport]:
         from surefoot.telemetry.validate import validate, validate_lines
 
         if name == "-":
             return [validate_lines("<stdin>", sys.stdin.buffer, strict=self.strict)]
         return validate(record_of(name, self.runs), strict=self.strict)
 
-    def _print(self, verdicts: list[Verdict], drifts: dict[str, list[Drift]], far: dict[str, list[str]]) -> None:
+    def _print(
+        self, verdicts: list[FileReport], drifts: dict[str, list[MetricDrift]], far: dict[str, list[str]]
+    ) -> None:
         for verdict in verdicts:
             for mistake in verdict.mistakes[: self.show]:
                 print(mistake)
@@ -119,7 +121,12 @@ class ValidateArgs:
                 print("  no number is in both")
 
     def _print_json(
-        self, verdicts: list[Verdict], drifts: dict[str, list[Drift]], far: dict[str, list[str]], *, valid: bool
+        self,
+        verdicts: list[FileReport],
+        drifts: dict[str, list[MetricDrift]],
+        far: dict[str, list[str]],
+        *,
+        valid: bool,
     ) -> None:
         files = [asdict(verdict) for verdict in verdicts]
         drift = {
@@ -148,7 +155,7 @@ class SummaryArgs:
     """
 
     run_name: Record
-    """A run's directory or name, or an .ndjson or .jsonl file, the predecessors' too."""
+    """A run's directory or name, or an .ndjson or .jsonl file, of telemetry 1.x too."""
     format: Literal["text", "markdown", "json"] = "text"
     """How to tell it."""
     baseline: str | None = None

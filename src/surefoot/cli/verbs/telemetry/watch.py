@@ -15,7 +15,7 @@ from surefoot.cli.usage import Usage, as_usage
 from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.doctor.alerts import Alert, Alerts, Rule
+    from surefoot.telemetry.doctor.alerts import Alert, AlertRule, Alerts
     from surefoot.telemetry.doctor.webhook import Webhook
     from surefoot.telemetry.follow import Follow
 
@@ -146,8 +146,8 @@ class WatchArgs:
                 return given
             return runs_root(self.runs) / given / "telemetry.ndjson"
 
-    def _rules(self) -> list[Rule]:
-        from surefoot.telemetry.doctor.alerts import Rule, parse_rule, read_rules
+    def _rules(self) -> list[AlertRule]:
+        from surefoot.telemetry.doctor.alerts import AlertRule, parse_rule, read_rules
 
         found = read_rules(self.rules) if self.rules else []
         found += [parse_rule(text) for text in self.rule]
@@ -155,15 +155,15 @@ class WatchArgs:
             x: float | None = getattr(self, flag)
             if x is not None:
                 above, below = (x, None) if side == "above" else (None, x)
-                rule = Rule(metric=metric, above=above, below=below, when=when)
+                rule = AlertRule(metric=metric, above=above, below=below, when=when)
                 found.append(replace(rule, name=f"{metric.partition('|')[0]} {side} {x:g}"))
         return found
 
     def _watch(self, follow: Follow, alerts: Alerts, hook: Webhook | None) -> bool:
         """True if --exit-on was met."""
         from surefoot.telemetry.doctor.alerts import SEVERITIES
-        from surefoot.telemetry.reader import Problem
-        from surefoot.telemetry.schema import End, Event, Header, Update
+        from surefoot.telemetry.reader import LineProblem
+        from surefoot.telemetry.schema import EndRecord, EventRecord, HeaderRecord, UpdateRecord
 
         worst = len(SEVERITIES) if self.exit_on == "never" else SEVERITIES.index(self.exit_on)
         last = time.monotonic()
@@ -171,13 +171,13 @@ class WatchArgs:
         while True:
             for item in follow.poll():
                 last = time.monotonic()
-                if isinstance(item, Problem):
+                if isinstance(item, LineProblem):
                     self._say(f"unreadable: {item}", {"status": "unreadable", "where": str(item)})
                     continue
-                if isinstance(item, Header | Event):
+                if isinstance(item, HeaderRecord | EventRecord):
                     ended = False  # resumed
-                ended = ended or isinstance(item, End)
-                if self.lines and isinstance(item, Update) and not self.as_json:
+                ended = ended or isinstance(item, EndRecord)
+                if self.lines and isinstance(item, UpdateRecord) and not self.as_json:
                     print(_line(item), flush=True)
                 for alert in alerts.take(item):
                     self._tell(alert, hook)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 if TYPE_CHECKING:
     from surefoot.decide.tools.agent import ToolAgent
-    from surefoot.decide.tools.spacetime import Spacetime
+    from surefoot.decide.tools.run import ToolRun
 
 WELCOME = """[bold]An assistant with five tools.[/] It takes the one whose description fits your
 question best, and learns from your ratings. Ask it something:
@@ -30,12 +30,12 @@ class Talk:
     def __init__(self, agent: ToolAgent, questions: list[tuple[str, str]], seed: int) -> None:
         self.agent, self.questions = agent, questions
         self.console = Console(highlight=False)
-        self.last: Spacetime | None = None
+        self.last: ToolRun | None = None
         self._seed = seed
 
     def run(self) -> int:
         self.console.print(WELCOME)
-        past = len(self.agent.buffer)
+        past = len(self.agent.runs)
         if past:
             self.console.print(f"[dim]It goes on from {past} earlier questions.[/]")
         while True:
@@ -67,13 +67,13 @@ class Talk:
                 self._ask(line)
 
     def _ask(self, line: str) -> None:
-        woven = self.last = self.agent.weave_sync(line, bypass_cache=True)
-        others = sorted(woven.trace.tool_probabilities.items(), key=lambda each: -each[1])
-        beside = next((f"; else {name} ({p:.0%})" for name, p in others if name != woven.tool_used and p > 0.005), "")
+        run = self.last = self.agent.answer(line, bypass_cache=True)
+        others = sorted(run.trace.probabilities.items(), key=lambda each: -each[1])
+        beside = next((f"; else {name} ({p:.0%})" for name, p in others if name != run.tool and p > 0.005), "")
         self.console.print(
-            f"[bold green]{woven.tool_used}[/] [dim]expects to be right in {woven.trace.tool_confidence:.0%}{beside}[/]"
+            f"[bold green]{run.tool}[/] [dim]expects to be right in {run.trace.tool_confidence:.0%}{beside}[/]"
         )
-        self.console.print(escape(woven.response), style="yellow" if woven.trace.errors else None)
+        self.console.print(escape(run.response), style="yellow" if run.trace.errors else None)
 
     def _rate(self, number: str) -> None:
         """Learn from the rating and show what it changed for the same question."""
@@ -84,11 +84,11 @@ class Talk:
             self.console.print(f"{number} is no rating: 0 (useless) to 5 (just right)")
             return
         last, agent = self.last, self.agent
-        agent.reflect_sync(last, {"rating": int(number)})
+        agent.feedback(last, {"rating": int(number)})
         agent.wait()
-        agent.learn_sync()
-        again = agent.preview(last.query_text)
-        before = last.trace.tool_probabilities
+        agent.learn()
+        again = agent.preview(last.query)
+        before = last.trace.probabilities
         for name, p in sorted(again.items(), key=lambda each: -each[1]):
             if max(p, before.get(name, 0.0)) > 0.005:
                 bar = "█" * round(20 * p)
@@ -103,11 +103,11 @@ class Talk:
         right, row = 0, ""
         for i in np.random.default_rng(self._seed).permutation(len(self.questions)):
             tool, question = self.questions[int(i)]
-            woven = self.agent.weave_sync(question, bypass_cache=True)
-            good = woven.tool_used == tool
-            self.agent.reflect_sync(woven, {"helpful": good, "right": tool})
+            run = self.agent.answer(question, bypass_cache=True)
+            good = run.tool == tool
+            self.agent.feedback(run, {"helpful": good, "right": tool})
             self.agent.wait()
-            self.agent.learn_sync()
+            self.agent.learn()
             right += good
             row += "[green]●[/]" if good else "[red]○[/]"
         self.last = None

@@ -13,7 +13,7 @@ import tyro
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.decide.agent import Agent
+    from surefoot.decide.core.agent import Agent
     from surefoot.decide.tools.agent import ToolAgent
 
 EncoderName = Literal["auto", "static", "minilm", "hashing", "openai"]
@@ -57,8 +57,8 @@ class DemoArgs:
             raise Usage("--json needs --rounds: a conversation has no result")
         if self.rounds and (self.docs or self.db):
             raise Usage("--rounds asks the shipped questions; they are about the shipped documents, not --docs or --db")
-        from surefoot.decide.tools.agent import TrainingSchedule
-        from surefoot.decide.tools.demo import assistant
+        from surefoot.decide.tools.schedule import TrainingSchedule
+        from surefoot.decide.tools.toolbox.assistant import assistant
 
         plan = TrainingSchedule(warmup=5, interval=1, min_samples=1, save_every=50)
         options: dict[str, Any] = {"seed": self.seed, "learning": None if self.rounds else plan}
@@ -78,10 +78,10 @@ class DemoArgs:
             right = 0
             for i in generator.permutation(len(pairs)):
                 tool, question = pairs[int(i)]
-                woven = agent.weave_sync(question, bypass_cache=True)
-                right += woven.tool_used == tool
-                agent.reflect_sync(woven, {"helpful": woven.tool_used == tool, "right": tool})
-                agent.learn_sync()
+                run = agent.answer(question, bypass_cache=True)
+                right += run.tool == tool
+                agent.feedback(run, {"helpful": run.tool == tool, "right": tool})
+                agent.learn()
             shares.append(right / len(pairs))
             if not self.json:
                 print(f"round {number + 1}: {right} of {len(pairs)} questions to the right tool ({shares[-1]:.0%})")
@@ -168,9 +168,9 @@ class EvalToolsArgs:
         right = nearest = 0
         for i in asked:
             own = None if data.candidates is None else [data.names[k] for k in data.candidates[i]]
-            decided = agent.decide(data.texts[i], allowed=own, greedy=True, mode="shadow")
-            right += decided.name == data.names[data.right[i]]
-            nearest += decided.names[int(decided.scene.cosine.argmax())] == data.names[data.right[i]]
+            record = agent.choose(data.texts[i], allowed=own, greedy=True)
+            right += record.name == data.names[data.right[i]]
+            nearest += record.names[int(record.scene.cosine.argmax())] == data.names[data.right[i]]
         found = {"queries": len(asked), "success": right / len(asked), "nearest": nearest / len(asked)}
         told = f"{found['queries']:,} queries: {found['success']:.1%} right; nearest description {found['nearest']:.1%}"
         print(json.dumps(found) if self.json else told)
@@ -197,8 +197,7 @@ class ReplayArgs:
     def run(self) -> int:
         from dataclasses import asdict
 
-        from surefoot.decide.evaluation.log_replay import replay
-        from surefoot.decide.evaluation.trial import made_with
+        from surefoot.decide.evaluation.trial import made_with, replay
 
         if self.last < 1:
             raise Usage(f"--last is {self.last}; it must be at least 1")
@@ -266,13 +265,13 @@ class EncoderArgs:
 
 
 def _questions() -> list[tuple[str, str]]:
-    from surefoot.decide.tools.demo import questions
+    from surefoot.decide.tools.toolbox.assistant import questions
 
     return [(tool, question) for tool, rows in questions().items() for question, _ in rows]
 
 
 def _agent(encoder: str, chooser: str, seed: int) -> Agent:
-    from surefoot.decide.agent import Agent, AgentConfig
+    from surefoot.decide.core.agent import Agent, AgentConfig
     from surefoot.decide.encoders.encoder import make_encoder
     from surefoot.train.device import pin_threads
 

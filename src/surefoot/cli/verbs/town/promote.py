@@ -149,12 +149,12 @@ class TownAcceptArgs:
         ]
 
     def _watch(self, log: Path) -> list[str]:
-        from surefoot.telemetry.doctor.alerts import Alerts, Rule
+        from surefoot.telemetry.doctor.alerts import AlertRule, Alerts
         from surefoot.telemetry.reader import read_records
 
         rules = [
-            Rule(metric="approx_kl|kl_divergence_max", above=self.kl_threshold, severity="error"),
-            Rule(metric="grad_norm", above=self.grad_threshold, severity="error"),
+            AlertRule(metric="approx_kl|kl_divergence_max", above=self.kl_threshold, severity="error"),
+            AlertRule(metric="grad_norm", above=self.grad_threshold, severity="error"),
         ]
         alerts, found = Alerts(rules), list[str]()
         with (self.output / "watch.jsonl").open("w", encoding="utf-8") as out:
@@ -324,10 +324,10 @@ class TownPromoteArgs:
     def _training(self, directory: Any) -> tuple[list[str], bool]:
         """What the record and an anneal say of how the policy came about."""
         from surefoot.telemetry.reader import read_records
-        from surefoot.telemetry.schema import Update
+        from surefoot.telemetry.schema import UpdateRecord
 
         reasons, failed = list[str](), False
-        updates = [r for r in read_records(directory.telemetry) if isinstance(r, Update)][-5:]
+        updates = [r for r in read_records(directory.telemetry) if isinstance(r, UpdateRecord)][-5:]
         for name, most in (("approx_kl", self.kl_threshold), ("grad_norm", self.grad_threshold)):
             values = [x for u in updates if (x := u.m.get(name)) is not None]
             if values and sum(values) / len(values) > most:

@@ -1,0 +1,86 @@
+"""PPOTrainer: trains the policy of a shuttle on a buffer of episodes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.compat.hololoom.buffer import ReflectionBuffer
+from surefoot.decide.policy.ppo import PPO_DEFAULTS, PPOChooser
+from surefoot.decide.tools.telemetry import run_statistics
+from surefoot.errors import ConfigError, PolicyError
+from surefoot.learn import config as learn_config
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
+
+
+def PPOConfig(**names: Any) -> learn_config.PPOConfig:  # a class in HoloLoom's examples
+    """Return the learner's config from any library's names, with the defaults of one-step decisions."""
+    return PPO_DEFAULTS.replace(**names)
+
+
+class BufferTrainer:
+    """One learner on the policy itself. Episodes are learned from once as fresh ones, and reused afterwards.
+
+    Log-probabilities are those of the moment of the choice; they are kept with the episode.
+    """
+
+    def __init__(self, policy: Any, config: learn_config.PPOConfig | None = None) -> None:
+        if not isinstance(policy, PPOChooser):
+            raise PolicyError(
+                f"the policy is a {type(policy).__name__}; pass `shuttle.policy.core` of an agent with chooser='ppo'"
+            )
+        self.policy = policy
+        if config is not None:
+            policy.reconfigure(config)
+        self.history: list[dict[str, float]] = []
+        self.total_samples = 0
+        self._cursor: dict[int, int] = {}
+
+    async def train_on_buffer(self, buffer: ReflectionBuffer, min_samples: int = 32) -> dict[str, float]:
+        """Make one PPO update on what is new in the buffer and a share of what is old; {} while it has too few episodes."""
+        return await asyncio.to_thread(self.train_now, buffer, min_samples)
+
+    def train_now(self, buffer: ReflectionBuffer, min_samples: int = 32) -> dict[str, float]:
+        if len(buffer) < min_samples:
+            return {}
+        finished = buffer.runs.store.finished(self._cursor.get(id(buffer), 0))
+        if finished:
+            self._cursor[id(buffer)] = finished[-1].position
+        new = [each for each in finished if len(each.record.scene.x) == self.policy.model.dim]
+        report = self.policy.learn([[each.record.experience(each.reward)] for each in new]) if new else None
+        report = self.policy.update() if report is None else report
+        if report is None:
+            raise ConfigError(
+                "no episode in the buffer holds a choice of this policy's encoder; there is nothing to learn"
+            )
+        self.total_samples += report.samples
+        names = ("policy_loss", "value_loss", "entropy", "kl_divergence", "approx_kl", "clip_fraction")
+        metrics = {name: float(getattr(report, name)) for name in names}
+        metrics |= {"update_count": float(report.update), "samples": float(report.samples)}
+        metrics |= run_statistics(buffer.runs.recent(buffer.learning_window, decisions=False))
+        self.history.append(metrics)
+        return metrics
+
+    def get_metrics_summary(self) -> dict[str, float]:
+        """Return means over the last ten updates."""
+        last = self.history[-10:]
+        names = {"policy_loss": "policy_loss", "value_loss": "value_loss", "entropy": "entropy", "kl": "kl_divergence"}
+        means = {f"avg_{n}": float(np.mean([row[m] for row in last])) if last else 0.0 for n, m in names.items()}
+        return {"total_updates": len(self.history), "total_samples": self.total_samples, **means}
+
+    def save_checkpoint(self, path: str | Path) -> Path:
+        """Save weights, optimiser, outcome model and log, in files that run no code."""
+        state = self.policy.state()
+        weights = state.pop("weights")
+        return save_checkpoint(Path(path), self.policy.learner.updates, {"weights": weights, "chooser": state})
+
+    def load_checkpoint(self, path: str | Path) -> None:
+        parts = load_checkpoint(Path(path)).parts
+        self.policy.set_state({**parts["chooser"], "weights": parts["weights"]})
+
+
+PPOTrainer = BufferTrainer
+"""HoloLoom's name for it."""

@@ -1,0 +1,296 @@
+"""An agent over named options: decide → record → outcome → learn → version → explain."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from surefoot.data.seeds import seed_for
+from surefoot.decide.core.explanation import Explanation, PastDecisions, explain
+from surefoot.decide.core.record import DecisionRecord
+from surefoot.decide.core.store import DecisionStore, MemoryStore
+from surefoot.decide.encoders.encoder import Cached, Encoder
+from surefoot.decide.evaluation.log_replay import compare
+from surefoot.decide.policy.calibration import Calibration
+from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
+from surefoot.decide.policy.options import Options
+from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.promotion import Agreement, GateConfig, Judgement, Versions
+from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
+from surefoot.learn.report import UpdateReport
+
+_CHOOSERS: dict[str, type[Any]] = {
+    "ppo": PPOChooser,
+    "residual": Residual,
+    "linucb": LinUCB,
+    "lints": LinTS,
+    "egreedy": EpsilonGreedy,
+    "nearest": ZeroShot,
+}
+CHOOSERS = tuple(_CHOOSERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """What an agent is made of."""
+
+    chooser: str = "ppo"
+    """ppo, residual, linucb, lints, egreedy or nearest."""
+    low: float = 0.0
+    high: float = 1.0
+    """Rewards lie between these; inside, learning sees 0 … 1."""
+    abstain_below: float = 0.0
+    """Answer "none of these" where the best candidate's calibrated success rate is below this; 0 never does."""
+    remembered: int = 10_000
+    """Open decisions, and finished ones that `explain` looks among."""
+    extra: int = 0
+    """Numbers that join the query's vector for learning."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.chooser not in CHOOSERS:
+            raise ConfigError(f"chooser is {self.chooser!r}; it must be one of {', '.join(CHOOSERS)}")
+        if not self.low < self.high:
+            raise ConfigError(f"low is {self.low} and high is {self.high}; the first must be the smaller one")
+
+
+def make_chooser(name: str, encoder: Encoder, extra: int = 0, **options: Any) -> Chooser:
+    """Return a fresh chooser of that name for vectors of this encoder."""
+    return _CHOOSERS[name](encoder.dim + extra, encoder.likeness, **options)
+
+
+class Agent:
+    """Decides without waiting for learning: `learn` works on its own copies and swaps them in whole.
+
+    Args:
+        encoder: Turns texts into vectors. A policy belongs to one encoder.
+        config: Chooser, reward range, abstention and seed.
+        chooser: The policy, instead of the one that `config` names.
+        reserved: Names that have the indices 0, 1, … whether or not they are ever added.
+        store: Where finished decisions wait to be learned from; in memory by default.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        config: AgentConfig | None = None,
+        chooser: Chooser | None = None,
+        reserved: Sequence[str] = (),
+        store: DecisionStore | None = None,
+    ) -> None:
+        self.config = config or AgentConfig()
+        self.encoder = Cached(encoder)
+        self.options = Options(self.encoder, reserved)
+        self.chooser = chooser or make_chooser(self.config.chooser, encoder, self.config.extra)
+        self.store = store or MemoryStore()
+        self.calibration, self.agreement = Calibration(), Agreement()
+        self.cursor = 0
+        """Position in the store up to which everything is learned."""
+        self._generator = np.random.default_rng(seed_for("decide", self.config.seed))
+        self._open: OrderedDict[str, DecisionRecord] = OrderedDict()
+        self._past = PastDecisions(self.config.remembered)
+        self._lock, self._learning = threading.Lock(), threading.Lock()
+
+    @property
+    def version(self) -> int:
+        """Version of the policy that answers."""
+        return self.chooser.version
+
+    @property
+    def waiting(self) -> int:
+        """Number of decisions without an outcome."""
+        return len(self._open)
+
+    @property
+    def unlearned(self) -> int:
+        """Number of outcomes that `learn` has not seen."""
+        return len(self.store.finished(self.cursor))
+
+    def choose(
+        self,
+        text: str,
+        *,
+        allowed: Collection[str] | None = None,
+        id: str | None = None,
+        vector: np.ndarray | None = None,
+        extra: np.ndarray | None = None,
+        greedy: bool = False,
+    ) -> DecisionRecord:
+        """Choose one of the allowed options, as `decide` does, but wait for no outcome."""
+        query = self.encoder.encode([text])[0] if vector is None else vector
+        names = self.options.allowed(allowed)
+        scene = self.options.scene(query, names, extra)
+        choice = self.chooser.choose(scene, self._generator, greedy=greedy)
+        confidence = self.calibration(float(choice.worth[choice.at]) if len(choice.worth) else choice.probability)
+        return DecisionRecord(
+            id=id or uuid.uuid4().hex,
+            name=None if confidence < self.config.abstain_below else names[choice.at],
+            names=names,
+            scene=scene,
+            choice=choice,
+            confidence=confidence,
+            encoder=self.encoder.name,
+            text=text,
+        )
+
+    def decide(self, text: str, *, id: str | None = None, **options: Any) -> DecisionRecord:
+        """Choose one of the allowed options; the outcome is expected under the record's id.
+
+        The same id again returns the same record, and draws nothing. `options` are those of `choose`.
+        """
+        if id is not None and (known := self._open.get(id)) is not None:
+            return known
+        record = self.choose(text, id=id, **options)
+        if record.name is not None:
+            self._wait_for(record)
+        return record
+
+    def imitate(self, text: str, done: str, **options: Any) -> DecisionRecord:
+        """Record what the application itself has `done`: the outcome is of that, and learning sees it as certain.
+
+        `agreement` counts how often the agent would have done the same.
+        """
+        own = self.choose(text, **options)
+        if done not in own.names:
+            raise DecisionError(
+                f"the application chose {done!r}, which is not among the allowed: {', '.join(own.names)}"
+            )
+        self.agreement.add(own.name or "", done)
+        choice, at = own.choice, own.names.index(done)
+        certain = np.zeros(len(own.names), np.float32)
+        certain[at] = 1.0
+        copied = replace(
+            choice,
+            at=at,
+            probability=1.0,  # the application's own choice: no draw of ours
+            probabilities=certain,
+            base=np.where(certain > 0, 0.0, -1e3).astype(np.float32) if len(choice.base) else choice.base,
+            plausible=certain > 0 if len(choice.plausible) else choice.plausible,
+        )
+        record = replace(own, name=done, choice=copied)
+        self._wait_for(record)
+        return record
+
+    def outcome(self, id: str, reward: float) -> DecisionRecord:
+        """Join the reward of an open decision; `learn` will see it."""
+        low, high = self.config.low, self.config.high
+        if not low <= reward <= high:
+            raise DecisionError(f"the reward of decision {id!r} is {reward}; it must lie between {low:g} and {high:g}")
+        with self._lock:
+            if id not in self._open:
+                raise UnknownDecision(
+                    f"no open decision {id!r}: it was never made here, or it already has its outcome "
+                    f"({len(self._open)} are open)"
+                )
+            record = self._open.pop(id)
+        unit = (reward - low) / (high - low)
+        self.store.add(record, unit)
+        self.observe(record, unit)
+        return record
+
+    def observe(self, record: DecisionRecord, reward: float) -> None:
+        """Take an outcome (0 … 1) that is in the store into the calibration and into what `explain` remembers."""
+        choice = record.choice
+        with self._lock:
+            self._open.pop(record.id, None)
+            if len(choice.worth):
+                self.calibration.add(float(choice.worth[choice.at]), reward)
+        self._past.add(record, self.encoder.dim, reward)
+
+    def learn(self, force: bool = False) -> UpdateReport | None:
+        """Learn from every outcome since the last call; the report of the PPO update, if one was due.
+
+        With `force` a PPO update is made even if few outcomes are new.
+        """
+        with self._learning:
+            finished = self.store.finished(self.cursor)
+            report = None
+            if finished:
+                mine = [each for each in finished if each.record.encoder == self.encoder.name]
+                report = self.chooser.learn([[each.record.experience(each.reward)] for each in mine]) if mine else None
+                self.cursor = finished[-1].position
+            if report is None and force and isinstance(self.chooser, PPOChooser):
+                report = self.chooser.update()
+            return report
+
+    def explain(self, record: DecisionRecord, nearest: int = 3) -> Explanation:
+        """Return prior, learned part, exploration and the most similar past outcomes."""
+        return explain(record, self._past.nearest(record.scene.x[: self.encoder.dim], nearest))
+
+    def save(self, versions: Versions, number: int | None = None, **parts: dict[str, Any]) -> int:
+        """Save the policy as a version, and further `parts` with it; return its number. The first one is live at once."""
+        number = max([0, *versions.numbers]) + 1 if number is None else number
+        state = self.state()
+        weights = state["chooser"].pop("weights", {})
+        versions.save(number, {"weights": weights, **state, **parts})
+        return number
+
+    def load(self, versions: Versions, number: int | None = None) -> dict[str, Any]:
+        """Take over a saved version, by default the live one; return its parts."""
+        parts = versions.load(number).parts
+        self.set_state({"agent": parts["agent"], "chooser": _chooser_state(parts)})
+        return parts
+
+    def promote(self, versions: Versions, number: int, gate: GateConfig | None = None) -> Judgement:
+        """Make a version live if this agent's log says that it is not worse than the live one."""
+        core = self.chooser
+        if not isinstance(core, PPOChooser):
+            raise ConfigError("only the ppo chooser logs probabilities that a version could be judged by")
+        targets = dict[str, Any]()
+        for name, which in (("live", None), ("new", number)):
+            other = PPOChooser(core.model.dim, core.model.likeness)
+            other.set_state(_chooser_state(versions.load(which).parts))
+            targets[name] = other.probabilities
+        judgement = compare(core, core.log.latest(len(core.log)), targets, gate).judgement
+        versions.record(judgement, number)
+        if judgement.verdict == "promote":
+            versions.promote(number, judgement.reason)
+        return judgement
+
+    def state(self) -> dict[str, Any]:
+        """Everything but open decisions, in parts that a checkpoint takes."""
+        return {
+            "chooser": self.chooser.state(),
+            "agent": {
+                "encoder": self.encoder.name,
+                "kind": self.config.chooser,
+                "extra": self.config.extra,
+                "options": self.options.state(),
+                "calibration": self.calibration.state(),
+                "generator": self._generator.bit_generator.state,
+            },
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from a saved state; one of another encoder or another kind of chooser is refused."""
+        mine = state["agent"]
+        for what, saved, here in (
+            ("encoder", mine["encoder"], self.encoder.name),
+            ("chooser", mine["kind"], self.config.chooser),
+            ("extra features", mine["extra"], self.config.extra),
+        ):
+            if saved != here:
+                raise CheckpointIncompatible(f"this policy was made with {what} {saved!r}, here it is {here!r}")
+        with self._learning, self._lock:
+            self.options.set_state(mine["options"])
+            self.chooser.set_state(state["chooser"])
+            self.calibration.set_state(mine["calibration"])
+            self._generator.bit_generator.state = mine["generator"]
+
+    def _wait_for(self, record: DecisionRecord) -> None:
+        with self._lock:
+            self._open[record.id] = record
+            while len(self._open) > self.config.remembered:
+                self._open.popitem(last=False)
+
+
+def _chooser_state(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return the chooser's state, with the weights that the checkpoint keeps as a separate part."""
+    return {**parts["chooser"], "weights": parts["weights"]} if parts["weights"] else parts["chooser"]

@@ -1,0 +1,110 @@
+"""Why an option was chosen: what descriptions said, what outcomes taught, how much was chance, similar past cases."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surefoot.decide.core.record import DecisionRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A past decision similar to this one, and its reward."""
+
+    text: str
+    name: str
+    reward: float
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why an option was chosen, candidate by candidate."""
+
+    chosen: str | None
+    confidence: float
+    exploration: float
+    """Share of decisions like this one in which another candidate than the favourite is tried."""
+    explored: bool
+    """This was one of them."""
+    candidates: list[dict[str, Any]]
+    """name, prior, learned, worth, probability; best first."""
+    nearest: list[Neighbour] = field(default_factory=list[Neighbour])
+
+    def __str__(self) -> str:
+        lines = [f"{self.chosen or 'none of these'} (expected success {self.confidence:.0%})"]
+        lines += [
+            f"  {c['name']:<16} description {c['prior']:+.3f}  outcomes {c['learned']:+.3f}  → {c['probability']:.1%}"
+            for c in self.candidates[:5]
+        ]
+        lines.append(f"  tries another than its favourite in {self.exploration:.1%} of such cases")
+        lines += [f"  {n.similarity:.2f} like “{n.text[:50]}”: {n.name}, reward {n.reward:.2f}" for n in self.nearest]
+        return "\n".join(lines)
+
+
+def explain(record: DecisionRecord, nearest: list[Neighbour]) -> Explanation:
+    """Return prior, learned part and exploration of a decision."""
+    choice = record.choice
+    empty = np.zeros(len(record.names))
+    prior = choice.prior if len(choice.prior) else empty
+    learned = choice.learned if len(choice.learned) else empty
+    rows = [
+        {
+            "name": name,
+            "prior": float(prior[k]),
+            "learned": float(learned[k]),
+            "worth": float(prior[k] + learned[k]),
+            "probability": float(choice.probabilities[k]),
+        }
+        for k, name in enumerate(record.names)
+    ]
+    # Thompson sampling knows no probabilities: they are NaN, and the choice counts as its favourite.
+    favourite = int(np.nanargmax(choice.probabilities)) if np.isfinite(choice.probabilities).any() else choice.at
+    return Explanation(
+        chosen=record.name,
+        confidence=record.confidence,
+        exploration=1.0 - float(np.nanmax(choice.probabilities, initial=0.0)),
+        explored=choice.at != favourite,
+        candidates=[rows[k] for k in np.argsort(-(prior + learned), kind="stable")],
+        nearest=nearest,
+    )
+
+
+class _Past(NamedTuple):
+    vector: np.ndarray
+    text: str
+    name: str
+    reward: float
+
+
+class PastDecisions:
+    """The last finished decisions, for `nearest`."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._past: OrderedDict[str, _Past] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, record: DecisionRecord, dim: int, reward: float) -> None:
+        """Keep one; only the first `dim` numbers of what was seen are the text's vector."""
+        with self._lock:
+            self._past[record.id] = _Past(record.scene.x[:dim], record.text, record.name or "", reward)
+            while len(self._past) > self.capacity:
+                self._past.popitem(last=False)
+
+    def nearest(self, vector: np.ndarray, count: int) -> list[Neighbour]:
+        """Return the `count` most similar ones, most similar first."""
+        with self._lock:
+            past = list(self._past.values())
+        if not past or count == 0:
+            return []
+        similarity = np.stack([each.vector for each in past]) @ vector
+        return [
+            Neighbour(text=past[i].text, name=past[i].name, reward=past[i].reward, similarity=float(similarity[i]))
+            for i in np.argsort(-similarity)[:count]
+        ]

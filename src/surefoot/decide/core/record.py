@@ -1,0 +1,115 @@
+"""The record of one decision: the query, the candidates, the choice and its true probability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from surefoot.decide.policy.choosers import Choice, Experience
+from surefoot.decide.policy.outcome_model import Scene
+
+_SCENE = ("x", "option", "cosine")
+_CHOICE = ("probabilities", "worth", "prior", "learned", "base", "plausible")
+# JSON has no dtypes. These are the ones that decisions had in files that keep arrays as lists.
+_LISTED: dict[str, Any] = {"option": np.int64, "probabilities": np.float64, "plausible": np.bool_}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecord:
+    """One decision, with everything that learning and explaining need."""
+
+    id: str
+    name: str | None
+    """The option to take; None: none of these."""
+    names: list[str]
+    """The candidates, in the order of `scene` and `choice`."""
+    scene: Scene
+    choice: Choice
+    confidence: float
+    """Expected success rate, 0 … 1, calibrated on past outcomes."""
+    encoder: str = ""
+    """Name of the encoder that made the vectors; a policy of another encoder cannot learn from this record."""
+    text: str = ""
+
+    @property
+    def probability(self) -> float:
+        return self.choice.probability
+
+    @property
+    def version(self) -> int:
+        """Version of the policy that chose."""
+        return self.choice.version
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        return {name: float(p) for name, p in zip(self.names, self.choice.probabilities, strict=True)}
+
+    def experience(self, reward: float) -> Experience:
+        """Return what a chooser learns from; `reward` lies in 0 … 1."""
+        return Experience(scene=self.scene, choice=self.choice, reward=reward, id=self.id)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON values, arrays as lists; floats survive exactly."""
+        return self._numbers() | {name: array.tolist() for name, array in self._arrays().items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], **fields: Any) -> Self:
+        """Return the record of `to_json`; `fields` are those of it that stand elsewhere, the id at least."""
+        arrays = {n: np.array(values[n], _LISTED.get(n, np.float32)) for n in (*_SCENE, *_CHOICE)}
+        return cls._from({**values, **fields}, arrays)
+
+    def pack(self) -> tuple[dict[str, Any], bytes]:
+        """Return a small JSON header, and every array as it lies in memory, end to end."""
+        arrays = {name: np.ascontiguousarray(array) for name, array in self._arrays().items()}
+        layout = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
+        return self._numbers() | {"arrays": layout}, b"".join(array.tobytes() for array in arrays.values())
+
+    @classmethod
+    def unpack(cls, header: Mapping[str, Any], raw: bytes, *, id: str) -> Self:
+        """Return the record of `pack`."""
+        arrays, begin = dict[str, np.ndarray](), 0
+        for name, (dtype, length) in header["arrays"].items():
+            arrays[name] = np.frombuffer(raw, dtype, length, begin).copy()
+            begin += arrays[name].nbytes
+        return cls._from({**header, "id": id}, arrays)
+
+    def _numbers(self) -> dict[str, Any]:
+        choice = self.choice
+        return {
+            "encoder": self.encoder,
+            "name": self.name,
+            "names": list(self.names),
+            "confidence": self.confidence,
+            "text": self.text,
+            "at": choice.at,
+            "probability": choice.probability,
+            "value": choice.value,
+            "version": choice.version,
+        }
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        scene = {name: getattr(self.scene, name) for name in _SCENE}
+        return scene | {name: np.asarray(getattr(self.choice, name)) for name in _CHOICE}
+
+    @classmethod
+    def _from(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        choice = Choice(
+            at=int(values["at"]),
+            probability=float(values["probability"]),
+            value=float(values["value"]),
+            version=int(values["version"]),
+            **{name: arrays[name] for name in _CHOICE},
+        )
+        return cls(
+            id=values["id"],
+            name=values["name"],
+            names=list(values["names"]),
+            scene=Scene(**{name: arrays[name] for name in _SCENE}),
+            choice=choice,
+            confidence=float(values["confidence"]),
+            encoder=values["encoder"],
+            text=values["text"],
+        )

@@ -1,0 +1,71 @@
+"""An agent's learning as telemetry: every update with success rate, reward and the share of each tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from surefoot.decide.core.agent import Agent
+from surefoot.decide.policy.ppo import PPOChooser
+from surefoot.decide.tools.run_log import LoggedRun
+from surefoot.learn.report import UpdateReport
+from surefoot.telemetry.writer import Recorder
+
+
+class ToolTelemetry:
+    """Writes telemetry.ndjson in an agent's directory; without a directory, nothing."""
+
+    def __init__(self, directory: Path | None, agent: Agent, seed: int) -> None:
+        self._directory, self._agent, self._seed = directory, agent, seed
+        self._recorder: Recorder | None = None
+
+    def update(self, report: UpdateReport, runs: Sequence[LoggedRun], count: int) -> None:
+        """Write one update, with statistics of the last runs."""
+        if self._directory is None:
+            return
+        if self._recorder is None:
+            self._recorder = self._open(self._directory)
+        self._recorder.update(
+            env_steps=count,
+            updates=report.update,
+            m={**report.metrics(), **run_statistics(runs)},
+            epochs=[each.as_dict() for each in report.epochs],
+            seconds=report.seconds,
+            stopped_early=report.stopped_early,
+            rolled_back=report.rolled_back,
+            skipped_reason=report.skipped_reason,
+        )
+
+    def close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close("finished")
+            self._recorder = None
+
+    def _open(self, directory: Path) -> Recorder:
+        directory.mkdir(parents=True, exist_ok=True)
+        recorder = Recorder(directory / "telemetry.ndjson", run=directory.name)
+        core = self._agent.chooser
+        config = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
+        recorder.header(
+            env="tools",
+            seed=self._seed,
+            config={**config, "encoder": self._agent.encoder.name},
+            path="torch",
+            num_envs=1,
+        )
+        return recorder
+
+
+def run_statistics(runs: Sequence[LoggedRun]) -> dict[str, float]:
+    """Return success rate, mean reward and the share of each tool."""
+    if not runs:
+        return {}
+    tools = Counter(each.run.tool for each in runs)
+    return {
+        "success_rate": float(np.mean([each.success for each in runs])),
+        "average_reward": float(np.mean([each.raw_reward for each in runs])),
+        **{f"action_share_{tool}": count / len(runs) for tool, count in sorted(tools.items())},
+    }

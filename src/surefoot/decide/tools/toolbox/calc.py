@@ -1,0 +1,234 @@
+"""`calc`: exact arithmetic on fractions by a parser of its own, with caps so that no question can occupy the machine."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Any
+
+from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.errors import ToolError
+
+LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
+
+_TOKEN = re.compile(r"\s*(?:(\d[\d,]*\.?\d*(?:[eE][-+]?\d{1,3})?|\.\d+)|(\*\*|sqrt|[-+*/%^()!]))", re.ASCII)
+_WORDS = (
+    (r"\bplus\b|\badded to\b", "+"),
+    (r"\bminus\b|\bless\b", "-"),
+    (r"\b(multiplied by|times)\b|×|·", "*"),
+    (r"\bdivided by\b|\bover\b|÷", "/"),
+    (r"\bto the power of\b|\braised to\b", "^"),
+    (r"\bsquared\b", "^2"),
+    (r"\bcubed\b", "^3"),
+    (r"\b(the )?square root of\b", "sqrt "),
+    (r"\b(percent|per cent) of\b|%\s*of\b", "/100*"),
+    (r"\bpercent\b|\bper cent\b", "/100"),
+    (r"\bmod(ulo)?\b", "%"),
+    (r"\bfactorial of (\d+)\b", r"\1!"),
+    (r"\bhalf of\b", "1/2*"),
+)
+_BETWEEN = (
+    (r"\bsum of (\S+) and (\S+)", r"\1+\2"),
+    (r"\bproduct of (\S+) and (\S+)", r"\1*\2"),
+    (r"\bdifference (?:of|between) (\S+) and (\S+)", r"\1-\2"),
+    (r"\badd (\S+) (?:and|to) (\S+)", r"\1+\2"),
+    (r"\bmultiply (\S+) (?:by|with|and) (\S+)", r"\1*\2"),
+    (r"\bdivide (\S+) by (\S+)", r"\1/\2"),
+    (r"\bsubtract (\S+) from (\S+)", r"\2-\1"),
+)
+_EXPRESSION = re.compile(r"(?:sqrt\s*)*[-+(]*\s*(?:\d|\.\d)(?:[\d\s.,+\-*/%^()!eE]|sqrt)*", re.ASCII)
+
+
+class CalcTool:
+    """Finds the expression in a question and works it out exactly."""
+
+    name = "calc"
+    description = "Calculate: exact arithmetic with numbers, percent, powers, roots, sums, products, fractions"
+    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
+        "type": "object",
+        "properties": {"expression": {"type": "string", "maxLength": LONGEST}},
+        "required": ["expression"],
+        "additionalProperties": False,
+    }
+
+    async def call(self, request: Request) -> ToolResult:
+        text = str(request.arguments.get("expression", request.text))
+        expression = find_expression(text)
+        value = evaluate(expression)
+        return ToolResult(text=f"{expression} = {show(value)}", data=str(value), quality=1.0)
+
+
+def find_expression(text: str) -> str:
+    """The longest arithmetic expression in a text, with words such as "percent of" as signs."""
+    if len(text) > LONGEST:
+        raise ToolError(f"the question has {len(text)} characters; calc reads at most {LONGEST}")
+    plain = text.lower().replace("$", "").replace("€", "").replace("£", "")
+    for pattern, sign in (*_BETWEEN, *_WORDS):
+        plain = re.sub(pattern, sign, plain)
+    found = [match.group().strip().rstrip(",. ") for match in _EXPRESSION.finditer(plain)]
+    found = [each for each in found if re.search(r"\d", each)]
+    if not found:
+        raise ToolError(f"there is no arithmetic in {text[:60]!r}; calc needs numbers and signs such as 3 * (4 + 5)")
+    with_signs = [each for each in found if re.search(r"[-+*/%^!]|sqrt", each.lstrip("-+ "))]
+    return max(with_signs or found, key=len)
+
+
+def evaluate(expression: str) -> Fraction:
+    """The exact value. Knows + - * / % ^ ** ! sqrt and brackets; square roots must come out even or are refused."""
+    return _Parser(expression).whole()
+
+
+def show(value: Fraction) -> str:
+    """As people write it: an integer, a decimal that ends, or one of 12 digits with its fraction."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest == 1 and value.denominator < 10**15:
+        digits = max(len(str(value.denominator)), 1)
+        scaled = value * 10 ** (4 * digits)
+        text = f"{abs(scaled.numerator // scaled.denominator):0{4 * digits + 1}d}"
+        whole, fraction = text[: -4 * digits], text[-4 * digits :].rstrip("0")
+        return f"{'-' if value < 0 else ''}{whole}.{fraction}"
+    return f"{float(value):.12g} ({value.numerator}/{value.denominator})"
+
+
+class _Parser:
+    """sum → term → signed → power → atom, each method one of them."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > LONGEST:
+            raise ToolError(f"the expression has {len(text)} characters; calc reads at most {LONGEST}")
+        self.text, self.tokens, at = text, list[str](), 0
+        while at < len(text.rstrip()):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise ToolError(f"calc cannot read {text[at:][:20]!r} in {text!r}")
+            self.tokens.append((match.group(1) or match.group(2)).replace(",", ""))
+            at = match.end()
+        operands = sum(token[0].isdigit() or token[0] == "." for token in self.tokens)
+        if operands > MOST_OPERANDS:
+            raise ToolError(f"the expression has {operands} numbers; calc takes at most {MOST_OPERANDS}")
+        self.depth = 0
+
+    def whole(self) -> Fraction:
+        value = self.sum()
+        if self.tokens:
+            raise ToolError(f"calc cannot read {self.tokens[0]!r} after a finished expression in {self.text!r}")
+        return value
+
+    def sum(self) -> Fraction:
+        value = self.term()
+        while self._next("+", "-"):
+            sign, other = self._take(), self.term()
+            value = _capped(value + other if sign == "+" else value - other)
+        return value
+
+    def term(self) -> Fraction:
+        value = self.signed()
+        while self._next("*", "/", "%"):
+            sign, other = self._take(), self.signed()
+            if sign != "*" and other == 0:
+                raise ToolError(f"{self.text!r} divides by zero")
+            value = _capped(value * other if sign == "*" else value / other if sign == "/" else value % other)
+        return value
+
+    def signed(self) -> Fraction:
+        if self._next("-", "+"):
+            self._deeper()
+            sign, value = self._take(), self.signed()
+            self.depth -= 1
+            return -value if sign == "-" else value
+        return self.power()
+
+    def power(self) -> Fraction:
+        base = self.atom()
+        if not self._next("^", "**"):
+            return base
+        self._take()
+        self._deeper()
+        exponent = self.signed()
+        self.depth -= 1
+        return _power(base, exponent, self.text)
+
+    def atom(self) -> Fraction:
+        if not self.tokens:
+            raise ToolError(f"{self.text!r} ends too early")
+        token = self._take()
+        if token == "(":
+            self._deeper()
+            value = self.sum()
+            self.depth -= 1
+            if not self._next(")"):
+                raise ToolError(f"a bracket is not closed in {self.text!r}")
+            self._take()
+        elif token == "sqrt":
+            self._deeper()
+            value = _root(self.atom(), self.text)
+            self.depth -= 1
+        elif token[0].isdigit() or token[0] == ".":
+            value = _capped(_number(token))
+        else:
+            raise ToolError(f"{token!r} stands where a number should be in {self.text!r}")
+        while self._next("!"):
+            self._take()
+            value = _factorial(value)
+        return value
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ToolError(f"the expression is nested more than {DEEPEST} deep")
+
+    def _next(self, *signs: str) -> bool:
+        return bool(self.tokens) and self.tokens[0] in signs
+
+    def _take(self) -> str:
+        return self.tokens.pop(0)
+
+
+def _number(token: str) -> Fraction:
+    """A literal; its exponent is looked at before anything of that size is made."""
+    mantissa, _, exponent = token.lower().partition("e")
+    if len(mantissa) > MOST_DIGITS or (exponent and abs(int(exponent)) > MOST_DIGITS):
+        raise ToolError(f"{token[:20]} has more than {MOST_DIGITS} digits")
+    return Fraction(token.rstrip(".") if not exponent else token)
+
+
+def _capped(value: Fraction) -> Fraction:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_DIGITS * 3.33:
+        raise ToolError(f"the result has more than {MOST_DIGITS} digits; calc stops there")
+    return value
+
+
+def _power(base: Fraction, exponent: Fraction, text: str) -> Fraction:
+    if exponent == Fraction(1, 2):
+        return _root(base, text)
+    if exponent.denominator != 1:
+        raise ToolError(f"{text!r} has the exponent {exponent}; calc is exact and takes whole exponents and 1/2")
+    if abs(exponent) > HIGHEST_EXPONENT:
+        raise ToolError(f"{text!r} has the exponent {exponent}; calc goes up to {HIGHEST_EXPONENT}")
+    if base == 0 and exponent < 0:
+        raise ToolError(f"{text!r} divides by zero")
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(int(exponent))
+    if bits > MOST_DIGITS * 3.33:
+        raise ToolError(f"{text!r} would have more than {MOST_DIGITS} digits; calc stops there")
+    return base ** int(exponent)
+
+
+def _root(value: Fraction, text: str) -> Fraction:
+    if value < 0:
+        raise ToolError(f"{text!r} is the root of a negative number")
+    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return Fraction(top, bottom)
+    return Fraction(math.isqrt(value.numerator * 10**24 // value.denominator), 10**12)  # 12 places, rounded down
+
+
+def _factorial(value: Fraction) -> Fraction:
+    if value.denominator != 1 or not 0 <= value <= 200:
+        raise ToolError(f"{value}! is beyond calc; it takes factorials of whole numbers up to 200")
+    return _capped(Fraction(math.factorial(int(value))))

@@ -1,0 +1,169 @@
+"""`notion_write`: notes into a SQLite file of one's own, or into Notion where there is a token for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from surefoot.data.journal import Entry, Journal
+from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.errors import ToolError
+
+NOTION_VERSION = "2022-06-28"
+_LONGEST = 2000
+"""Characters in one block of text, by Notion's own rule."""
+_START = re.compile(
+    r"^\s*(please\s+)?(can you\s+)?(write down|write|note|remember|save|jot down|record|add|remind me)\b"
+    r"\s*(a |an |this |the )?(note|memo|todo|to-do)?\s*(that|about|of|saying|to|:)?\s*",
+    re.IGNORECASE,
+)
+
+
+class NoteStore(Protocol):
+    """Somewhere notes go."""
+
+    def write(self, title: str, text: str) -> str:
+        """Keep a note; where it is."""
+        ...
+
+
+class LocalNotes:
+    """Notes in a journal: on the disk when `write` returns."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._journal = Journal(path)
+
+    def write(self, title: str, text: str) -> str:
+        id = uuid.uuid4().hex[:12]
+        self._journal.put(Entry(kind="note", id=id, body={"title": title, "text": text}))
+        return f"note {id}"
+
+    def latest(self, count: int = 10) -> list[dict[str, str]]:
+        """The last notes, oldest first."""
+        return [{"id": entry.id, **entry.body} for entry in self._journal.latest("note", count)]
+
+    def __len__(self) -> int:
+        return self._journal.count("note")
+
+    def close(self) -> None:
+        self._journal.close()
+
+
+class NotionNotes:
+    """Pages below a page or in a database of Notion, by its public API. The token is sent to `base_url` only."""
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        page: str | None = None,
+        database: str | None = None,
+        base_url: str = "https://api.notion.com",
+        seconds: float = 10.0,
+        retries: int = 2,
+    ) -> None:
+        if (page is None) == (database is None):
+            raise ToolError("notes need a Notion page or a database to go below; give exactly one of them")
+        if not base_url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+            raise ToolError(f"base_url is {base_url!r}; a token is only sent over https")
+        self._token, self.base_url, self.seconds, self.retries = token, base_url.rstrip("/"), seconds, retries
+        self._parent = {"page_id": page} if page is not None else {"database_id": database}
+        self._title = "title" if page is not None else "Name"
+
+    def write(self, title: str, text: str) -> str:
+        parts = [text[i : i + _LONGEST] for i in range(0, len(text), _LONGEST)]
+        answer = self._post(
+            "/v1/pages",
+            {
+                "parent": self._parent,
+                "properties": {self._title: {"title": [_rich(title)]}},
+                "children": [
+                    {"object": "block", "type": "paragraph", "paragraph": {"rich_text": [_rich(part)]}}
+                    for part in parts
+                ],
+            },
+        )
+        return str(answer.get("url") or answer.get("id"))
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        request = urllib.request.Request(
+            self.base_url + path,
+            data=json.dumps(body).encode(),
+            method="POST",
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Notion-Version": NOTION_VERSION,
+                "Content-Type": "application/json",
+            },
+        )
+        for tries in range(self.retries + 1):
+            try:
+                # A plain opener: no redirects, which would carry the token elsewhere.
+                with _OPENER.open(request, timeout=self.seconds) as response:
+                    return json.loads(response.read(1_000_000))
+            except urllib.error.HTTPError as error:
+                if error.code in (409, 429, 500, 502, 503) and tries < self.retries:
+                    time.sleep(min(float(error.headers.get("Retry-After") or 0.2 * 2**tries), 5.0))
+                    continue
+                raise ToolError(f"Notion answered {error.code}: {_message(error)}") from error
+            except (urllib.error.URLError, TimeoutError) as error:
+                if tries == self.retries:
+                    raise ToolError(f"Notion could not be reached at {self.base_url}: {error}") from error
+        raise AssertionError("unreachable")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+class NoteTool:
+    """Writes a note; what comes before "that" or a colon is dropped."""
+
+    name = "notion_write"
+    description = "Write a note: remember, save, note down, write down something for later"
+    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "title": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, store: NoteStore) -> None:
+        self.store = store
+
+    async def call(self, request: Request) -> ToolResult:
+        text = str(request.arguments.get("text") or note_of(request.text))
+        title = str(request.arguments.get("title") or text[:60])
+        where = await asyncio.to_thread(self.store.write, title, text)
+        return ToolResult(
+            text=f"noted: {text} ({where})", data={"title": title, "text": text, "where": where}, quality=1.0
+        )
+
+
+def note_of(text: str) -> str:
+    """What is to be noted, without "please write down that"."""
+    kept = _START.sub("", text).strip().strip("\"'“”")
+    return kept or text.strip()
+
+
+def _rich(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": {"content": text[:_LONGEST]}}
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read(10_000)).get("message", ""))
+    except (ValueError, OSError):
+        return error.reason

@@ -1,0 +1,171 @@
+/* Learning for Python: one update of a network, log-probabilities, snapshots, advantages. */
+#include "advantage.h"
+#include "binding.h"
+#include "network.h"
+
+/* net_save(net) / net_restore(net): a snapshot of parameters and optimizer slots, and the way back. */
+static PyObject *net_save(PyObject *self, PyObject *capsule) {
+    (void)self;
+    sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
+    if (!net || !sf_net_is_ready(net)) return NULL;
+    if (!sf_net_save(net)) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *net_restore(PyObject *self, PyObject *capsule) {
+    (void)self;
+    sf_net *net = PyCapsule_GetPointer(capsule, SF_NET_CAPSULE);
+    if (!net || !sf_net_is_ready(net)) return NULL;
+    if (!net->has_snapshot) {
+        PyErr_SetString(PyExc_ValueError, "net_save was not called: there is nothing to restore");
+        return NULL;
+    }
+    sf_net_restore(net);
+    Py_RETURN_NONE;
+}
+
+static int has_optimizer_slots(const sf_net *net, int optimizer) {
+    for (int t = 0; t < net->tensors; t++) {
+        const sf_tensor *tensor = &net->tensor[t];
+        if (tensor->first && (optimizer == SF_SGD || (tensor->second && tensor->step))) continue;
+        PyErr_SetString(PyExc_ValueError, "the optimizer's slots have no address");
+        return 0;
+    }
+    return 1;
+}
+
+static int actions_are_options(const sf_net *net, const sf_update *u) {
+    if (net->head != SF_CATEGORICAL) return 1;
+    const int64_t *action = u->action;
+    for (int64_t i = 0; i < u->samples; i++)
+        for (int c = 0; c < net->choices; c++, action++)
+            if (*action < 0 || *action >= net->sizes[c]) {
+                PyErr_Format(PyExc_ValueError, "action %lld of sample %lld is none of %d options", (long long)*action,
+                             (long long)i, net->sizes[c]);
+                return 0;
+            }
+    return 1;
+}
+
+/* True if the minibatches partition each epoch and every index is that of a sample. */
+static int order_is_valid(const sf_update *u) {
+    int64_t left = u->samples;
+    int valid = 1;
+    for (int b = 0; valid && b < u->minibatches; left -= u->sizes[b++]) valid = u->sizes[b] >= 1 && u->sizes[b] <= left;
+    valid = valid && left == 0;
+    for (int64_t i = 0; valid && i < u->samples * u->epochs; i++) valid = u->order[i] >= 0 && u->order[i] < u->samples;
+    if (!valid) PyErr_SetString(PyExc_ValueError, "order or minibatch sizes point outside the batch");
+    return valid;
+}
+
+/* net_learn(net, *, the members of sf_update down to `epoch_of`)
+ * → (steps, stopped, bad_steps, bad_in_a_row, rolled_back, epochs_begun, first_ratio_error) */
+static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    struct {
+        sf_net *net;
+    } in = {0};
+    sf_update u = {0};
+    sf_call call;
+    if (!sf_begin(&call, "net_learn", args, count, names, 1) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
+    sf_net *net = in.net;
+    if (!sf_net_is_ready(net)) return NULL;
+    if (!sf_read(&call, LONG(u, samples, 1, SF_MAX_ROWS), INT(u, minibatches, 1, SF_MAX_ROWS), INT(u, epochs, 1, 1 << 20),
+                 FLOAT(u, clip), FLOAT(u, value_clip), FLOAT(u, dual_clip), FLOAT(u, log_ratio_limit), FLOAT(u, vf_coef),
+                 FLOAT(u, ent_coef), FLOAT(u, kl_coef), FLOAT(u, kl_limit), INT(u, standardize, 0, 1), FLOAT(u, max_grad_norm),
+                 NAME(u, optimizer, sf_optimizer_names), DOUBLE(u, lr), DOUBLE(u, weight_decay), DOUBLE(u, eps),
+                 DOUBLE(u, momentum), DOUBLE(u, beta1), DOUBLE(u, beta2), DOUBLE(u, alpha), INT(u, max_bad_steps, 1, SF_MAX_ROWS),
+                 INT(u, bad_in_a_row, 0, SF_MAX_ROWS)))
+        return NULL;
+    const int64_t n = u.samples, steps = (int64_t)u.epochs * u.minibatches;
+    const sf_type type = net->head == SF_CATEGORICAL ? SF_I64 : SF_F32;
+    if (!has_optimizer_slots(net, u.optimizer) ||
+        !sf_read(&call, INPUT(u, features, SF_F32, n * net->inputs), INPUT(u, action, type, n * sf_action_width(net)),
+                 INPUT(u, log_prob, SF_F32, n), INPUT(u, value, SF_F32, n), INPUT(u, advantage, SF_F32, n),
+                 INPUT(u, target, SF_F32, n), INPUT_OR_NONE(u, ref_log_prob, SF_F32, n),
+                 INPUT_OR_NONE(u, mask, SF_BOOL, n * net->outputs), INPUT(u, order, SF_I64, u.epochs * n),
+                 INPUT(u, sizes, SF_I64, u.minibatches), OUTPUT(u, table, SF_F64, steps * SF_COLUMNS),
+                 OUTPUT(u, epoch_of, SF_I32, steps)) ||
+        !sf_end(&call) || !actions_are_options(net, &u) || !order_is_valid(&u))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    net->ops->learn(net, &u);
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("(iiiiiid)", u.steps, u.stopped, u.bad_steps, u.bad_in_a_row, u.rolled_back, u.epochs_begun,
+                         u.first_ratio_error);
+}
+
+/* net_log_probs(net, samples, features, action, mask, result [samples]): log π under the current weights. */
+static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    struct {
+        sf_net *net;
+        float *result;
+    } in = {0};
+    sf_update u = {0};
+    sf_call call;
+    if (!sf_begin(&call, "net_log_probs", args, count, NULL, 6) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
+    sf_net *net = in.net;
+    if (!sf_net_is_ready(net) || !sf_read(&call, LONG(u, samples, 1, SF_MAX_ROWS))) return NULL;
+    const int64_t n = u.samples;
+    const sf_type type = net->head == SF_CATEGORICAL ? SF_I64 : SF_F32;
+    if (!sf_read(&call, INPUT(u, features, SF_F32, n * net->inputs), INPUT(u, action, type, n * sf_action_width(net)),
+                 INPUT_OR_NONE(u, mask, SF_BOOL, n * net->outputs), OUTPUT(in, result, SF_F32, n)) ||
+        !actions_are_options(net, &u))
+        return NULL;
+    u.log_prob = u.value = u.advantage = u.target = u.features; /* only the loss reads them, and it is ignored */
+    int64_t *order = malloc(n * sizeof *order);
+    if (!order) return PyErr_NoMemory();
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    u.order = order;
+    Py_BEGIN_ALLOW_THREADS
+    net->ops->log_probs(net, &u, in.result);
+    Py_END_ALLOW_THREADS
+    free(order);
+    Py_RETURN_NONE;
+}
+
+/* gae(*, the members of sf_gae_arrays) */
+static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    sf_gae_arrays in = {0};
+    sf_call call;
+    if (!sf_begin(&call, "gae", args, count, names, 0) ||
+        !sf_read(&call, LONG(in, steps, 0, SF_MAX_ROWS), LONG(in, streams, 0, SF_MAX_ROWS / 8), DOUBLE(in, gamma), DOUBLE(in, lam)))
+        return NULL;
+    const int64_t n = in.steps * in.streams;
+    if (!sf_read(&call, INPUT(in, reward, SF_F32, n), INPUT(in, value, SF_F32, n), INPUT(in, next_value, SF_F32, n),
+                 INPUT(in, terminated, SF_BOOL, n), INPUT(in, truncated, SF_BOOL, n), INPUT(in, valid, SF_BOOL, n),
+                 OUTPUT(in, advantage, SF_F32, n), OUTPUT(in, target, SF_F32, n)) ||
+        !sf_end(&call))
+        return NULL;
+    sf_gae(&in);
+    Py_RETURN_NONE;
+}
+
+/* rollout_statistics(n, reward, value, target) → the members of sf_statistics by name */
+static PyObject *rollout_statistics(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    struct {
+        int64_t n;
+        const float *reward, *value, *target;
+    } in = {0};
+    sf_call call;
+    if (!sf_begin(&call, "rollout_statistics", args, count, NULL, 4) || !sf_read(&call, LONG(in, n, 1, SF_MAX_ROWS)) ||
+        !sf_read(&call, INPUT(in, reward, SF_F32, in.n), INPUT(in, value, SF_F32, in.n), INPUT(in, target, SF_F32, in.n)))
+        return NULL;
+    const sf_statistics s = sf_rollout_statistics(in.n, in.reward, in.value, in.target);
+#define NUMBER(member) #member, s.member
+    return Py_BuildValue("{sdsdsdsdsdsdsdsdsd}", NUMBER(advantage_mean), NUMBER(advantage_std), NUMBER(reward_advantage_corr),
+                         NUMBER(explained_variance), NUMBER(reward_mean), NUMBER(reward_std), NUMBER(value_mean),
+                         NUMBER(target_mean), NUMBER(target_std));
+#undef NUMBER
+}
+
+PyMethodDef sf_learn_methods[] = {{"net_save", net_save, METH_O, NULL},
+                                  {"net_restore", net_restore, METH_O, NULL},
+                                  SF_KEYWORDS(net_learn),
+                                  SF_POSITIONAL(net_log_probs),
+                                  SF_KEYWORDS(gae),
+                                  SF_POSITIONAL(rollout_statistics),
+                                  {NULL, NULL, 0, NULL}};

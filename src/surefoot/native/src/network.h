@@ -1,0 +1,36 @@
+/* Building a network: what Python asks for, and the memory that the kernel allocates for it (network.c). */
+#ifndef SF_NETWORK_H
+#define SF_NETWORK_H
+
+#include "arguments.h"
+#include "kernel.h"
+
+#define SF_NET_CAPSULE "surefoot.net"
+
+typedef struct {
+    const char *instruction_set;
+    int inputs, shared, activation, head;
+    sf_ints actor_widths, critic_widths, sizes;
+    int64_t first_option;
+    float log_std_low, log_std_high;
+    const float *low, *high; /* [outputs], NULL for a categorical head */
+} sf_net_spec;
+
+/* What Python calls the enumerators of kernel.h; NULL ends each list. */
+extern const char *const sf_activation_names[], *const sf_head_names[], *const sf_optimizer_names[];
+
+/* NULL if out of memory. The weights have no address yet. */
+sf_net *sf_net_new(const sf_net_spec *spec, const sf_ops *ops);
+void sf_net_free(sf_net *net);
+
+/* Copy parameters and optimizer slots into the snapshot (0 if out of memory), or back from it. */
+int sf_net_save(sf_net *net);
+void sf_net_restore(sf_net *net);
+
+/* The arithmetic of an instruction set, or of the machine's best for "auto"; NULL if the machine does not have it. */
+const sf_ops *sf_ops_named(const char *name);
+
+/* 1 if the weights have addresses, else 0 with an exception set. */
+int sf_net_is_ready(const sf_net *net);
+
+#endif

@@ -1,0 +1,125 @@
+/* Collecting a rollout: actions, rewards, episode ends, and the values of successors. */
+#include "rollout.h"
+#include <time.h>
+
+#define MOST_ROWS (1 << 20) /* rows per call of `values`, whose count is an int */
+#define LARGEST_FLOAT 3.4028234663852886e38
+
+int sf_all_finite(const float *x, int64_t n) {
+    float sum = 0.0f; /* x - x is 0, or NaN if x is not finite */
+    for (int64_t i = 0; i < n; i++) sum += x[i] - x[i];
+    return sum == 0.0f;
+}
+
+/* Rewards are double here and float32 in the learner: one that overflows there counts as non-finite. */
+static int is_finite_reward(double x) { return fabs(x) <= LARGEST_FLOAT; }
+
+/* True if values are computed after the rollout, where many rows at once cost less than a few at a time. A value does not
+ * depend on the other rows of a call, so the digits are the same. */
+static int values_are_deferred(const sf_net *net, const sf_rollout *rollout) { return rollout->obs && !net->shared; }
+
+void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask) {
+    const int64_t n = rollout->streams, at = t * n, bytes = rollout->action_bytes;
+    if (rollout->obs) memcpy(rollout->obs + at * net->inputs, obs, n * net->inputs * sizeof(float));
+    if (rollout->mask) memcpy(rollout->mask + at * net->outputs, mask, n * net->outputs);
+    net->ops->act(net, rng, (int)n, obs, mask, 0, (char *)rollout->action + at * bytes, (char *)rollout->env_action + at * bytes,
+                  rollout->log_prob + at, values_are_deferred(net, rollout) ? NULL : rollout->value + at);
+}
+
+int sf_rollout_record(sf_rollout *rollout, int64_t t, const sf_step *step) {
+    const int64_t n = rollout->streams, at = t * n;
+    int ended = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!is_finite_reward(step->reward[i])) return SF_NON_FINITE;
+        ended |= step->terminated[i] | step->truncated[i];
+    }
+    memcpy(rollout->reward + at, step->reward, n * sizeof(double));
+    memcpy(rollout->terminated + at, step->terminated, n);
+    memcpy(rollout->truncated + at, step->truncated, n);
+    memcpy(rollout->valid + at, step->valid, n);
+    for (int64_t i = 0; i < n; i++) {
+        /* An invalid row drops the running episode: its worker was lost. */
+        step->returns[i] = step->valid[i] ? step->returns[i] + step->reward[i] : 0.0;
+        step->lengths[i] = step->valid[i] ? step->lengths[i] + 1 : 0;
+    }
+    if (t + 1 < rollout->steps)
+        for (int64_t i = 0; i < n; i++)
+            rollout->start[at + n + i] = step->terminated[i] | step->truncated[i] | !step->valid[i];
+    return ended ? SF_EPISODE_ENDED : SF_RECORDED;
+}
+
+void sf_rollout_finish(sf_net *net, sf_rollout *rollout, const float *obs) {
+    const int64_t n = rollout->streams, last = (int64_t)(rollout->steps - 1) * n, most = MOST_ROWS / n + 1;
+    for (int64_t t = 0; values_are_deferred(net, rollout) && t < rollout->steps; t += most) {
+        const int64_t steps = rollout->steps - t < most ? rollout->steps - t : most;
+        net->ops->values(net, (int)(steps * n), rollout->obs + t * n * net->inputs, rollout->value + t * n);
+    }
+    /* Truncated steps have the value of their final observation already; the others of the last row get that of `obs`. */
+    for (int64_t begin = 0; begin < n; begin += SF_ROWS) {
+        float now[SF_ROWS];
+        const int rows = (int)(n - begin < SF_ROWS ? n - begin : SF_ROWS);
+        net->ops->values(net, rows, obs + begin * net->inputs, now);
+        for (int i = 0; i < rows; i++)
+            if (!rollout->truncated[last + begin + i]) rollout->next_value[last + begin + i] = now[i];
+    }
+    for (int64_t i = 0; i < last; i++)
+        if (!rollout->truncated[i]) rollout->next_value[i] = rollout->value[i + n];
+}
+
+static double clock_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Update returns and lengths with step t; 1 if its rewards are finite. */
+static int count_step(const sf_rollout *rollout, int64_t t, sf_collection *c) {
+    const int64_t n = rollout->streams, at = t * n;
+    int finite = 1;
+    for (int64_t i = 0; i < n; i++) {
+        finite &= is_finite_reward(rollout->reward[at + i]);
+        c->returns[i] += rollout->reward[at + i];
+        c->lengths[i] += 1;
+        c->start[i] = 0;
+    }
+    return finite;
+}
+
+/* Log the episodes that ended at step t; a truncated one gets the value of its final observation. */
+static void end_episodes(sf_net *net, sf_rollout *rollout, int64_t t, const float *final_obs, sf_collection *c) {
+    const int64_t n = rollout->streams, at = t * n;
+    for (int64_t i = 0; i < n; i++) {
+        if (!rollout->terminated[at + i] && !rollout->truncated[at + i]) continue;
+        if (rollout->truncated[at + i]) net->ops->values(net, 1, final_obs + i * net->inputs, rollout->next_value + at + i);
+        const double entry[4] = {(double)i, c->returns[i], (double)c->lengths[i], rollout->truncated[at + i]};
+        memcpy(c->ended + 4 * c->episodes++, entry, sizeof entry);
+        c->returns[i] = 0.0;
+        c->lengths[i] = 0;
+        c->start[i] = 1;
+    }
+}
+
+int sf_rollout_collect(sf_net *net, sf_rng *rng, sf_rollout *rollout, sf_streams *streams, sf_collection *c) {
+    const int64_t n = rollout->streams;
+    float *final_obs = malloc(n * net->inputs * sizeof *final_obs);
+    if (!final_obs) return 0;
+    c->bad_step = -1;
+    for (int64_t t = 0; t < rollout->steps && c->bad_step < 0; t++) {
+        const int64_t at = t * n;
+        memcpy(rollout->start + at, c->start, n);
+        sf_rollout_act(net, rng, rollout, t, c->obs, NULL);
+        const double before = clock_now();
+        const int ended = sf_streams_step(streams, (char *)rollout->env_action + at * rollout->action_bytes, c->obs,
+                                          rollout->reward + at, rollout->terminated + at, rollout->truncated + at, final_obs);
+        c->seconds += clock_now() - before;
+        const int finite = sf_all_finite(c->obs, n * net->inputs) && (!ended || sf_all_finite(final_obs, n * net->inputs));
+        if (!(count_step(rollout, t, c) && finite)) c->bad_step = t;
+        if (ended) end_episodes(net, rollout, t, final_obs, c);
+    }
+    if (c->bad_step < 0) {
+        memset(rollout->valid, 1, (size_t)(rollout->steps * n));
+        sf_rollout_finish(net, rollout, c->obs);
+    }
+    free(final_obs);
+    return 1;
+}
