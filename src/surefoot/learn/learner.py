@@ -23,7 +23,7 @@ from surefoot.learn.prepare import to_batch
 from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import Learned
+from surefoot.learn.report_builder import GradientSteps
 from surefoot.learn.sequences import pieces
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
@@ -133,7 +133,7 @@ class Learner:
 
     def _by_torch(
         self, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[Learned, dict[str, Any], dict[str, float]]:
+    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
         """The update as it is defined."""
         begin = time.perf_counter()
         raw = self.prepare(rollout, valid)
@@ -149,7 +149,7 @@ class Learner:
 
     def _by_kernel(
         self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[Learned, dict[str, Any], dict[str, float]]:
+    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
         """The same, all epochs in one call of the kernel, on the same memory."""
         begin = time.perf_counter()
         self._refuse_bad(rollout, valid)
@@ -166,7 +166,7 @@ class Learner:
                 max_bad_steps=BAD_STEPS_BEFORE_ROLLBACK,
             )
             self.steps.bad_in_a_row = said.bad_in_a_row
-            done = Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
+            done = GradientSteps(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
             self._settle(native.restore, done)
         return done, raw.described | counted, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
 
@@ -198,7 +198,7 @@ class Learner:
         stale = rollout.valid & (self.policy_version - rollout.policy_version > limit)
         return rollout.valid & ~stale, int(stale.sum())
 
-    def _settle(self, put_back: Callable[[], None] | None, done: Learned) -> None:
+    def _settle(self, put_back: Callable[[], None] | None, done: GradientSteps) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
         if not done.rolled_back:
             self.rollbacks_in_a_row *= not len(done.table.epoch)  # only an update that learned something forgives

@@ -97,7 +97,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Learned:
+class GradientSteps:
     """What the gradient steps of one update came to."""
 
     table: Table

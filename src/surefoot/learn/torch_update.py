@@ -16,7 +16,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import minibatch_size_for, split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.rate_control import Knobs
-from surefoot.learn.report_builder import Learned, Tally
+from surefoot.learn.report_builder import GradientSteps, Tally
 from surefoot.nets.policy import Policy
 
 BAD_STEPS_BEFORE_ROLLBACK = 3
@@ -44,7 +44,7 @@ class TorchUpdate:
         self.bad_in_a_row = 0
         """Gradient steps that were not finite since the last good one."""
 
-    def learn(self, batch: Batch, knobs: Knobs) -> Learned:
+    def learn(self, batch: Batch, knobs: Knobs) -> GradientSteps:
         """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
         tally, error, stopped, bad_steps, rolled_back = Tally(), None, False, 0, False
         for epoch, minibatch in self.minibatches(batch):
@@ -67,7 +67,7 @@ class TorchUpdate:
             if self.bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
                 rolled_back = True
                 break
-        return Learned(tally.table(clip=knobs.clip), error or 0.0, stopped, bad_steps, rolled_back)
+        return GradientSteps(tally.table(clip=knobs.clip), error or 0.0, stopped, bad_steps, rolled_back)
 
     def minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """(epoch, minibatch): in every epoch all columns are shuffled and each is used exactly once (detail C6)."""

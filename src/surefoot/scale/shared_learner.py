@@ -26,18 +26,18 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import Learned, Table
+from surefoot.learn.report_builder import GradientSteps, Table
 from surefoot.learn.torch_update import TorchUpdate
 from surefoot.learn.value_scaling import ValueScale
 from surefoot.nets.normalizer import Normalizer
 from surefoot.nets.policy import Policy
-from surefoot.scale.process_group import Group
+from surefoot.scale.process_group import ProcessGroup
 
 
 class SharedUpdate(TorchUpdate):
     """Gradient steps on a batch of which this process has a part; all processes take the same steps."""
 
-    group: Group
+    group: ProcessGroup
     mode: str
     """How advantages are standardised: over the minibatch or the batch of all processes, or not."""
 
@@ -142,7 +142,7 @@ class SharedUpdate(TorchUpdate):
             self._widths.append((self._own, self._all))
         return norm
 
-    def learn(self, batch: Batch, knobs: Knobs) -> Learned:
+    def learn(self, batch: Batch, knobs: Knobs) -> GradientSteps:
         done = super().learn(batch, knobs)
         done.first_ratio_error = float(self.group.gather(np.array([done.first_ratio_error])).max())
         steps = len(done.table.epoch)
@@ -162,7 +162,7 @@ class SharedLearner(Learner):
         self,
         policy: Policy,
         config: PPOConfig,
-        group: Group,
+        group: ProcessGroup,
         *,
         total_updates: int | None = None,
         device: str | torch.device = "cpu",
@@ -219,7 +219,7 @@ class SharedLearner(Learner):
             raise Diverged("the processes that learn together no longer have the same weights; resume the run")
 
 
-def _pooled(group: Group, numbers: np.ndarray) -> tuple[float, float, float]:
+def _pooled(group: ProcessGroup, numbers: np.ndarray) -> tuple[float, float, float]:
     """Return (mean, variance, count) of the numbers of all processes together."""
     parts = moments_of_all(group, numbers.ravel())
     count = sum(n for *_, n in parts)
@@ -227,7 +227,7 @@ def _pooled(group: Group, numbers: np.ndarray) -> tuple[float, float, float]:
     return mean, sum((v + (m - mean) ** 2) * n for m, v, n in parts) / count, count
 
 
-def moments_of_all(group: Group, seen: np.ndarray) -> list[tuple[float, float, float]]:
+def moments_of_all(group: ProcessGroup, seen: np.ndarray) -> list[tuple[float, float, float]]:
     """Return (mean, variance, count) of each process's numbers, of those that have any."""
     wide = seen.astype(np.float64)
     mine = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)

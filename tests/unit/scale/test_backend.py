@@ -18,7 +18,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend import Piece, join, shares
 from surefoot.scale.backend_check import check_backend
-from surefoot.scale.backend_spec import WORLDS, Placement
+from surefoot.scale.backend_spec import WORLDS, BackendSpec
 from surefoot.scale.local_backend import local_backend
 from surefoot.scale.remote_training import FarTraining
 from surefoot.scale.rollout_worker import RolloutWorker
@@ -91,7 +91,7 @@ class InProcess:
 
 def far(spec: RunSpec, workers: int = 2, backend: Any = None) -> FarTraining:
     return FarTraining(
-        spec, backend=backend or InProcess(spec, workers), placement=Placement("local", workers, "", False)
+        spec, backend=backend or InProcess(spec, workers), placement=BackendSpec("local", workers, "", False)
     )
 
 
@@ -258,12 +258,12 @@ def test_joined_streams_are_in_the_order_of_the_workers():
 @pytest.mark.parametrize("text", ["local", "local:0", "ray:x", "local:2@here", "dask:2", "local:-1", ""])
 def test_a_placement_that_is_none_is_refused(text: str):
     with pytest.raises(ConfigError, match="rollouts is"):
-        Placement.parse(text)
+        BackendSpec.parse(text)
 
 
 def test_a_placement_is_a_few_letters():
-    assert Placement.parse("local:2") == Placement("local", 2)
-    assert Placement.parse("ray:8@10.0.0.1:6379").address == "10.0.0.1:6379"
+    assert BackendSpec.parse("local:2") == BackendSpec("local", 2)
+    assert BackendSpec.parse("ray:8@10.0.0.1:6379").address == "10.0.0.1:6379"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_actor
 from surefoot.train.collect.kernel_walk import walk
-from surefoot.train.collect.nonfinite import Guard
+from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler
 from surefoot.train.collect.torch_rollout import torch_rollout
 from surefoot.train.config import CollectConfig
@@ -48,7 +48,7 @@ class Collector:
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
-        self.guard = Guard(world, self.config.nonfinite)
+        self.guard = NonFiniteGuard(world, self.config.nonfinite)
         self.episodes = EpisodeLog(world.num_envs)
         self.scaler = RewardScaler(world.num_envs, gamma=gamma, clip=self.config.reward_clip)
         self.outliers = OutlierWatch()

@@ -9,10 +9,10 @@ import numpy as np
 from surefoot.envs.api import Step, View, World
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import Tape
-from surefoot.train.collect.nonfinite import Guard, finite
+from surefoot.train.collect.nonfinite import NonFiniteGuard, finite
 
 
-def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
+def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: NonFiniteGuard, episodes: EpisodeLog) -> View:
     """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
     kernel, net, rng, memory = tape.kernel, tape.net, tape.rng, tape.memory
     act, note = kernel.rollout_act, kernel.rollout_record
@@ -51,7 +51,7 @@ def walk(tape: Tape, world: World, view: View, start: np.ndarray, guard: Guard, 
     return view
 
 
-def _look(tape: Tape, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
+def _look(tape: Tape, step: Step, t: int, said: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
     """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
     if said == tape.kernel.NON_FINITE:
         step = _examine(tape, step, t, guard, episodes)
@@ -65,7 +65,7 @@ def _look(tape: Tape, step: Step, t: int, said: int, guard: Guard, episodes: Epi
     return step
 
 
-def _examine(tape: Tape, step: Step, t: int, guard: Guard, episodes: EpisodeLog) -> Step:
+def _examine(tape: Tape, step: Step, t: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
     """Write down what the guard leaves of a step."""
     taken = int(np.count_nonzero(step.valid))
     step, dropped = guard.examine(step, episodes)

@@ -11,7 +11,7 @@ from surefoot.train.collect.episodes import EpisodeLog
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-class Guard:
+class NonFiniteGuard:
     """Looks at every step of a world before anybody learns from it.
 
     `nonfinite` is "raise", or "drop_episode": then an episode with a bad number is left out from its beginning, and
