@@ -50,6 +50,7 @@ check: setup  ## seconds, before every commit
 	$(BIN)/ruff check .
 	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
 
 test-ray:  ## the same tests of backends and searches, on Ray: it has an environment of its own, .venv-ray

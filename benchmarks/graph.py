@@ -41,16 +41,23 @@ from surefoot.envs.make import make_world
 from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.export.standalone import to_standalone
-from surefoot.graph.nodes.tools import Chosen, QueryEncoder, QuerySource, ToolBox, ToolRunner, is_right
-from surefoot.graph.patterns import ppo_loop
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.digits import learned, parameters_sha256
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.run.live import Live
+from surefoot.graph.run.live_values import Live
 from surefoot.graph.run.queues import QueueEngine
+from surefoot.graph.runtime.tools import (
+    ChosenTool,
+    QueryEncoderNode,
+    QuerySourceNode,
+    ToolBoxNode,
+    ToolRunnerNode,
+    is_right,
+)
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import NAMES, template
+from surefoot.graph.wiring import ppo_loop
 from surefoot.learn.learner import Learner
 from surefoot.nets.config import NetConfig
 from surefoot.town.scenarios.scenario import load_scenario
@@ -187,7 +194,7 @@ def standalone(updates: int, path: str, turns: Turns) -> Callable[[], Any]:
     module = ModuleType("bench_alone")
     sys.modules[module.__name__] = module
     exec(compile(to_standalone(workload(updates, path)), "<alone>", "exec"), module.__dict__)
-    module.update = turns.after(module.update)
+    module.PolicyTrainer.update = turns.after(module.PolicyTrainer.update)
     return lambda: module.train(module.Config())
 
 
@@ -246,15 +253,20 @@ def alone(graph: Graph, nodes: dict[str, Any], seed: int) -> bool | None:
         text = to_standalone(graph)
     except GraphError:
         return None
-    theirs = {n: x.numpy() for n, x in exported(text, seed).state_dict().items() if "normalizer" not in n}
+    trainers = exported(text, seed)
+    theirs = {
+        f"{id}.{n}": x.numpy()
+        for id, trainer in trainers.items()
+        for n, x in trainer.policy.state_dict().items()
+        if "normalizer" not in n
+    }
     found = learned(nodes)
     ours = {
-        f"{'' if id == 'agent' else f'{id}.'}{n.removeprefix('network.')}": x
+        f"{id}.{n.removeprefix('network.')}": x
         for id, weights in found.items()
         for n, x in weights.items()
         if "normalizer" not in n
     }
-    ours = {name.replace("head.log_std", "log_std.0"): x for name, x in ours.items()}
     return set(ours) == set(theirs) and all(np.array_equal(x, theirs[name]) for name, x in ours.items())
 
 
@@ -352,13 +364,13 @@ def scripted(seed: int) -> dict[str, float]:
 def nearest(seed: int) -> dict[str, float]:
     """Questions answered by the tool whose description is nearest."""
     with tempfile.TemporaryDirectory() as folder:
-        encode, runner = QueryEncoder(), ToolRunner()
-        asked = QuerySource(seed=seed).asked
+        encode, runner = QueryEncoderNode(), ToolRunnerNode()
+        asked = QuerySourceNode(seed=seed).asked
         vectors, encoder = encode(asked)
-        tools = ToolBox(into=folder)(encoder)
+        tools = ToolBoxNode(into=folder)(encoder)
         names = [tool.name for tool in tools.box]
         described = encoder.encode([tool.description for tool in tools.box])
-        picks = [Chosen(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
+        picks = [ChosenTool(names[int((described @ x).argmax())], None, None) for x in vectors]  # type: ignore[arg-type]
         right = [is_right(q, ran) for q, ran in zip(asked, runner(asked, picks, tools), strict=True)]
     return {"mean": sum(right) / len(right)}
 
@@ -399,7 +411,7 @@ def asked(nodes: dict[str, Any]) -> dict[str, Any]:
 
 def standing(nodes: dict[str, Any], seed: int) -> dict[str, float]:
     """Score less the price of the KL, of 1,050 fresh responses."""
-    from surefoot.lm.optimum import achieved
+    from lm.priced_optimum import achieved
 
     prompts = [nodes["sampler"].language.speech.prompt(text) for text in nodes["prompts"].prompts]
     generator = torch.Generator().manual_seed(seed + EVAL_SEED_OFFSET)
@@ -409,7 +421,7 @@ def standing(nodes: dict[str, Any], seed: int) -> dict[str, float]:
 
 def language_optimum(seed: int) -> dict[str, float]:
     """The same of the best policy there is. It hangs on the reference alone: a seed is another estimate of one number."""
-    from surefoot.lm.optimum import optimum
+    from lm.priced_optimum import optimum
 
     graph = template("language")
     graph.remove("print")

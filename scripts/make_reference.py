@@ -25,7 +25,7 @@ from surefoot.cli.helptext import parts
 from surefoot.cli.main import VERBS
 from surefoot.cli.verbs.doctor import plan_text
 from surefoot.cli.verbs.settings import all_knobs
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear
 from surefoot.learn.schedule_text import schedule_to_json

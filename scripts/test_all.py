@@ -17,6 +17,7 @@ MAIN: list[Part] = [
     ("format", [str(BIN / "ruff"), "format", "--check", "."]),
     ("lint", [str(BIN / "ruff"), "check", "."]),
     ("contracts", [str(BIN / "lint-imports")]),
+    ("dead code", [sys.executable, "scripts/dead_code.py"]),
     ("golden", [*ALONE, "tests/golden"]),
     ("unit, property", [*PYTEST, "tests/unit", "tests/property"]),
     ("e2e", [*PYTEST, "tests/e2e", "--durations=10"]),

@@ -18,7 +18,8 @@ from surefoot.lm.constitution.compare import wilson
 from surefoot.lm.data import PreferencePair, read_pairs
 from surefoot.lm.download import cache_root
 from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
-from surefoot.lm.rewards.reward_model import RewardModel, pair_features, train_reward_model
+from surefoot.lm.rewards.reward_fit import pair_features, train_reward_model
+from surefoot.lm.rewards.reward_model import RewardModel
 
 CHUNK = 100
 """Pairs whose features are kept together, so that a stop loses a minute."""

@@ -7,19 +7,20 @@ Every kind of node in the catalogue is a constructor here, by its name.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surefoot._lazy import lazy_names
+
 if TYPE_CHECKING:
+    from surefoot.graph.custom_node import Array as Array
+    from surefoot.graph.custom_node import Number as Number
+    from surefoot.graph.custom_node import Obs as Obs
+    from surefoot.graph.custom_node import Table as Table
+    from surefoot.graph.custom_node import Trigger as Trigger
+    from surefoot.graph.custom_node import node as node
     from surefoot.graph.export.script import to_script as to_script
     from surefoot.graph.export.standalone import to_standalone as to_standalone
     from surefoot.graph.import_.program import from_program as from_program
-    from surefoot.graph.own import Array as Array
-    from surefoot.graph.own import Number as Number
-    from surefoot.graph.own import Obs as Obs
-    from surefoot.graph.own import Table as Table
-    from surefoot.graph.own import Trigger as Trigger
-    from surefoot.graph.own import node as node
     from surefoot.graph.run.compiled import Compiled as Compiled
     from surefoot.graph.run.interpreter import Break as Break
     from surefoot.graph.run.interpreter import Interpreter as Interpreter
@@ -34,47 +35,36 @@ if TYPE_CHECKING:
     from surefoot.graph.spec.text import save_graph as save_graph
     from surefoot.graph.templates import template as template
 
-_HOME = {
-    "ABSENT": "spec.model",
-    "Array": "own",
-    "Break": "run.interpreter",
-    "Compiled": "run.compiled",
-    "Delay": "spec.model",
-    "Graph": "spec.model",
-    "History": "spec.ops",
-    "Interpreter": "run.interpreter",
-    "Number": "own",
-    "Obs": "own",
-    "QueueEngine": "run.queues",
-    "Table": "own",
-    "Trigger": "own",
-    "check": "spec.check",
-    "from_program": "import_.program",
-    "load_graph": "spec.text",
-    "node": "own",
-    "parse_graph": "spec.text",
-    "save_graph": "spec.text",
-    "template": "templates",
-    "to_script": "export.script",
-    "to_standalone": "export.standalone",
-}
+_load, _names = lazy_names(
+    __name__,
+    {
+        **dict.fromkeys(("ABSENT", "Delay", "Graph"), "spec.model"),
+        **dict.fromkeys(("Array", "Number", "Obs", "Table", "Trigger", "node"), "custom_node"),
+        **dict.fromkeys(("Break", "Interpreter"), "run.interpreter"),
+        **dict.fromkeys(("load_graph", "parse_graph", "save_graph"), "spec.text"),
+        "Compiled": "run.compiled",
+        "History": "spec.ops",
+        "QueueEngine": "run.queues",
+        "check": "spec.check",
+        "from_program": "import_.program",
+        "template": "templates",
+        "to_script": "export.script",
+        "to_standalone": "export.standalone",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(f"surefoot.graph.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    if not name.startswith("_") and name[:1].isupper():
-        from surefoot.graph.catalogue import REGISTRY
-        from surefoot.graph.own import kind_of
+    if not name.startswith("_") and name[:1].isupper() and name not in _names():
+        from surefoot.graph.custom_node import kind_of
+        from surefoot.graph.nodes import REGISTRY
 
         if REGISTRY.find(name) is not None:
             return kind_of(name)
-    raise AttributeError(f"module 'surefoot.graph' has no attribute {name!r}")
+    return _load(name)
 
 
 def __dir__() -> list[str]:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
-    return sorted({*_HOME, *REGISTRY.names()})
+    return sorted({*_names(), *REGISTRY.names()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import ABSENT, Edge, Graph
 from surefoot.graph.spec.params import params_to_json
 

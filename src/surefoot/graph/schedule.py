@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.nodes.clock import node_seed, ticks_for
+from surefoot.graph.runtime.base import node_seed, ticks_for
 from surefoot.graph.spec.check import Checked, check, declared_types
 from surefoot.graph.spec.declare import NodeType, Port
 from surefoot.graph.spec.model import Edge, End, Graph, RunSettings
@@ -81,10 +81,6 @@ class Schedule:
     @property
     def has_code(self) -> bool:
         return any(each.declared.name == "Code" for each in self.firings)
-
-    def delayed(self) -> list[Input]:
-        """All inputs that read what was said a tick ago."""
-        return [each for firing in self.firings for each in firing.inputs if each.edge is not None and each.edge.delay]
 
 
 def schedule(graph: Graph | Checked, **run: Any) -> Schedule:
@@ -178,8 +174,6 @@ def build_one(plan: Schedule, firing: Firing, setting: Setting) -> Any:
                 extras["path"] = plan.run.path
             case _:
                 extras["into"] = setting.into
-    if firing.declared.name == "Code":
-        extras["trust"] = setting.trust
     made = runtime_of(firing.declared)
     if not isinstance(made, type):  # a function of somebody's own
         return partial(made, **firing.params)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError, RunError
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.snapshot import restore, snapshot, why_not
 from surefoot.graph.spec.model import Graph

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from surefoot.lm.policy.backbone import Backbone as Backbone
     from surefoot.lm.policy.loading import load_backbone as load_backbone
     from surefoot.lm.policy.policy import LMPolicy as LMPolicy
+    from surefoot.lm.rewards.reward_fit import train_reward_model as train_reward_model
     from surefoot.lm.rewards.reward_model import RewardModel as RewardModel
     from surefoot.lm.rewards.reward_model import ValueModel as ValueModel
-    from surefoot.lm.rewards.reward_model import train_reward_model as train_reward_model
     from surefoot.lm.rewards.scoring import scorer as scorer
     from surefoot.lm.sampling.sampler import Sampling as Sampling
     from surefoot.lm.sampling.sampler import generate as generate
@@ -36,7 +36,7 @@ _load, __dir__ = lazy_names(
         "generate": "sampling.sampler",
         "load_backbone": "policy.loading",
         "scorer": "rewards.scoring",
-        "train_reward_model": "rewards.reward_model",
+        "train_reward_model": "rewards.reward_fit",
     },
 )
 

@@ -15,7 +15,8 @@ from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_model
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
-from surefoot.lm.rewards.reward_model import BackboneReward, RewardFit, RewardModel
+from surefoot.lm.rewards.reward_fit import RewardFit
+from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
 from surefoot.nets.description import load_weights
 from surefoot.train.rundir.rundir import RunDir
 

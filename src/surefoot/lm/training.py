@@ -24,7 +24,15 @@ from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, NoCritic, ValueOf
 from surefoot.lm.rewards.guards import Guards
 from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
-from surefoot.lm.rewards.rewards import ResponseDrift, Responses, Rewards, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.rewards.rewards import (
+    ResponseDrift,
+    RewardInputs,
+    Rewards,
+    ScoreScale,
+    as_rewards,
+    distinct,
+    repetition,
+)
 from surefoot.lm.sampling.rollout import ResponseBatch, consult, group_advantages, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, generate
 from surefoot.nets.description import load_weights
@@ -235,9 +243,9 @@ class LMTraining:
             keep_trunk=not self.config.packed,
         )
 
-    def said(self, chosen: Sequence[int], responses: Sequence[Response]) -> Responses:
+    def said(self, chosen: Sequence[int], responses: Sequence[Response]) -> RewardInputs:
         """Prompts and responses as a reward sees them."""
-        return Responses(
+        return RewardInputs(
             prompts=[as_text(self.prompts[i]) for i in chosen],
             responses=[self.speech.text(r.tokens) for r in responses],
             prompt_ids=[self.prompt_ids[i] for i in chosen],

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor, nn
 
 from surefoot.data.spaces import Discrete
-from surefoot.nets.distributions import Categorical, Distribution, mask_logits
+from surefoot.nets.distributions import Categorical, mask_logits
 
 if TYPE_CHECKING:
     from surefoot.nets.continuous_heads import StateDependentHead
-
-
-class Head(Protocol):
-    """The part of a policy that knows the action space."""
-
-    outputs: int
-    """How many numbers the actor's last layer must give."""
-
-    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Distribution: ...
-
-    def env_action(self, action: np.ndarray) -> np.ndarray: ...
-
-    def action_std(self) -> float | None: ...
-
-    def choices(self) -> tuple[int, ...]: ...
-
-    def noise(self) -> StateDependentHead | None:
-        """The part whose exploration is a function of the state, if there is one."""
-        ...
 
 
 class DiscreteHead(nn.Module):

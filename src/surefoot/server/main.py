@@ -1,4 +1,4 @@
-"""The process that serves: a socket, a log, deadlines, and an end that loses nothing."""
+"""The serving process: socket, log, replicas, and a shutdown that loses nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from surefoot.errors import ConfigError
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.decisions.store import Durability
-from surefoot.server.http.access import Guard, read_tokens
+from surefoot.server.http.access import AccessGuard, read_tokens
 from surefoot.server.http.app import App
 from surefoot.server.http.page import page_routes
 from surefoot.server.http.protocol import Connections
@@ -37,11 +37,11 @@ DRAIN_SECONDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to serve; each as `surefoot serve --help` says."""
+    """Settings of the service; described by `surefoot serve --help`."""
 
     directory: Path
     runs: Sequence[Path] = ()
-    """Trained policies to be served as they are, and nothing else."""
+    """Trained policies to serve, instead of a service that learns."""
     host: str = "127.0.0.1"
     port: int = 8765
     token_file: Path | None = None
@@ -52,7 +52,7 @@ class Settings:
     ui: bool = False
     replicas: int = 0
     replica_port: int = 0
-    """Where they listen; 0 takes a free one. Those of runs share the port."""
+    """Port of the replicas; 0 takes a free one. Replicas of runs share `port`."""
     extension: Callable[[Service, Steward], Extension] | None = None
     """Creates further endpoints over the service."""
     exit_with_parent: bool = False
@@ -60,7 +60,7 @@ class Settings:
 
 
 def serve(settings: Settings) -> int:
-    """Answer until SIGINT or SIGTERM; the exit code."""
+    """Serve until SIGINT or SIGTERM; return the exit code."""
     _log_as_json(settings.log_level)
     if settings.exit_with_parent:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
@@ -76,7 +76,7 @@ def serve(settings: Settings) -> int:
         if shared:
             replicas = Replicas(settings.replicas - 1, replica, settings, port)
         elif settings.replicas:
-            # Bound, and not listening: the number is kept for those who share it.
+            # Bound, but not listening: it reserves the port for the replicas, which share it.
             kept = stack.enter_context(_bound(settings.host, settings.replica_port, shared=True, listens=False))
             theirs = int(kept.getsockname()[1])
             replicas = Replicas(settings.replicas, replica, settings, theirs)
@@ -86,7 +86,7 @@ def serve(settings: Settings) -> int:
 
 
 def replica(settings: Settings, port: int) -> None:
-    """One of several processes that keep nothing."""
+    """Run one of the read-only processes."""
     _log_as_json(settings.log_level)
     copies = None if settings.runs else Copies(settings.directory, settings.digits)
     app = read_only_app(Runs(settings.runs), _guard(settings, port), copies, alone=False)
@@ -94,12 +94,12 @@ def replica(settings: Settings, port: int) -> None:
         runner.run(_serve(app, listening))
 
 
-def _guard(settings: Settings, port: int) -> Guard:
+def _guard(settings: Settings, port: int) -> AccessGuard:
     tokens = {} if settings.token_file is None else read_tokens(settings.token_file)
-    return Guard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
+    return AccessGuard(host=settings.host, port=port, tokens=tokens, origins=settings.origins, per_second=settings.rate)
 
 
-def _app(settings: Settings, guard: Guard) -> App:
+def _app(settings: Settings, guard: AccessGuard) -> App:
     if settings.runs:
         return read_only_app(Runs(settings.runs), guard, alone=settings.replicas <= 1)
     service = Service(settings.directory, durability=settings.durability, digits=settings.digits)
@@ -110,7 +110,7 @@ def _app(settings: Settings, guard: Guard) -> App:
 
 
 async def _serve(app: App, listening: socket.socket, sentence: str = "", replicas: Replicas | None = None) -> int:
-    """Answer until a signal comes; then answer what is under way, write what waits, and end."""
+    """Serve until a signal; then finish the requests under way, write what is pending, and end."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     for sig in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(sig, over.set)
@@ -119,7 +119,7 @@ async def _serve(app: App, listening: socket.socket, sentence: str = "", replica
     server = await loop.create_server(connections, sock=listening, backlog=2048)
     connections.sweep()
     gc.collect()
-    gc.freeze()  # what is there now stays: no collection need look at it
+    gc.freeze()  # what is loaded now stays: the collector need not scan it
     gc.set_threshold(20_000, 20, 100)
     watching = None
     if replicas is not None:
@@ -139,7 +139,7 @@ async def _serve(app: App, listening: socket.socket, sentence: str = "", replica
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed."""
+    """Return uvloop's event loop if it is installed."""
     try:
         return importlib.import_module("uvloop").new_event_loop()
     except ModuleNotFoundError:
@@ -147,7 +147,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _end_with_stdin() -> None:
-    """Whoever started this holds the other end of standard input; the kernel closes it however they end."""
+    """End when standard input does: the kernel closes it when the parent ends, even if it is killed."""
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -174,18 +174,18 @@ def _shown(host: str) -> str:
 
 
 class _Json(logging.Formatter):
-    """One line of JSON a message; a traceback is a field of it."""
+    """One line of JSON per message, with a field for a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {
+        line = {
             "t": time.time(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told)
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
 
 
 def _log_as_json(level: str) -> None:

@@ -18,7 +18,7 @@ from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import net_of
 from surefoot.server.decisions.served_policy import Serving, chances_of, encoder_of
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
 from surefoot.server.http.metrics import requests_only
@@ -127,7 +127,7 @@ class ReadOnlyService:
             self.copies.close()
 
 
-def read_only_app(runs: Runs, guard: Guard, copies: Copies | None = None, *, alone: bool = True) -> App:
+def read_only_app(runs: Runs, guard: AccessGuard, copies: Copies | None = None, *, alone: bool = True) -> App:
     """Return an app for trained runs and, if there are any, copies of policies."""
     service = ReadOnlyService(runs, copies, alone=alone)
 

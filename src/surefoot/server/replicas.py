@@ -1,4 +1,4 @@
-"""Read-only processes beside the one that writes: the kernel spreads connections over them, and one that dies is replaced."""
+"""Read-only processes that share a port: the kernel distributes connections, and a process that dies is replaced."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 log = logging.getLogger("surefoot.server")
-LOOK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 
 
 class Replicas:
-    """So many processes that run the same function. They end with this one, however it ends."""
+    """A number of processes that run the same function. They end with this process, even if it is killed."""
 
     def __init__(self, count: int, work: Callable[..., None], *given: Any) -> None:
         self.count, self._work, self._given = count, work, given
@@ -26,13 +26,13 @@ class Replicas:
         self._running: list[tuple[Any, Connection]] = []
 
     def start(self) -> None:
-        """Begin all of them; they answer when they are ready."""
+        """Start all of them; they serve when they are ready."""
         self._running = [self._one() for _ in range(self.count)]
 
     async def watch(self) -> None:
-        """Replace those that died, for ever."""
+        """Replace processes that died, until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             for place, (process, life) in enumerate(self._running):
                 if not process.is_alive():
                     log.warning("replica %d ended with code %s; another one takes its place", place, process.exitcode)
@@ -40,7 +40,7 @@ class Replicas:
                     self._running[place] = self._one()
 
     def close(self) -> None:
-        """End all of them, and wait."""
+        """Stop all of them, and wait."""
         for _, life in self._running:
             life.close()
         for process, _ in self._running:
@@ -50,7 +50,7 @@ class Replicas:
         self._running = []
 
     def pids(self) -> list[int]:
-        """The processes' numbers."""
+        """Return the process ids."""
         return [process.pid for process, _ in self._running]
 
     def _one(self) -> tuple[Any, Connection]:
@@ -62,8 +62,8 @@ class Replicas:
 
 
 def _live(life: Connection, work: Callable[..., None], given: tuple[Any, ...]) -> None:
-    """A replica: ends when the other end of its pipe does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
+    """Run a replica; it ends when the parent closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its replicas
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
     work(*given)
 

@@ -1,4 +1,4 @@
-"""Trained policies, served as they are: an observation in, an action out. Nothing is written and nothing is learned."""
+"""Trained policies that are served as they are: an observation in, an action out; nothing is written or learned."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from surefoot.server import schema
 from surefoot.server.http.problems import Refused
 
 EPISODES = 10_000
-"""Episodes whose memory is kept; the one that was asked about longest ago goes first."""
+"""Episodes whose recurrent state is kept; the least recently used is dropped first."""
 
 
 class Runs:
-    """The runs that are served, by name."""
+    """The served runs, by name."""
 
     def __init__(self, directories: Sequence[Path] = ()) -> None:
         self.directories = directories
         self.policies: dict[str, RunPolicy] = {}
 
     def load(self) -> None:
-        """Read them all; raises what is wrong with one."""
+        """Load all of them."""
         for directory in self.directories:
             name = directory.resolve().name
             self.policies[name] = RunPolicy(name, directory)
 
     def run(self, name: str) -> RunPolicy:
-        """The run of that name."""
+        """Return a run. Raise `Refused` if there is none of that name."""
         if name not in self.policies:
             known = ", ".join(self.policies) or "none: `surefoot serve RUN` serves one"
             raise Refused("unknown", f"there is no run {name!r}; there are {known}")
@@ -41,7 +41,7 @@ class Runs:
 
 
 class RunPolicy:
-    """One run's policy. What it remembers of an episode is kept here, by the episode's id."""
+    """One run's policy, with the recurrent state of each episode by its id."""
 
     def __init__(self, name: str, directory: Path) -> None:
         import torch
@@ -56,7 +56,7 @@ class RunPolicy:
         self._episodes: OrderedDict[str, Any] = OrderedDict()
 
     def describe(self) -> schema.RunResponse:
-        """What it sees, what it does, where it comes from."""
+        """Return its observation, its action and its origin."""
         from surefoot.data.spaces import space_to_json
 
         spec = self.model.spec
@@ -73,7 +73,7 @@ class RunPolicy:
         )
 
     def act(self, wanted: Sequence[schema.NewAct], pointer: str) -> list[schema.Act]:
-        """An action for each; those that can go through the network together do."""
+        """Return an action for each observation; those with the same options go through the network as one batch."""
         seen = [self._observation(new, pointer.format(place)) for place, new in enumerate(wanted)]
         self._check_episodes(wanted, pointer)
         groups: dict[tuple[bool, bool], list[int]] = {}
@@ -131,7 +131,7 @@ class RunPolicy:
             )
 
     def _parts(self) -> Mapping[str | None, Any]:
-        """{name: space}, as the env's author wrote them; {None: space} for a plain observation."""
+        """Return {name: space} of the env's observation; {None: space} for one without names."""
         from gymnasium import spaces
 
         space = self.spaces.gym_observation
@@ -149,8 +149,8 @@ class RunPolicy:
         listed = {} if new.parts is UNSET else new.parts
         coded = {} if new.parts_b64 is UNSET else new.parts_b64
         if set(listed) | set(coded) != set(parts) or set(listed) & set(coded):
-            told = ", ".join(map(str, parts))
-            raise Refused("invalid", f"give {told}, each once, in parts or parts_b64", pointer=f"{pointer}/parts")
+            names = ", ".join(map(str, parts))
+            raise Refused("invalid", f"give {names}, each once, in parts or parts_b64", pointer=f"{pointer}/parts")
         return {
             name: _fit(space, listed.get(str(name), UNSET), coded.get(str(name), UNSET), f"{pointer}/parts/{name}")
             for name, space in parts.items()
@@ -158,13 +158,13 @@ class RunPolicy:
 
 
 def _fit(space: Any, numbers: Any, b64: Any, where: str) -> np.ndarray:
-    """Numbers laid flat, in the shape that the env's author wrote down."""
+    """Return flat numbers in the shape of a space. Raise `Refused` if they do not fit."""
     flat = np.frombuffer(b64, "<f4") if numbers is UNSET and len(b64) % 4 == 0 else numbers
     shape = tuple(space.shape or ())
     if flat is UNSET or len(flat) != math.prod(shape):
         count = "bytes that are no float32" if flat is UNSET else f"{len(flat)} numbers"
-        told = f"{count}; this observation is {list(shape)}, laid flat {math.prod(shape)}"
-        raise Refused("invalid", told, pointer=where)
+        detail = f"{count}; this observation is {list(shape)}, laid flat {math.prod(shape)}"
+        raise Refused("invalid", detail, pointer=where)
     row = np.asarray(flat, np.float32)
     if not np.isfinite(row).all():
         raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
@@ -178,7 +178,7 @@ def _batched(seen: Sequence[Any]) -> Any:
 
 
 def _row(actions: Any, row: int) -> Any:
-    """One action of several, also where the env takes dicts or tuples of them."""
+    """Return one action of a batch, which can be nested in dicts and tuples."""
     if isinstance(actions, Mapping):
         return {str(name): _row(part, row) for name, part in actions.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(actions, tuple):
@@ -187,7 +187,7 @@ def _row(actions: Any, row: int) -> Any:
 
 
 def plain(action: Any) -> Any:
-    """As JSON has it."""
+    """Return an action as JSON values."""
     match action:
         case dict():
             return {str(name): plain(part) for name, part in action.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
 from surefoot.telemetry.foreign import foreign_format
+from surefoot.telemetry.line_errors import (
+    FIELDS,
+    UNREADABLE,
+    decode,
+    decode_any,
+    did_you_mean,
+    explain_no_record,
+    explain_not_json,
+    json_type,
+    value_at,
+)
 from surefoot.telemetry.schema import (
     METRICS,
     VERSION,
@@ -30,14 +37,6 @@ from surefoot.telemetry.schema import (
 
 Weight = Literal["error", "warning"]
 
-_KINDS: dict[str, type[Any]] = {str(kind.__struct_config__.tag): kind for kind in get_args(schema.Record)}
-_FIELDS = {
-    name: frozenset(f.encode_name for f in msgspec.structs.fields(kind)) | {"kind"} for name, kind in _KINDS.items()
-}
-_decode = msgspec.json.Decoder(schema.Record).decode
-_decode_any = msgspec.json.Decoder().decode
-_BARE = re.compile(rb"(?<![\"\w])(-?(?:NaN|Infinity|nan|inf))\b")
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 KEPT = 1000
 """Mistakes of a file that are kept; all are counted."""
 _SPELLED = frozenset(("nan", "inf", "-inf"))
@@ -116,8 +115,8 @@ class _Checker:
         try:
             for number, line in enumerate(lines, 1):
                 try:
-                    record = None if older and b'"v"' not in line else _decode(line)
-                except _UNREADABLE:
+                    record = None if older and b'"v"' not in line else decode(line)
+                except UNREADABLE:
                     record = None
                 if record is None or record.v[:2] != "2.":
                     self._other(number, line)
@@ -184,21 +183,21 @@ class _Checker:
         for name, how in record.nonfinite.items():
             if how not in _SPELLED:
                 self._say(number, f"nonfinite says {name} is {how!r}; 'nan', 'inf' and '-inf' are what a number can be")
-            elif _at(record, name) is not None:
+            elif value_at(record, name) is not None:
                 self._say(number, f"nonfinite names {name}, but the number is there; it must be null")
         if self._strict:
             self._unknown(number, line, record)
 
     def _unknown(self, number: int, line: bytes, record: Record) -> None:
-        raw = _decode_any(line)
-        fields = _FIELDS[raw["kind"]]
+        raw = decode_any(line)
+        fields = FIELDS[raw["kind"]]
         for name in raw:
             if name not in fields:
-                self._say(number, f"field {name!r} is unknown{_close(name, fields)}", "warning")
+                self._say(number, f"field {name!r} is unknown{did_you_mean(name, fields)}", "warning")
         if isinstance(record, UpdateRecord | MinibatchRecord):
             for name in record.m:
                 if name not in self._typos:
-                    self._typos[name] = None if name in METRICS else _close(name, METRICS, cutoff=0.85)
+                    self._typos[name] = None if name in METRICS else did_you_mean(name, METRICS, cutoff=0.85)
                 if said := self._typos[name]:
                     self._say(number, f"number {name!r} is unknown{said}", "warning")
 
@@ -209,21 +208,21 @@ class _Checker:
             self._say(number, "the line is empty; every line is one JSON object", "warning")
             return
         try:
-            raw: Any = _decode_any(line)
+            raw: Any = decode_any(line)
         except RecursionError:
             self._say(number, "nested too deep to be read; a record has at most a few levels")
             return
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._say(number, _not_json(line, str(error)))
+            self._say(number, explain_not_json(line, str(error)))
             return
         if not isinstance(raw, dict):
-            self._say(number, f"a JSON {_json_type(raw)}; every line is one JSON object")
+            self._say(number, f"a JSON {json_type(raw)}; every line is one JSON object")
             return
         flat: dict[str, Any] = raw  # pyright: ignore[reportUnknownVariableType]  JSON's keys are strings
         foreign = foreign_format()
         version = foreign.version_of(flat)
         if version is None:
-            self._say(number, _wrong(line, flat))
+            self._say(number, explain_no_record(line, flat))
             return
         mistakes = foreign.errors(flat, version)
         for message in mistakes:
@@ -250,96 +249,3 @@ class _Checker:
 def line_kind(record: Record) -> str:
     """The `kind` a record has in the file."""
     return str(type(record).__struct_config__.tag)
-
-
-def _not_json(line: bytes, error: str) -> str:
-    if line[-1:] != b"\n":
-        return f"torn: {len(line)} bytes without a line end, and no whole JSON; the writer was killed here"
-    if bare := _BARE.search(line):
-        what = bare[1].decode()
-        right = "1.x demands a finite number" if b"telemetry_version" in line else "write null and name it in nonfinite"
-        return f"{what} at byte {bare.start(1)} is not JSON; {right}"
-    if b"\x00" in line or _share_of_text(line) < 0.7:
-        return f"not text, let alone JSON ({len(line)} bytes); is it compressed, or another file?"
-    return f"not JSON: {error}"
-
-
-def _share_of_text(line: bytes) -> float:
-    return sum(32 <= byte < 127 or byte in (9, 10, 13) for byte in line[:2000]) / max(len(line[:2000]), 1)
-
-
-def _wrong(line: bytes, raw: dict[str, Any]) -> str:
-    """Why an object is a record of no version, with what would make it one."""
-    if "telemetry_version" in raw:
-        known = ", ".join(foreign_format().VERSIONS)
-        return f"telemetry_version {_short(raw['telemetry_version'])} is unknown; there were {known}"
-    v = raw.get("v")
-    if v is None:
-        return f'no version; today\'s records say "v": "{VERSION}", older ones "telemetry_version": 1.1'
-    if not isinstance(v, str) or not re.fullmatch(r"\d+\.\d+\.\d+", v):
-        return f'v is {_short(v)}; it is a string such as "{VERSION}"'
-    if not v.startswith("2."):
-        return f"version {v} is unknown; this reads 1.0, 1.1, 1.2 and 2.x"
-    kind = raw.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        close = _close(kind, _KINDS) if isinstance(kind, str) else ""
-        return f"kind is {_short(kind)}{close}; kinds are {', '.join(_KINDS)}"
-    try:
-        _decode(line)
-    except _UNREADABLE as error:
-        return _explained(str(error), raw, _KINDS[kind])
-    return "unreadable"
-
-
-def _explained(error: str, raw: dict[str, Any], kind: type[Any]) -> str:
-    """msgspec's sentence, with the value and the choices it leaves out."""
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", error):
-        name = missing[1]
-        close = difflib.get_close_matches(name, [k for k in raw if k not in _FIELDS[raw["kind"]]], n=1, cutoff=0.7)
-        return f"field {name!r} is missing" + (f"; is {close[0]!r} meant to be it?" if close else "")
-    found = re.search(r" - at `\$\.(\w+)(.*)`$", error)
-    if not found:
-        return error
-    name, value = found[1], raw.get(found[1])
-    said = error[: found.start()].replace("`", "")
-    choices = next((get_args(f.type) for f in msgspec.structs.fields(kind) if f.encode_name == name), ())
-    words = [str(choice) for choice in choices if isinstance(choice, str)]
-    ending = f"; one of {', '.join(words)}" if words else ""
-    return f"{name}{found[2]} is {_short(value)}: {said[:1].lower()}{said[1:]}{ending}"
-
-
-def _at(record: Record, dotted: str) -> object:
-    """What stands at a dotted name; None if nothing does. Names inside `m` may have dots of their own."""
-    here: Any = {"return": getattr(record, "return_", None)} | msgspec.to_builtins(record)
-    while dotted:
-        if isinstance(here, list):
-            head, _, dotted = dotted.partition(".")
-            items: list[Any] = here
-            if not head.isdigit() or int(head) >= len(items):
-                return None
-            here = items[int(head)]
-        elif isinstance(here, dict):
-            names: dict[str, Any] = here
-            if dotted in names:
-                return names[dotted]
-            head, _, dotted = dotted.partition(".")
-            here = names.get(head)
-        else:
-            return None
-    return here
-
-
-def _close(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _short(x: Any) -> str:
-    text = json.dumps(x, default=str)
-    return text if len(text) <= 40 else text[:37] + "…"
-
-
-def _json_type(x: Any) -> str:
-    if x is None:
-        return "null"
-    return {bool: "true or false", int: "number", float: "number", str: "string", list: "list"}.get(type(x), "value")

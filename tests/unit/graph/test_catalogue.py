@@ -1,4 +1,4 @@
-"""The kinds of nodes: published tables, panels from the configs' own words, presets."""
+"""The kinds of nodes: ports, parameters and defaults, panels from the configs' own words, presets."""
 
 import inspect
 import json
@@ -6,17 +6,17 @@ import json
 import pytest
 
 from surefoot.errors import GraphError
-from surefoot.graph import PPOAgentNode, PPOTrainerNode
-from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.own import Array, Number, declare
+from surefoot.graph import PPOAgentNode, PPOTrainerNode, check, nodes, template, to_script, to_standalone
+from surefoot.graph.custom_node import Array, Number, declare
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.schedule import runtime_of
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.params import whole_params
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.schedule import Linear, value_at
 
-SEED_AGENT = {"hidden_sizes": (64, 64), "activation": "elu", "learning_rate": 0.0003, "action_space": "continuous"}
-SEED_TRAINER = {
+AGENT = {"hidden_sizes": (64, 64), "activation": "elu", "learning_rate": 0.0003, "action_space": "continuous"}
+TRAINER = {
     "horizon_length": 2048,
     "epochs": 10,
     "minibatch_size": 64,
@@ -30,18 +30,18 @@ SEED_TRAINER = {
 }
 
 
-def test_agent_and_trainer_have_the_seeds_ports_parameters_and_defaults() -> None:
+def test_agent_and_trainer_have_their_ports_parameters_and_defaults() -> None:
     agent, trainer = REGISTRY.get("PPOAgentNode"), REGISTRY.get("PPOTrainerNode")
     assert [port.name for port in agent.inputs if not port.optional] == ["observations"]
     assert [port.name for port in agent.outputs] == ["policy_output", "model"]
     assert [param.name for param in agent.params if param.required] == ["input_size", "output_size"]
-    assert {name: agent.param(name).default for name in SEED_AGENT} == SEED_AGENT
+    assert {name: agent.param(name).default for name in AGENT} == AGENT
     assert [port.name for port in trainer.inputs][:5] == ["states", "policy_outputs", "rewards", "dones", "model"]
     assert [port.name for port in trainer.outputs][:2] == ["training_complete", "loss_info"]
-    assert {name: trainer.param(name).default for name in SEED_TRAINER} == SEED_TRAINER
+    assert {name: trainer.param(name).default for name in TRAINER} == TRAINER
 
 
-def test_the_seeds_constructor_calls_run_as_they_are_written() -> None:
+def test_constructors_take_parameters_by_name() -> None:
     PPOAgentNode(input_size=24, output_size=8, hidden_sizes=[256, 256], activation="elu", action_space="continuous")
     PPOAgentNode(input_size=84 * 84, output_size=4, hidden_sizes=[512, 256], activation="relu", action_space="discrete")
     PPOTrainerNode(horizon_length=2048, epochs=10, minibatch_size=64, clip_param=0.2)
@@ -51,14 +51,14 @@ def test_the_seeds_constructor_calls_run_as_they_are_written() -> None:
     PPOTrainerNode(horizon_length=128, epochs=4, entropy_coef=0.01, value_coef=1.0)
 
 
-def test_the_seeds_schedule_is_a_function_of_what_is_over() -> None:
+def test_a_schedule_may_be_a_function_of_the_progress() -> None:
     learning_rate = 0.001
     node = PPOTrainerNode(lr_schedule=lambda progress: learning_rate * (1 - progress))
     assert value_at(node.params["lr_schedule"], progress=0.25, updates=0) == pytest.approx(0.00075)
     assert PPOTrainerNode(lr_schedule="lin_1e-3").params["lr_schedule"] == Linear(1e-3)
 
 
-def test_the_originals_names_are_accepted_and_two_names_for_one_thing_are_not() -> None:
+def test_other_names_of_parameters_are_accepted_and_two_names_for_one_thing_are_not() -> None:
     assert PPOTrainerNode(num_epochs=4, gae_lambda=0.9).params == {"epochs": 4, "lam": 0.9}
     assert PPOAgentNode(input_size=4, action_dim=1, hidden_sizes="64,64").params["output_size"] == 1
     with pytest.raises(GraphError, match="epochs and num_epochs both set"):
@@ -72,7 +72,7 @@ def test_a_panels_help_is_the_configs_own() -> None:
     assert shown["horizon_length"]["help"] == rows["steps"]["help"]
 
 
-def test_presets_of_the_seed_are_there_and_fit_their_node() -> None:
+def test_presets_are_there_and_fit_their_node() -> None:
     trainer, agent = REGISTRY.get("PPOTrainerNode"), REGISTRY.get("PPOAgentNode")
     assert set(trainer.presets) == {"stable", "fast", "sample-efficient", "isaac", "atari"}
     assert trainer.presets["fast"]["epochs"] == 15
@@ -97,10 +97,8 @@ def test_what_a_node_declares_is_what_its_callable_takes(name: str) -> None:
     if not declared.runtime.startswith("surefoot."):
         return
     runtime = runtime_of(declared)
-    takes = list(inspect.signature(runtime.__init__).parameters)[1:] if runtime.__init__ is not object.__init__ else []
-    assert [param.name for param in declared.params] == [each for each in takes if declared.param(each) is not None]
-    wants = {"folder": "into"}
-    assert {wants.get(need, need) for need in declared.needs} <= set(takes)
+    assert runtime.__name__ == (name if name.endswith("Node") else f"{name}Node")
+    assert set(declared.needs) <= {"seed", "total_steps", "path", "folder"}
     if name != "Code":
         fires = list(inspect.signature(runtime.__call__).parameters)[1:]
         assert [port.name for port in declared.inputs] == fires
@@ -137,3 +135,36 @@ def test_a_function_without_types_and_one_inside_another_are_refused() -> None:
 def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(GraphError, match="there already"):
         REGISTRY.add(NodeType(name="OR", category="x", summary="x", runtime="x:y"))
+
+
+@pytest.mark.parametrize("setting", [{"learning_rate": 1e-2}, {"lr_schedule": "lin_1e-3"}])
+def test_two_learning_rates_that_differ_are_an_error(setting: dict[str, object]) -> None:
+    graph = template("pendulum")
+    graph.nodes["agent"].params["learning_rate"] = 1e-3
+    graph.nodes["trainer"].params.pop("learning_rate")
+    graph.nodes["trainer"].params |= PPOTrainerNode(**setting).params
+    (finding,) = check(graph).errors
+    assert "agent sets learning_rate to 0.001" in finding.message
+    assert finding.message.endswith("set it on trainer only")
+
+
+def test_a_learning_rate_that_only_the_agent_has_is_the_trainers_in_every_engine_and_program() -> None:
+    graph = template("pendulum")
+    graph.nodes["agent"].params["learning_rate"] = 1e-3
+    graph.nodes["trainer"].params.pop("learning_rate")
+    assert check(graph).params["trainer"]["learning_rate"] == 1e-3
+    assert "trainer_learning_rate: float = 0.001" in to_script(graph)
+    assert "    learning_rate: float = 0.001" in to_standalone(graph)
+
+
+def test_a_runtime_class_has_the_defaults_of_its_declaration_and_refuses_other_parameters() -> None:
+    assert runtime_of(REGISTRY.get("RewardShaping"))(scale=2.0).params.limit == 1e9
+    with pytest.raises(GraphError, match="has no parameter 'sacle'"):
+        runtime_of(REGISTRY.get("RewardShaping"))(sacle=2.0)
+
+
+def test_scripts_of_earlier_versions_find_runtime_classes_where_they_were() -> None:
+    with pytest.warns(DeprecationWarning, match="surefoot.graph.runtime.PPOTrainerNode"):
+        assert nodes.PPOTrainer is runtime_of(REGISTRY.get("PPOTrainerNode"))
+    with pytest.raises(AttributeError):
+        _ = nodes.NoSuchThing

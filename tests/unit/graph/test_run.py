@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from surefoot.errors import FiringError, GraphError
-from surefoot.graph.nodes.clock import node_seed, ticks_for
-from surefoot.graph.nodes.merge import Batch, Or, Split
 from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Break, Interpreter
-from surefoot.graph.run.live import Live, summary
+from surefoot.graph.run.live_values import Live, summary
+from surefoot.graph.runtime.base import node_seed, ticks_for
+from surefoot.graph.runtime.flow import BatchNode, ORNode, SplitNode
 from surefoot.graph.schedule import islands, schedule
 from surefoot.graph.spec.model import Delay, End, Graph
 from surefoot.graph.templates import template
@@ -32,22 +32,22 @@ def test_ticks_are_whole_rollouts() -> None:
 
 
 def test_fby_gives_the_first_value_and_then_the_loop() -> None:
-    either = Or()
+    either = ORNode()
     assert [either("a"), either("x", "b"), either("x", "c")] == ["a", "b", "c"]
 
 
 def test_nothing_is_lost_in_an_or_with_a_queue_and_two_at_once_without_one_are_an_error() -> None:
-    either = Or("priority", queue=True)
+    either = ORNode(mode="priority", queue=True)
     out = [either(1, 2), either(None, None), either(None, 3), either()]
     assert out == [1, 2, 3, None]
     with pytest.raises(GraphError, match="queue"):
-        Or("priority")(1, 2)
-    assert Or("priority")(None, 5) == 5
+        ORNode(mode="priority")(1, 2)
+    assert ORNode(mode="priority")(None, 5) == 5
 
 
 def test_a_batch_and_its_split_are_inverse() -> None:
     a, b = {"obs": np.arange(6.0).reshape(2, 3)}, {"obs": np.ones((1, 3))}
-    parts = Split((2, 1))(Batch()(a, b))
+    parts = SplitNode(sizes=(2, 1))(BatchNode()(a, b))
     assert np.array_equal(parts[0]["obs"], a["obs"])
     assert np.array_equal(parts[1]["obs"], b["obs"])
 
@@ -94,7 +94,7 @@ def test_pause_stops_at_the_end_of_a_tick() -> None:
 
 def test_a_node_that_fails_is_named_with_what_it_was_given() -> None:
     with Interpreter(small()) as run:
-        run.nodes["action"].mode = "clip"
+        run.nodes["action"].params.mode = "clip"
         run.nodes["action"].low = np.zeros(3)
         with pytest.raises(
             FiringError, match=r"action \(ActionProcessor\) failed in tick 0: .*policy_output Chosen"

@@ -4,21 +4,20 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.graph.catalogue import REGISTRY, language
-from surefoot.graph.nodes.tools import (
-    Asked,
-    QueryEncoder,
-    QuerySource,
-    Ran,
-    ToolBox,
-    ToolExam,
-    ToolPolicy,
-    ToolReward,
+from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.runtime.tools import (
+    QueryEncoderNode,
+    QuerySourceNode,
+    Question,
+    ToolBoxNode,
+    ToolExamNode,
+    ToolOutput,
+    ToolPolicyNode,
+    ToolRewardNode,
     is_right,
 )
-from surefoot.graph.nodes.town import ConflictStats, Scenario, TownStep
-from surefoot.graph.nodes.worlds import Environment
-from surefoot.graph.patterns import language_loop
+from surefoot.graph.runtime.town import ConflictStatsNode, ScenarioNode, TownStepNode
+from surefoot.graph.runtime.worlds import EnvironmentNode
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.declare import Registry
@@ -41,7 +40,7 @@ def test_an_agent_that_sees_too_little_of_a_town_is_told_how_much_there_is() -> 
 
 
 def test_what_towns_counted_is_counted_anew_after_each_look() -> None:
-    env, step, stats = Scenario("queue_conflict", 4, seed=1), TownStep(), ConflictStats()
+    env, step, stats = ScenarioNode(scenario="queue_conflict", towns=4, seed=1), TownStepNode(), ConflictStatsNode()
     world, seen = env()
     assert seen["features"].shape == (12, 66)
     assert seen["action_mask"].shape == (12, 8)
@@ -51,11 +50,11 @@ def test_what_towns_counted_is_counted_anew_after_each_look() -> None:
     assert counts["rollout_ticks"] == 10
     assert stats("complete", world)[0]["rollout_ticks"] == 0
     with pytest.raises(ConfigError, match="is no town"):
-        stats("complete", Environment("CartPole-v1", 2).world)
+        stats("complete", EnvironmentNode(env_id="CartPole-v1", num_envs=2).world)
 
 
 def test_every_question_is_asked_once_before_any_is_asked_twice() -> None:
-    source = QuerySource(batch=8, held_out=0.25, seed=3)
+    source = QuerySourceNode(batch=8, held_out=0.25, seed=3)
     assert len(source.held_out) == 14
     seen = [asked.text for _ in range(21) for asked in source()[0]]
     assert len(set(seen[:42])) == 42
@@ -63,10 +62,10 @@ def test_every_question_is_asked_once_before_any_is_asked_twice() -> None:
 
 
 def test_an_exam_of_what_learned_nothing_is_what_the_nearest_description_gets(tmp_path) -> None:
-    asked = QuerySource(held_out=0.25, seed=3).held_out
-    vectors, encoder = QueryEncoder()(asked)
-    _, chooser = ToolPolicy()(vectors[:1], ToolBox(into=tmp_path)(encoder), encoder)
-    exam = ToolExam(every=2, into=tmp_path)
+    asked = QuerySourceNode(held_out=0.25, seed=3).held_out
+    vectors, encoder = QueryEncoderNode()(asked)
+    _, chooser = ToolPolicyNode()(vectors[:1], ToolBoxNode(into=tmp_path)(encoder), encoder)
+    exam = ToolExamNode(every=2, into=tmp_path)
     assert exam("complete", asked, encoder, chooser) == (None, None)
     right, nearest = exam("complete", asked, encoder, chooser)
     assert right == nearest
@@ -76,10 +75,10 @@ def test_an_exam_of_what_learned_nothing_is_what_the_nearest_description_gets(tm
 
 
 def test_an_answer_is_right_if_it_has_what_was_asked_for() -> None:
-    asked = Asked(text="Add 19 and 23", expected="= 42$")
-    assert is_right(asked, Ran(text="19 + 23 = 42", milliseconds=1.0))
-    assert not is_right(asked, Ran(text="19 + 23 = 421", milliseconds=1.0))
-    assert not is_right(asked, Ran(text="= 42", error="it broke", milliseconds=1.0))
+    asked = Question(text="Add 19 and 23", expected="= 42$")
+    assert is_right(asked, ToolOutput(text="19 + 23 = 42", milliseconds=1.0))
+    assert not is_right(asked, ToolOutput(text="19 + 23 = 421", milliseconds=1.0))
+    assert not is_right(asked, ToolOutput(text="= 42", error="it broke", milliseconds=1.0))
 
 
 def test_rewards_of_tools_are_one_or_nothing_by_answer_and_in_between_by_formula() -> None:
@@ -87,12 +86,12 @@ def test_rewards_of_tools_are_one_or_nothing_by_answer_and_in_between_by_formula
         class choice:
             probability = 0.5
 
-    asked = [Asked(text="?", expected="yes"), Asked(text="?", expected="yes")]
-    ran = [Ran(text="yes", milliseconds=0.0), Ran(text="no", milliseconds=0.0)]
-    rewards, right = ToolReward()(asked, [Said, Said], ran)  # type: ignore[list-item]
+    asked = [Question(text="?", expected="yes"), Question(text="?", expected="yes")]
+    ran = [ToolOutput(text="yes", milliseconds=0.0), ToolOutput(text="no", milliseconds=0.0)]
+    rewards, right = ToolRewardNode()(asked, [Said, Said], ran)  # type: ignore[list-item]
     assert right.tolist() == [True, False]
     assert rewards.tolist() == [1.0, 0.0]
-    rewards, _ = ToolReward("formula")(asked, [Said, Said], ran)  # type: ignore[list-item]
+    rewards, _ = ToolRewardNode(by="formula")(asked, [Said, Said], ran)  # type: ignore[list-item]
     # 0.6 · 0.5 for the confidence, 0.1 for being at once: 0.4 on [-1, 1]
     assert rewards.tolist() == pytest.approx([0.7, 0.7])
 
@@ -105,16 +104,11 @@ def test_a_toolbox_goes_where_a_toolbox_is_taken() -> None:
     assert found.message.endswith("it takes tools (a handle) and was given an encoder of texts (a handle)")
 
 
-def test_the_loop_of_a_language_model_holds_together_where_there_are_language_models(monkeypatch) -> None:
-    kinds = (language.SOURCE, language.SAMPLER, language.REWARD, language.KL, language.TRAINER)
-    if not language.THERE:
-        monkeypatch.setattr(REGISTRY, "_types", dict(REGISTRY._types))
-        monkeypatch.setattr(REGISTRY, "_names", dict(REGISTRY._names))
-        for kind in kinds:
-            REGISTRY.add(kind)
-    graph = language_loop(
-        "l", prompts={"batch": 4}, sampler={}, reward={}, kl={}, trainer={}, total_steps=12, about="about"
-    )
+def test_the_loop_of_a_language_model_holds_together() -> None:
+    graph = template("language")
+    for node in graph.nodes.values():
+        node.params = {}
+    graph.nodes["prompts"].params, graph.run.total_steps = {"batch": 4}, 12
     assert check(graph).errors == []
     plan = schedule(graph)
     assert (plan.streams, plan.ticks) == (4, 3)

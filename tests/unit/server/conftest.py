@@ -13,7 +13,7 @@ from surefoot.compat.directive023 import Directive023
 from surefoot.server.decisions.learning_process import answer
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 
 HEAD = {"host": "127.0.0.1:8765", "content-type": "application/json"}
@@ -98,7 +98,7 @@ def serving(tmp_path):
             service = Service(tmp_path / "d", seed=0, pupil=Inline(tmp_path / "d/policies"))
             steward = Steward(service)
             theirs = Directive023(service, steward, input_dim=4, least=8) if compat else None
-            app = App(service, Guard(**guard), extension=theirs, steward=steward)
+            app = App(service, AccessGuard(**guard), extension=theirs, steward=steward)
             await service.start()
             if theirs:
                 await theirs.prepare()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.read_only import Copies, read_only_app
 from surefoot.server.trained_runs import Runs
 
@@ -20,7 +20,7 @@ def beside(serving, tmp_path, monkeypatch):
 
     def run(story):
         async def both(ask):
-            app = read_only_app(Runs([]), Guard(), copies := Copies(tmp_path / "d"))
+            app = read_only_app(Runs([]), AccessGuard(), copies := Copies(tmp_path / "d"))
             await app.start()
             try:
                 await story(ask, Asking(app), copies)

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from surefoot import PPO
 from surefoot.errors import ConfigError
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.read_only import read_only_app
 from surefoot.server.trained_runs import Runs
 
@@ -50,7 +50,7 @@ def saved(tmp_path_factory):
 
 def told(saved, story):
     async def whole():
-        app = read_only_app(Runs(list(saved.values())), Guard())
+        app = read_only_app(Runs(list(saved.values())), AccessGuard())
         await app.start()
         return await story(Asking(app))
 
@@ -135,7 +135,7 @@ def test_a_policy_that_remembers_goes_on_by_episode(saved):
 
 def test_a_policy_that_remembers_is_not_shared_among_processes(saved):
     async def whole():
-        await read_only_app(Runs([saved["memory"]]), Guard(), alone=False).start()
+        await read_only_app(Runs([saved["memory"]]), AccessGuard(), alone=False).start()
 
     with pytest.raises(ConfigError, match="memory remembers within an episode"):
         asyncio.run(whole())

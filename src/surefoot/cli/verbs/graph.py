@@ -140,7 +140,7 @@ class GraphRunArgs:
 
     def _go(self, engine: Any) -> int:
         if self.keep is not None:
-            from surefoot.graph.run.keep import run_and_keep
+            from surefoot.graph.run.checkpoints import run_and_keep
 
             return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
@@ -276,7 +276,7 @@ class NodesArgs:
     def run(self) -> int:
         import json
 
-        from surefoot.graph.catalogue import REGISTRY
+        from surefoot.graph.nodes import REGISTRY
 
         if self.as_json:
             print(json.dumps(REGISTRY.to_json(), indent=1))

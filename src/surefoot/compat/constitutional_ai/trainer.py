@@ -26,7 +26,7 @@ from surefoot.lm.policy.policy import LMPolicy, ValueHead, ValueOf
 from surefoot.lm.policy.vocabulary_head import score
 from surefoot.lm.rewards.kl_penalty import require_kl
 from surefoot.lm.rewards.reward_model import RewardModel, ValueModel
-from surefoot.lm.rewards.rewards import Responses, as_rewards
+from surefoot.lm.rewards.rewards import RewardInputs, as_rewards
 from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, Sampling, generate
 from surefoot.nets.description import load_weights
@@ -136,7 +136,7 @@ class PPOTrainer:
 
     def compute_rewards(self, prompts: Sequence[str], responses: Sequence[Response]) -> Tensor:
         """Return [B], one score per response."""
-        batch = Responses(
+        batch = RewardInputs(
             prompts=list(prompts),
             responses=[self.speech.text(r.tokens) for r in responses],
             prompt_ids=[r.prompt for r in responses],

@@ -132,17 +132,6 @@ Target = Callable[[Logged], np.ndarray]
 """[B, K]: the probabilities of the policy in question."""
 
 
-def on_log(
-    log: Logged, target: Target, model: Callable[[], OutcomeModel], *, folds: int = 2, confidence: float = 0.95
-) -> Evaluation:
-    """Evaluate `target` on logged decisions, with an outcome model that never predicts a decision it has learned from.
-
-    Fitted on the other folds only: on its own training data the model would explain the rewards away.
-    """
-    predicted, expected, chosen = per_decision(log, target, model, folds=folds)
-    return evaluate(log.reward, log.probability, chosen, predicted, expected, confidence=confidence)
-
-
 def per_decision(
     log: Logged, target: Target, model: Callable[[], OutcomeModel], *, folds: int = 2
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

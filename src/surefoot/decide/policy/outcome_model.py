@@ -152,10 +152,6 @@ class OutcomeModel:
         self.options = max(self.options, int(scene.option.max()) + 1)
         self._mixed = None
 
-    def outcomes_of(self, option: int) -> int:
-        """How many outcomes of that option are remembered for change detection, at most 30."""
-        return len(self._watch.get(option, ()))
-
     def _grow(self, options: int) -> None:
         if options > len(self._theta):
             more = np.zeros((max(options, 2 * len(self._theta), 16), 3, self.dim + 1), np.float32)

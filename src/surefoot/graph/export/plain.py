@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from surefoot.graph.patterns import PLAIN, ROLES, STARTS, Wire
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
+from surefoot.graph.wiring import PLAIN, ROLES, STARTS, Wire
 
 REMEMBERING = ("gru", "lstm")
 

@@ -18,7 +18,7 @@ from surefoot.graph.spec.model import ABSENT, End, Graph
 from surefoot.graph.spec.params import params_to_json
 from surefoot.graph.spec.types import ONCE
 
-NODES = "surefoot.graph.nodes"
+RUNTIME = "surefoot.graph.runtime"
 
 
 def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
@@ -43,7 +43,7 @@ class _Writer:
         for each in plan.firings:
             module, _, name = each.declared.runtime.partition(":")
             if each.declared.name != "Code":
-                self.classes[each.declared.name] = (NODES if module.startswith(NODES) else module, name)
+                self.classes[each.declared.name] = (RUNTIME if module.startswith(RUNTIME) else module, name)
         self.names = Names(*(name for _, name in self.classes.values()), "Rollouts", "ticks_for", "node_seed")
         self.node_names = {each.id: self.names.new(each.id) for each in plan.firings}
         self.fields: list[tuple[str, str, str]] = []
@@ -134,7 +134,9 @@ class _Writer:
             return [comment, *code_function(name, firing.params)]
         module, class_name = self.classes[firing.declared.name]
         self._use(module, class_name)
-        shown = params_to_json(firing.declared, node.params)
+        # What the check has filled in from another node is written too: the program has no check.
+        said = {p.name for p in firing.declared.params if p.name in node.params or firing.params[p.name] != p.default}
+        shown = params_to_json(firing.declared, {name: firing.params[name] for name in said})
         args = [
             f"{key}={self._value(f'{firing.id}_{key}', tidy(shown[key]))}"
             for key in (p.name for p in firing.declared.params)
@@ -149,7 +151,7 @@ class _Writer:
     def _need(self, id: str, need: str) -> str:
         match need:
             case "seed" if id not in self.plan.alone:
-                self._use(NODES, "node_seed")
+                self._use(RUNTIME, "node_seed")
                 return f"seed=node_seed({literal(id)}, config.seed)"
             case "folder":
                 if not any(name == "into" for name, _, _ in self.fields):
@@ -191,7 +193,7 @@ class _Writer:
                 loop.append(each)
         lines += ["", *before]
         lines += [f"{name} = {self._initial(id, port)}" for (id, port), name in self.registers.items()]
-        self._use(NODES, "ticks_for")
+        self._use(RUNTIME, "ticks_for")
         horizons = "".join(
             f", config.{self._field(each, 'horizon_length')}"
             for each in plan.firings
@@ -292,7 +294,7 @@ class _Writer:
         lines.append("")
         rest = [each for each in self.plan.firings if each.id not in six]
         lines += [self._call(each) for each in rest if each.when == "first"]
-        self._use(NODES, "Rollouts")
+        self._use(RUNTIME, "Rollouts")
         lines.append("# Six nodes as one: each turn takes horizon_length steps in every copy, then learns from them.")
         lines.append(f"rollouts = Rollouts({', '.join(self.node_names[roles[role]] for role in roles)})")
         model = End(roles["agent"], "model")

@@ -9,9 +9,9 @@ from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
 from surefoot.graph.export.plain import by_role, is_wired, plain_roles
-from surefoot.graph.patterns import GATHERED, LEVEL_ROLES, LEVELS, several_edges
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End, as_end
+from surefoot.graph.wiring import GATHERED, LEVEL_ROLES, LEVELS, several_edges
 
 AS_SCRIPT = "export this graph as a script"
 
@@ -112,7 +112,7 @@ def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
 
 
 def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> Shape:
-    """Environments in the order of their rows, if everything is wired as `patterns.several_envs` does it."""
+    """Environments in the order of their rows, if everything is wired as in `wiring.several_edges`."""
 
     def source(id: str, port: str) -> str:
         found = next((each.source for each in by_id[id].inputs if each.port.name == port), None)

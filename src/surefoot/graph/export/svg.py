@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.check import check
 from surefoot.graph.spec.model import ABSENT, Edge, Graph
 

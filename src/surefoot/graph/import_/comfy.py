@@ -7,12 +7,12 @@ from typing import Any
 
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.import_.program import Imported
-from surefoot.graph.patterns import LATER, READY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import NAME, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params
 from surefoot.graph.spec.text import MOST_EDGES, MOST_NODES, parse_json
+from surefoot.graph.wiring import LATER, READY
 
 WIDGETS: dict[str, tuple[str, ...]] = {
     "IsaacGymEnvNode": (

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.block import split_block
 from surefoot.graph.export.standalone import MARK, StandaloneWriter, writer_of
 from surefoot.graph.import_.script_reader import ScriptReader
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import Graph, Node
 from surefoot.graph.spec.params import params_to_json, read_params
 from surefoot.graph.spec.text import MOST_BYTES

@@ -12,16 +12,17 @@ from typing import Any
 
 from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.patterns import ROLES, connect_plain
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params
+from surefoot.graph.wiring import ROLES, connect_plain
 
 _COMMENT = re.compile(r"\s*# \[node (\w+)\] (\S+)(?: @ (-?[\d.e+]+),(-?[\d.e+]+))?")
 RUN = ("seed", "total_steps", "path")
 _PLUMBING = {"seed", "total_steps", "path", "into"}
-_FROM = "surefoot.graph.nodes"
+_FROM = ("surefoot.graph.runtime", "surefoot.graph.nodes")
+"""Where scripts import runtime classes from; the second is that of scripts of earlier versions."""
 
 
 class ScriptReader:
@@ -87,8 +88,10 @@ class ScriptReader:
     def _imports(self, module: str, names: list[ast.alias]) -> None:
         for each in names:
             shown = each.asname or each.name
-            found = REGISTRY.by_runtime(each.name)
-            if found is not None and (module == _FROM or found.runtime == f"{module}:{each.name}"):
+            found = (
+                REGISTRY.by_runtime(each.name) or REGISTRY.by_runtime(f"{each.name}Node") or REGISTRY.find(each.name)
+            )
+            if found is not None and (module in _FROM or found.runtime == f"{module}:{each.name}"):
                 self.classes[shown] = found
 
     def _read_config(self, statement: ast.ClassDef) -> None:

@@ -1,68 +1,52 @@
-"""What nodes do when they fire: thin callables over the library. Exported programs import their names from here."""
+"""The declarations of all nodes. Each names a library callable; none has its own algorithm. No torch here.
+
+A declaration lists ports and parameters and infers types and clocks. The class that does the work is in the module of the
+same name in `surefoot.graph.runtime`, and is imported when a graph is run. You add a node of your own with the decorator
+`surefoot.graph.node`.
+"""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-_HOME = {
-    "ActionProcessor": "worlds",
-    "Batch": "merge",
-    "CheckpointNode": "look",
-    "Condition": "values",
-    "ConflictStats": "town",
-    "Environment": "worlds",
-    "Evaluation": "look",
-    "FlagConstant": "values",
-    "FloatConstant": "values",
-    "HighLevelPPO": "hierarchy",
-    "IntConstant": "values",
-    "KLPenalty": "language",
-    "LMSampler": "language",
-    "LMTrainer": "language",
-    "LowLevelPPO": "hierarchy",
-    "Math": "values",
-    "Normalize": "worlds",
-    "ObservationNormalizer": "worlds",
-    "Or": "merge",
-    "PPOAgent": "agent",
-    "PPOTrainer": "trainer",
-    "Pick": "values",
-    "Plot": "look",
-    "Print": "look",
-    "PromptSource": "language",
-    "QueryEncoder": "tools",
-    "QuerySource": "tools",
-    "RNDCuriosity": "extras",
-    "Recorder": "look",
-    "RewardModel": "language",
-    "RewardShaping": "worlds",
-    "Rollouts": "fused",
-    "Scenario": "town",
-    "ScheduleNode": "extras",
-    "Split": "merge",
-    "Step": "worlds",
-    "StringConstant": "values",
-    "SubGoal": "hierarchy",
-    "ToolBox": "tools",
-    "ToolExam": "tools",
-    "ToolPolicy": "tools",
-    "ToolReward": "tools",
-    "ToolRunner": "tools",
-    "ToolTrainer": "tools",
-    "TownStep": "town",
-    "node_seed": "clock",
-    "ticks_for": "clock",
-}
+from surefoot.graph.spec.declare import Registry
+
+REGISTRY = Registry()
+ROOMS = (
+    "worlds",
+    "agent",
+    "trainer",
+    "extras",
+    "flow",
+    "values",
+    "inspection",
+    "hierarchy",
+    "town",
+    "tools",
+    "language",
+)
+
+
+def _runtime(room: str, name: str) -> str:
+    return f"surefoot.graph.runtime.{room}:{name if name.endswith('Node') else f'{name}Node'}"
+
+
+for _room in ROOMS:
+    for _declared in import_module(f"{__name__}.{_room}").NODES:
+        REGISTRY.add(replace(_declared, runtime=_runtime(_room, _declared.name)))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'surefoot.graph.nodes' has no attribute {name!r}")
-    value = getattr(import_module(f"surefoot.graph.nodes.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    """Deprecated: runtime classes by the names that exported scripts imported from here before they were in `runtime`."""
+    from surefoot.graph import runtime
 
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+    known = {"Or": "ORNode", "Rollouts": "Rollouts", "node_seed": "node_seed", "ticks_for": "ticks_for"}
+    new = known.get(name, name if name.endswith("Node") else f"{name}Node")
+    if name.startswith("_") or new not in dir(runtime):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"surefoot.graph.nodes.{name} is now surefoot.graph.runtime.{new}; the old name goes in the next release"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return getattr(runtime, new)

@@ -1,181 +1,151 @@
-"""The agent: a policy of the library that acts once a tick."""
+"""The agent: an actor-critic network."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import torch
-
-from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
-from surefoot.envs.api import Arrays
-from surefoot.nets.actor_critic import ActorCritic
+from surefoot.data.kinds import Interval as Within
+from surefoot.data.kinds import choice, flag, real
+from surefoot.graph.nodes.param_kinds import setting, shape
+from surefoot.graph.spec.declare import Misfit, NodeType, Param, Port, Types
+from surefoot.graph.spec.types import (
+    CONST,
+    MODEL,
+    OBS,
+    Clock,
+    Type,
+    tensor,
+)
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
-from surefoot.nets.policy import Seen
-from surefoot.train.allocator import keep_large_blocks
-from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
-from surefoot.train.collect.tick_collector import Chosen
 
 MASK = "action_mask"
-Size = int | tuple[int, ...]
 
 
-class PPOAgent:
-    """An actor-critic network for observations of `input_size` and actions of `output_size`, built at the first tick."""
-
-    def __init__(
-        self,
-        input_size: Size | dict[str, Size],
-        output_size: Size,
-        hidden_sizes: tuple[int, ...] = (64, 64),
-        activation: str = "elu",
-        learning_rate: float = 3e-4,
-        action_space: str = "continuous",
-        network: str = "mlp",
-        deterministic: bool = False,
-        init_log_std: float = 0.0,
-        shared: bool = True,
-        normalize_obs: bool = False,
-        ortho_init: bool = True,
-        memory_size: int = 64,
-        *,
-        seed: int = 0,
-        path: str = "auto",
-    ) -> None:
-        self.input_size, self.learning_rate = input_size, learning_rate
-        self.action = _action_space(output_size, action_space)
-        self.config = NetConfig(
-            hidden=tuple(hidden_sizes),
-            activation=activation,
-            shared=shared,
-            log_std_init=init_log_std,
-            normalize_obs=normalize_obs,
-            ortho_init=ortho_init,
-            memory=network if network in ("gru", "lstm") else "none",
-            memory_size=memory_size,
-            cnn="auto" if network == "cnn" else "off",
+def _agent(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    seen = given.get("observations", Type("obs"))
+    streams = _streams(seen)
+    if seen.parts is not None:
+        _check_inputs(params["input_size"], seen)
+    if params["network"] in ("gru", "lstm") and "starts" not in given:
+        raise Misfit(
+            "starts",
+            f"network is {params['network']!r}, which must know where episodes begin; connect Step.dones by a delay",
         )
-        self.deterministic, self.seed, self.path = deterministic, seed, path
-        self.policy: ActorCritic | None = None
-        self.actor: KernelActor | None = None
-        self.context: dict[str, torch.Tensor] = {}
-        self.generator = torch.Generator().manual_seed(seed_for("act", seed))
+    size = params["output_size"]
+    if params["action_space"] == "discrete":
+        dtype, row = "int64", () if isinstance(size, int) else (len(size),)
+    else:
+        dtype, row = "float32", (size,) if isinstance(size, int) else size
+    parts = None if seen.parts is None else tuple(part for part in seen.parts if part[0] != MASK)
+    return {
+        "policy_output": Type("policy_output", dtype, (streams, *row), parts, seen.tags),
+        "model": Type("model"),
+    }
 
-    def build(self, observations: Arrays, low: Any = -math.inf, high: Any = math.inf) -> ActorCritic:
-        """The network for observations like these; `low` and `high` bound its actions where the head is to clip them."""
-        sizes = self.input_size
-        names = [name for name in observations if name != MASK]
-        by_part = sizes if isinstance(sizes, dict) else {names[0]: sizes}
-        space = {
-            name: Box((size,) if isinstance(size, int) else size, dtype=_dtype(observations[name]))
-            for name, size in by_part.items()
-        }
-        action = self.action
-        if isinstance(action, Box):
-            action = Box(action.shape, _bound(low), _bound(high))
-        self.policy = ActorCritic(space, action, self.config, seed=self.seed)
-        keep_large_blocks(self.policy)
-        for memory in self.policy.network.memories().values():
-            memory.by_kernel = self.path != "torch"
-        rows = {name: observations[name].shape[1:] for name in space}
-        self.flat = {name for name, box in space.items() if rows[name] != box.shape}
-        self.context = self.policy.initial_context(len(observations[names[0]]))
-        return self.policy
 
-    @torch.no_grad()
-    def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[Chosen, ActorCritic]:
-        policy = self.policy
-        if policy is None:
-            policy = self.build(observations)
-            self.actor = kernel_actor(policy, self.seed) if self.path != "torch" and not self.deterministic else None
-            if self.actor is not None:
-                self.actor.net.refresh()
-            starts = np.ones(len(next(iter(observations.values()))), bool)
-        mask = observations.get(MASK)
-        if mask is not None:
-            observations = {name: x for name, x in observations.items() if name != MASK}
-        if self.flat:
-            observations = {n: x.reshape(len(x), -1) if n in self.flat else x for n, x in observations.items()}
-        if self.actor is not None:
-            return self._by_kernel(self.actor, observations, mask), policy
-        start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
-        before = self.context
-        seen = Seen(
-            obs={name: torch.from_numpy(x) for name, x in observations.items()},
-            action_mask=None if mask is None else torch.from_numpy(mask),
-            start=start,
-            context=before,
+def _streams(seen: Type) -> int | str:
+    return seen.parts[0][2][0] if seen.parts else "N"
+
+
+def _check_inputs(wanted: Any, seen: Type) -> None:
+    parts = {name: tuple(shape[1:]) for name, _, shape in seen.parts or () if name != MASK}
+    sizes = wanted if isinstance(wanted, dict) else {next(iter(parts), "obs"): wanted}
+    flat = {name: _flat(row) for name, row in parts.items()}
+    told = next(iter(flat.values())) if len(flat) == 1 else {name: _shown(row) for name, row in parts.items()}
+    if set(sizes) != set(parts):
+        raise Misfit(
+            "input_size", f"input_size is {wanted} but the observations have {', '.join(parts)}; set it to {told}"
         )
-        out = policy.act(seen, generator=self.generator, deterministic=self.deterministic)
-        self.context = out.context
-        chosen = Chosen(
-            action=out.action,
-            value=out.value,
-            log_prob=out.log_prob,
-            obs=observations,
-            action_mask=mask,
-            context=before,
-            context_after=out.context,
-            distribution=out.distribution,
-        )
-        return chosen, policy
-
-    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> Chosen:
-        features = np.ascontiguousarray(actor.features(obs), np.float32)
-        shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
-        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
-        log_prob, value = np.empty((2, len(features)), np.float32)
-        actor.net.kernel.net_act(
-            actor.net.net,
-            n=len(features),
-            rng=actor.rng,
-            obs=features,
-            mask=mask,
-            deterministic=False,
-            action=action,
-            env_action=env_action,
-            log_prob=log_prob,
-            value=value,
-        )
-        return Chosen(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """The network's."""
-        return {} if self.policy is None else dict(self.policy.state_dict())
-
-    def snapshot(self) -> dict[str, Any]:
-        """Weights, memory, randomness."""
-        return {
-            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
-            "context": {name: x.clone() for name, x in self.context.items()},
-            "generator": self.generator.get_state(),
-            **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
-        }
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there, with the network that the first tick has built."""
-        assert self.policy is not None
-        load_weights(self.policy, saved["weights"])
-        self.context = {name: torch.as_tensor(x) for name, x in saved["context"].items()}
-        self.generator.set_state(torch.as_tensor(saved["generator"]))
-        if self.actor is not None:
-            self.actor.net.refresh()
-            if "kernel_rng" in saved:
-                self.actor.rng[:] = saved["kernel_rng"]
+    for name, size in sizes.items():
+        if size != parts[name] and _flat(size if isinstance(size, tuple) else (size,)) != flat[name]:
+            raise Misfit(
+                "input_size", f"input_size is {wanted} but the observations are {_shown(parts[name])}; set it to {told}"
+            )
 
 
-def _action_space(size: Size, kind: str) -> ActionSpace:
-    if kind == "discrete":
-        return Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
-    return Box((size,) if isinstance(size, int) else size)
+def _flat(row: tuple[int | str, ...]) -> int:
+    return math.prod(n if isinstance(n, int) else 1 for n in row)
 
 
-def _dtype(x: np.ndarray) -> str:
-    return "uint8" if x.dtype == np.uint8 else "float32"
+def _shown(row: tuple[int | str, ...]) -> Any:
+    return list(row) if len(row) != 1 else row[0]
 
 
-def _bound(x: Any) -> Any:
-    return tuple(float(each) for each in np.ravel(x)) if np.ndim(x) else float(x)
+def _agent_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    fires = AGENT.firing(given)
+    return fires, {"policy_output": fires, "model": CONST}
+
+
+AGENT = NodeType(
+    name="PPOAgentNode",
+    category="RL/PPO",
+    summary="An actor-critic network: chooses actions and says what it expects of them.",
+    inputs=(
+        Port("observations", OBS, "What the environment shows."),
+        Port(
+            "starts",
+            tensor("bool"),
+            "[N]: an episode begins here; for networks with memory.",
+            optional=True,
+            event=True,
+        ),
+    ),
+    params=(
+        Param(
+            "input_size",
+            shape(),
+            "How many numbers an observation has; [4, 84, 84] for pictures, {obs: 4, goal: 2} by part.",
+        ),
+        Param(
+            "output_size",
+            shape(),
+            "How many numbers an action has, or how many there are to choose from ([3, 2] for several choices at once).",
+            aliases=("action_dim",),
+        ),
+        setting(NetConfig, "hidden", "hidden_sizes", (64, 64)),
+        setting(NetConfig, "activation", "activation", "elu"),
+        Param(
+            "learning_rate",
+            real(Within(0, open_low=True)),
+            "The trainer's, for graphs that set it here; the trainer then has the same or none.",
+            3e-4,
+            aliases=("lr",),
+        ),
+        Param("action_space", choice("continuous", "discrete"), "Numbers, or one of several choices.", "continuous"),
+        Param(
+            "network",
+            choice("mlp", "cnn", "gru", "lstm"),
+            "mlp for numbers, cnn for pictures, gru and lstm remember.",
+            "mlp",
+        ),
+        Param("deterministic", flag(), "Always the likeliest action: to watch a policy, not to train one.", False),
+        setting(NetConfig, "log_std_init", "init_log_std", 0.0),
+        setting(NetConfig, "shared", "shared", True),
+        setting(NetConfig, "normalize_obs", "normalize_obs", False),
+        setting(NetConfig, "ortho_init", "ortho_init", True),
+        setting(NetConfig, "memory_size", "memory_size", 64),
+    ),
+    outputs=(
+        Port(
+            "policy_output",
+            Type("policy_output"),
+            "Action, value, log_prob and action_params of every copy.",
+            aliases=("policy",),
+        ),
+        Port("model", MODEL, "The network, for the trainer."),
+    ),
+    calls="surefoot.nets.actor_critic.ActorCritic",
+    effect="rng",
+    needs=("seed", "path"),
+    infer=_agent,
+    clocks=_agent_clocks,
+    presets={
+        "continuous control": {"hidden_sizes": [256, 256], "activation": "elu", "action_space": "continuous"},
+        "discrete control": {"hidden_sizes": [512, 256], "activation": "relu", "action_space": "discrete"},
+    },
+    aliases=("PPOAgent",),
+)
+
+NODES = (AGENT,)

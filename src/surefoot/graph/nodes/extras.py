@@ -1,62 +1,47 @@
-"""What plugs into a trainer."""
+"""What plugs into a trainer: curiosity, and a schedule of the learning rate."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from surefoot.errors import ConfigError
-from surefoot.learn.schedule import Cosine, Linear, Schedule
-from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.algorithms.curiosity import Curiosity
+from surefoot.data.kinds import Interval as Within
+from surefoot.data.kinds import choice, real
+from surefoot.graph.nodes.param_kinds import setting
+from surefoot.graph.spec.declare import NodeType, Param, Port
+from surefoot.graph.spec.types import (
+    CONST,
+    Type,
+)
 from surefoot.train.config import CollectConfig
 
+CURIOSITY = NodeType(
+    name="RNDCuriosity",
+    category="RL/PPO",
+    summary="Pays for observations that a network cannot predict yet; connect it to the trainer.",
+    params=(
+        Param("kind", choice("rnd", "icm"), "Random distillation, or an inverse-forward model.", "rnd"),
+        setting(CollectConfig, "curiosity_coef", "coef", 1.0),
+        setting(CollectConfig, "ext_coef", "ext_coef", 1.0),
+        setting(CollectConfig, "curiosity_lr", "learning_rate", 1e-4),
+        setting(CollectConfig, "curiosity_hidden", "hidden_sizes", (256, 256)),
+    ),
+    outputs=(Port("curiosity", Type("curiosity"), "For the trainer."),),
+    calls="surefoot.train.algorithms.curiosity.Curiosity",
+    effect="rng",
+    needs=("seed",),
+    source=CONST,
+)
 
-class RNDCuriosity:
-    """A source of curiosity; its networks are built when a trainer takes it up."""
+SCHEDULE = NodeType(
+    name="Schedule",
+    category="RL/PPO",
+    summary="A value that moves over the run: a line, a cosine, or steps.",
+    params=(
+        Param("kind", choice("linear", "cosine", "constant"), "How it moves.", "linear"),
+        Param("start", real(Within()), "Where it begins.", 3e-4),
+        Param("end", real(Within()), "Where it ends.", 0.0),
+    ),
+    outputs=(Port("schedule", Type("schedule"), "For the trainer's schedule."),),
+    calls="surefoot.learn.schedule",
+    source=CONST,
+)
 
-    def __init__(
-        self,
-        kind: str = "rnd",
-        coef: Any = 1.0,
-        ext_coef: float = 1.0,
-        learning_rate: float = 1e-4,
-        hidden_sizes: tuple[int, ...] = (256, 256),
-        *,
-        seed: int = 0,
-    ) -> None:
-        self.config = CollectConfig(
-            curiosity=kind,
-            curiosity_coef=coef,
-            ext_coef=ext_coef,
-            curiosity_lr=learning_rate,
-            curiosity_hidden=hidden_sizes,
-        )
-        self.seed = seed
-
-    def __call__(self) -> RNDCuriosity:
-        return self
-
-    def snapshot(self) -> dict[str, Any]:
-        """The trainer keeps what it has built."""
-        return {}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Nothing to do."""
-
-    def build(self, policy: Any, streams: int, *, gamma: float) -> Curiosity:
-        """For a policy's spaces."""
-        if not isinstance(policy, ActorCritic):
-            raise ConfigError("curiosity needs an agent of the catalogue, whose spaces are known")
-        return Curiosity(self.config, policy.observation, policy.action, streams=streams, gamma=gamma, seed=self.seed)
-
-
-class ScheduleNode:
-    """A schedule as a value."""
-
-    def __init__(self, kind: str = "linear", start: float = 3e-4, end: float = 0.0) -> None:
-        self.schedule: float | Schedule = start
-        if kind != "constant":
-            self.schedule = (Linear if kind == "linear" else Cosine)(start, end)
-
-    def __call__(self) -> float | Schedule:
-        return self.schedule
+NODES = (CURIOSITY, SCHEDULE)

@@ -1,201 +1,122 @@
-"""Two policies, one above the other, of the library's parts."""
+"""One policy above another: HighLevelPPO sets sub-goals, LowLevelPPO is paid for reaching them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-
-from surefoot.data.seeds import seed_for
-from surefoot.envs.api import Arrays, View, World
-from surefoot.envs.goals import GoalSpec, GoalWorld, landmarks, offsets
-from surefoot.errors import ConfigError
-from surefoot.graph.nodes.agent import PPOAgent
-from surefoot.graph.nodes.worlds import shown
+from surefoot.data.kinds import Interval, choice, real
+from surefoot.graph.nodes.agent import AGENT
+from surefoot.graph.nodes.param_kinds import COUNT, counts, setting
+from surefoot.graph.spec.declare import NodeType, Param, Port, Types
+from surefoot.graph.spec.types import CONST, OBS, TABLE, TICK, TRIGGER, WORLD, Clock, Type
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.learner import Learner
-from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
-from surefoot.train.algorithms.hierarchy import Decisions
+
+GOAL = "goal"
 
 
-class LowLevelPPO(PPOAgent):
-    """An agent that sees its sub-goal."""
+def _manager(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    return {}
 
 
-class HighLevelPPO:
-    """The manager: decides where streams go, and learns in the tick after the worker did."""
-
-    def __init__(
-        self,
-        horizon_length: int = 64,
-        steps_per_goal: int = 20,
-        gamma: float = 0.99,
-        learning_rate: Any = 1e-3,
-        entropy_coef: Any = 0.01,
-        epochs: int = 4,
-        minibatch_size: int = 256,
-        normalize_advantages: str = "off",
-        hidden_sizes: tuple[int, ...] = (64, 64),
-        activation: str = "tanh",
-        *,
-        seed: int = 0,
-        total_steps: int = 100_000,
-        path: str = "auto",
-    ) -> None:
-        self.horizon_length, self.every, self.gamma = horizon_length, steps_per_goal, gamma
-        self.net = NetConfig(hidden=tuple(hidden_sizes), activation=activation)
-        self.seed, self.total_steps = seed, total_steps
-        self.config = PPOConfig(
-            lr=learning_rate,
-            ent_coef=entropy_coef,
-            epochs=epochs,
-            minibatch_size=minibatch_size,
-            normalize_advantage=normalize_advantages,
-            gamma=gamma**steps_per_goal,
-            seed=seed_for("manager", seed),
-            device="cpu",
-            path=path,
-        )
-        self.policy: ActorCritic | None = None
-        self.learner: Learner | None = None
-        self.decisions: Decisions | None = None
-        self.world: GoalWorld | None = None
-        self.steps_taken = 0
-
-    def bind(self, base: World, goal: GoalSpec, *, progress: float, env_share: float) -> GoalWorld:
-        """The world with sub-goals that this manager sets."""
-        self.policy = ActorCritic(base.observation, goal.space, self.net, seed=seed_for("manager", self.seed))
-        updates = max(1, -(-self.total_steps // (self.horizon_length * base.num_envs)))
-        self.learner = Learner(self.policy, self.config, total_updates=updates)
-        self.decisions = Decisions(
-            self.policy, base.num_envs, steps=self.horizon_length, every=self.every, gamma=self.gamma, seed=self.seed
-        )
-        self.world = GoalWorld(base, goal, self.decisions, every=self.every, progress=progress, env_share=env_share)
-        return self.world
-
-    def __call__(
-        self, sim_handle: World, trigger: Any = None
-    ) -> tuple[HighLevelPPO, str | None, dict[str, Any] | None]:
-        if trigger is None or self.learner is None or self.decisions is None or self.world is None:
-            return self, None, None
-        assert self.world.view is not None
-        progress = min(1.0, self.steps_taken / self.total_steps)
-        managed = self.decisions.rollout(self.world.view, self.learner.policy_version)
-        self.steps_taken += self.horizon_length * self.world.num_envs
-        report = self.learner.update(managed, progress=progress)
-        self.decisions.episodes.take_fresh()
-        episodes = self.decisions.episodes.recent()
-        told = {
-            "update": report.update,
-            "env_steps": self.steps_taken,
-            "decisions": managed.samples,
-            **report.metrics(),
-        }
-        if episodes[0] is not None:
-            told |= {"return": episodes[0], "length": episodes[1]}
-        return self, "complete", told
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """The manager's network."""
-        return {} if self.policy is None else dict(self.policy.state_dict())
-
-    def snapshot(self) -> dict[str, Any]:
-        """The policy, its learner, and every sub-goal, open ones included."""
-        assert self.learner is not None
-        assert self.decisions is not None
-        assert self.world is not None
-        return {
-            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
-            "learner": self.learner.state(),
-            "decisions": self.decisions.state(),
-            "world": self.world.state(),
-            "steps_taken": self.steps_taken,
-        }
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there, with what the first tick has built; all sub-goals anew where the world cannot be put back."""
-        assert self.policy is not None
-        assert self.learner is not None
-        assert self.decisions is not None
-        assert self.world is not None
-        load_weights(self.policy, saved["weights"])
-        self.learner.set_state(saved["learner"])
-        self.decisions.set_state(saved["decisions"])
-        self.steps_taken = int(saved["steps_taken"])
-        self.world.set_state(saved["world"])
-        if self.world.inexact is not None:
-            for stream in range(self.world.num_envs):
-                self.decisions.episodes.forget(stream)
-            self.decisions.reset_tape()
-            self.world.begin()
+def _manager_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    later = given.get("trigger", TICK)
+    return TICK, {"manager": CONST, "learned": later, "loss_info": later}
 
 
-class SubGoal:
-    """The world as a worker sees it; where the manager has learned, all sub-goals are set anew."""
+def _goals(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    world = given.get("sim_handle", Type("world"))
+    size = 2 if params["goals"] == "rooms" else len(params["coordinates"])
+    if world.parts is None:
+        return {"sim_handle": world, "observations": Type("obs")}
+    streams = world.parts[0][2][0]
+    parts = tuple(sorted((*world.parts, (GOAL, "float32", (streams, size)))))
+    return {
+        "sim_handle": replace(world, parts=parts),
+        "observations": Type("obs", parts=parts, tags=world.tags),
+    }
 
-    def __init__(
-        self,
-        goals: str = "rooms",
-        coordinates: Sequence[int] = (1, 2),
-        reach: float = 1.0,
-        near: float = 0.5,
-        progress: float = 1.0,
-        env_share: float = 0.0,
-    ) -> None:
-        self.goals, self.coordinates, self.reach, self.near = goals, coordinates, reach, near
-        self.progress, self.env_share = progress, env_share
-        self.world: GoalWorld | None = None
 
-    def __call__(
-        self,
-        sim_handle: World,
-        manager: HighLevelPPO,
-        first: Arrays | None = None,
-        observations: Arrays | None = None,
-        renew: Any = None,
-    ) -> tuple[GoalWorld, Arrays]:
-        if self.world is None:
-            assert first is not None
-            goal = self._goal(sim_handle)
-            self.world = manager.bind(sim_handle, goal, progress=self.progress, env_share=self.env_share)
-            self.world.view = View(obs=first)
-            return self.world, self.world.begin().obs
-        if renew is not None:
-            assert manager.decisions is not None
-            manager.decisions.reset_tape()
-            return self.world, self.world.begin().obs
-        assert observations is not None
-        return self.world, observations
+def _goal_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    return TICK, {"sim_handle": CONST, "observations": TICK}
 
-    @property
-    def seen(self) -> Arrays:
-        """What the worker sees now."""
-        assert self.world is not None
-        assert self.world.view is not None
-        return shown(self.world.view)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Nothing: sub-goals are the manager's, who keeps them."""
-        return {}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """As the manager left it."""
-
-    def _goal(self, world: World) -> GoalSpec:
-        if self.goals == "offsets":
-            columns = [each - 1 for each in self.coordinates]
-
-            def place(obs: Arrays) -> np.ndarray:
-                return obs["obs"][:, columns]
-
-            return offsets(len(columns), self.reach, place, near=self.near)
-        maze: Any = getattr(world, "task", None)
-        if not all(hasattr(maze, name) for name in ("landmarks", "where", "nearby")):
-            raise ConfigError(
-                f'{world.name} has no rooms; goals="rooms" needs a maze such as surefoot/LongMaze-v0, or use offsets'
-            )
-        return landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=self.near, among=maze.nearby)
+NODES = (
+    NodeType(
+        name="HighLevelPPO",
+        category="RL/Hierarchy",
+        summary="The upper policy: chooses where each copy goes next, and learns from what that brought.",
+        inputs=(
+            Port("sim_handle", WORLD, "The environment.", sampled=True),
+            Port("trigger", TRIGGER, "The lower trainer's training_complete, by a delay.", optional=True, event=True),
+        ),
+        params=(
+            Param("horizon_length", COUNT, "That of the lower trainer: steps between two updates.", 64),
+            Param("steps_per_goal", COUNT, "Most steps that one sub-goal may take.", 20),
+            setting(PPOConfig, "gamma", "gamma", 0.99),
+            setting(PPOConfig, "lr", "learning_rate", 1e-3),
+            setting(PPOConfig, "ent_coef", "entropy_coef", 0.01),
+            setting(PPOConfig, "epochs", "epochs", 4),
+            setting(PPOConfig, "minibatch_size", "minibatch_size", 256, kind=COUNT),
+            setting(PPOConfig, "normalize_advantage", "normalize_advantages", "off"),
+            setting(NetConfig, "hidden", "hidden_sizes", (64, 64)),
+            setting(NetConfig, "activation", "activation", "tanh"),
+        ),
+        outputs=(
+            Port("manager", Type("manager"), "For SubGoal."),
+            Port("learned", TRIGGER, "Comes when it has learned: time for new sub-goals."),
+            Port("loss_info", TABLE, "What its update came to."),
+        ),
+        calls="surefoot.train.algorithms.hierarchy.Decisions, surefoot.learn.learner.Learner",
+        effect="rng",
+        needs=("seed", "total_steps", "path"),
+        source=TICK,
+        infer=_manager,
+        clocks=_manager_clocks,
+    ),
+    NodeType(
+        name="SubGoal",
+        category="RL/Hierarchy",
+        summary="Shows each copy the way to its sub-goal, pays for reaching it, and asks for the next one when it is over.",
+        inputs=(
+            Port("sim_handle", WORLD, "The environment.", sampled=True),
+            Port("manager", Type("manager"), "Who sets the sub-goals.", sampled=True),
+            Port("first", OBS, "The environment's first observations.", event=True),
+            Port("observations", OBS, "Of Step, by a delay.", optional=True, event=True),
+            Port("renew", TRIGGER, "Set all sub-goals anew: learned of HighLevelPPO.", optional=True, event=True),
+        ),
+        params=(
+            Param(
+                "goals",
+                choice("rooms", "offsets"),
+                "rooms: the middles of a maze's rooms. offsets: up to reach away, in some coordinates of the observation.",
+                "rooms",
+            ),
+            Param(
+                "coordinates", counts(), "For offsets: which numbers of the observation are a place, from 1.", (1, 2)
+            ),
+            Param("reach", real(Interval(0, open_low=True)), "For offsets: how far a sub-goal may be.", 1.0),
+            Param("near", real(Interval(0)), "A sub-goal is reached where no coordinate is further than this.", 0.5),
+            Param("progress", real(Interval(0)), "What a unit of distance gained pays.", 1.0),
+            Param("env_share", real(Interval(0)), "Share of the environment's own reward that is paid too.", 0.0),
+        ),
+        outputs=(
+            Port("sim_handle", WORLD, "The environment with sub-goals, for Step."),
+            Port("observations", OBS, "With the part goal: the way that is left."),
+        ),
+        calls="surefoot.envs.goals.GoalWorld",
+        effect="state",
+        source=TICK,
+        infer=_goals,
+        clocks=_goal_clocks,
+    ),
+    replace(
+        AGENT,
+        name="LowLevelPPO",
+        category="RL/Hierarchy",
+        summary="The lower policy: an agent that sees its sub-goal beside everything else.",
+        aliases=(),
+    ),
+)

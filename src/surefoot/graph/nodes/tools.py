@@ -1,330 +1,213 @@
-"""Tools at work: the library's questions, encoder, chooser and tools, a batch of decisions a tick."""
+"""Tools chosen for queries: a source of questions, an encoder, a policy, tools that really run, a reward, and learning."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-import time
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from surefoot.data.seeds import seed_for
-from surefoot.decide.encoders.encoder import Encoder, make_encoder
-from surefoot.decide.policy.choosers import Choice, Experience
-from surefoot.decide.policy.options import Options
-from surefoot.decide.policy.outcome_model import Scene
-from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
-from surefoot.decide.rewards import RewardFacts, reward_of
-from surefoot.decide.tools.memory import TextMemory
-from surefoot.decide.tools.protocol import Request, Toolbox
-from surefoot.decide.tools.toolbox.assistant import questions, tools
-from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
-from surefoot.errors import ConfigError, SurefootError
-from surefoot.graph.nodes.look import Counts
-from surefoot.learn.learner import Learner
-from surefoot.learn.report import UpdateReport
-from surefoot.train.collect.episodes import Episode
-
-COMPLETE = "complete"
-WINDOW = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question and what a right answer matches."""
-
-    text: str
-    expected: str
-
-
-class QuerySource:
-    """The shipped questions, shuffled anew in every pass."""
-
-    def __init__(self, batch: int = 4, held_out: float = 0.0, *, seed: int = 0) -> None:
-        self.batch, self.generator = batch, np.random.default_rng(seed_for("queries", seed))
-        found = [Asked(text=text, expected=expected) for rows in questions().values() for text, expected in rows]
-        self.generator.shuffle(found)  # type: ignore[arg-type]
-        kept = round(held_out * len(found))
-        self.held_out, self.asked = found[:kept], found[kept:]
-        self.order: list[int] = []
-
-    def __call__(self) -> tuple[list[Asked], list[Asked]]:
-        while len(self.order) < self.batch:
-            self.order += self.generator.permutation(len(self.asked)).tolist()
-        taken, self.order = self.order[: self.batch], self.order[self.batch :]
-        return [self.asked[k] for k in taken], self.held_out
-
-    def snapshot(self) -> dict[str, Any]:
-        """Where in the questions it is."""
-        return {"order": list(self.order), "generator": rng_to_json(self.generator)}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
-        self.order, self.generator = [int(k) for k in saved["order"]], rng_from_json(saved["generator"])
-
-
-class QueryEncoder:
-    """Texts as vectors."""
-
-    def __init__(self, encoder: str = "hashing") -> None:
-        self.encoder = make_encoder(encoder)
-
-    def __call__(self, queries: Sequence[Asked]) -> tuple[np.ndarray, Encoder]:
-        return self.encoder.encode([each.text for each in queries]), self.encoder
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """Tools and the memory that two of them read."""
-
-    box: Toolbox
-    memory: TextMemory
-
-
-class ToolBox:
-    """The shipped tools; notes and tables are files below `into`."""
-
-    def __init__(self, *, into: Path | str = ".") -> None:
-        self.into = Path(into) / "tools"
-
-    def __call__(self, encoder: Encoder) -> Tools:
-        self.into.mkdir(parents=True, exist_ok=True)
-        made, memory = tools(encoder, self.into)
-        return Tools(Toolbox(*made), memory)
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A tool for one question."""
-
-    name: str
-    scene: Scene
-    choice: Choice
-
-
-class ToolPolicy:
-    """One chooser for all ticks, built in the first."""
-
-    def __init__(
-        self,
-        sharpness: float = 80.0,
-        floor: float = 0.02,
-        fresh: int = 32,
-        reuse: int = 224,
-        learning_rate: float = 3e-3,
-        epochs: int = 4,
-        *,
-        seed: int = 0,
-    ) -> None:
-        self.config = ChooserConfig(sharpness=sharpness, floor=floor, fresh=fresh, reuse=reuse)
-        self.ppo = PPO_DEFAULTS.replace(lr=learning_rate, epochs=epochs, seed=seed)
-        self.generator = np.random.default_rng(seed_for("choose", seed))
-        self.chooser: PPOChooser | None = None
-
-    def __call__(self, vectors: np.ndarray, toolbox: Tools, encoder: Encoder) -> tuple[list[Chosen], PPOChooser]:
-        if self.chooser is None:
-            self.options = Options(encoder)
-            for each in toolbox.box:
-                self.options.add(each.name, each.description)
-            self.chooser = PPOChooser(
-                encoder.dim, encoder.likeness, options=len(self.options), config=self.config, ppo=self.ppo
-            )
-        return [self.choose(row) for row in vectors], self.chooser
-
-    def choose(self, vector: np.ndarray, *, greedy: bool = False) -> Chosen:
-        """A tool for one vector."""
-        assert self.chooser is not None
-        names = self.options.names
-        scene = self.options.scene(vector, names)
-        choice = self.chooser.choose(scene, self.generator, greedy=greedy)
-        return Chosen(names[choice.at], scene, choice)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Weights of the policy, and what outcomes corrected."""
-        if self.chooser is None:
-            return {}
-        return {**self.chooser.policy.state_dict(), "theta": self.chooser.model.theta()}
-
-    def snapshot(self) -> dict[str, Any]:
-        """The chooser and its randomness."""
-        assert self.chooser is not None
-        return {"chooser": self.chooser.state(), "generator": rng_to_json(self.generator)}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
-        assert self.chooser is not None
-        self.chooser.set_state(saved["chooser"])
-        self.generator = rng_from_json(saved["generator"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What came of running a tool."""
-
-    text: str
-    milliseconds: float
-    error: str = ""
-    warnings: tuple[str, ...] = ()
-    quality: float | None = None
-    sources: tuple[str, ...] = field(default_factory=tuple[str, ...])
-
-
-class ToolRunner:
-    """Runs what was chosen."""
-
-    def __init__(self, seconds: float = 30.0) -> None:
-        self.seconds = seconds
-
-    def __call__(self, queries: Sequence[Asked], choices: Sequence[Chosen], toolbox: Tools) -> list[Ran]:
-        return self.run(queries, [each.name for each in choices], toolbox)
-
-    def run(self, queries: Sequence[Asked], names: Sequence[str], toolbox: Tools) -> list[Ran]:
-        """What tools of these names answer."""
-
-        async def all_of_them() -> list[Ran]:
-            # One after the other: tools write notes, and what is written first is to be found by the next.
-            return [await self._one(asked.text, name, toolbox) for asked, name in zip(queries, names, strict=True)]
-
-        return asyncio.run(all_of_them())
-
-    async def _one(self, text: str, name: str, toolbox: Tools) -> Ran:
-        begin = time.perf_counter()
-        context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
-        try:
-            found = await toolbox.box.run(name, Request(text=text, context=context), seconds=self.seconds)
-        except SurefootError as why:
-            return Ran(text="", error=str(why), milliseconds=1000.0 * (time.perf_counter() - begin))
-        return Ran(
-            text=found.text,
-            milliseconds=1000.0 * (time.perf_counter() - begin),
-            warnings=tuple(found.warnings),
-            quality=found.quality,
-            sources=tuple(found.sources),
-        )
-
-
-def is_right(asked: Asked, ran: Ran) -> bool:
-    """Whether an answer has what the question asks for."""
-    return not ran.error and re.search(asked.expected, ran.text) is not None
-
-
-class ToolReward:
-    """One number an answer, 0 to 1."""
-
-    def __init__(self, by: str = "answer") -> None:
-        self.by = by
-
-    def __call__(
-        self, queries: Sequence[Asked], choices: Sequence[Chosen], results: Sequence[Ran]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        right = np.array([is_right(asked, ran) for asked, ran in zip(queries, results, strict=True)], bool)
-        rewards = [
-            reward_of(_facts(chosen, ran), {"success": bool(good)} if self.by == "answer" else None).unit
-            for chosen, ran, good in zip(choices, results, right, strict=True)
-        ]
-        return np.array(rewards, np.float64), right
-
-
-def _facts(chosen: Chosen, ran: Ran) -> RewardFacts:
-    return RewardFacts(
-        confidence=chosen.choice.probability,
-        duration_ms=ran.milliseconds,
-        quality=ran.quality,
-        errors=int(bool(ran.error)),
-        warnings=len(ran.warnings),
-        sources=ran.sources,
-    )
-
-
-class ToolExam(Counts):
-    """Asks questions that nobody learned from, in a toolbox of its own: its notes are not there for the others to find."""
-
-    def __init__(self, every: int = 5, *, into: Path | str = ".") -> None:
-        self.every, self.asked = every, 0
-        self.generator = np.random.default_rng(0)  # for a draw that can come out in one way only
-        self.toolbox, self.runner = ToolBox(into=Path(into) / "exam"), ToolRunner()
-        self.tools: Tools | None = None
-
-    def __call__(
-        self, trigger: Any, queries: Sequence[Asked], encoder: Encoder, chooser: PPOChooser
-    ) -> tuple[float | None, float | None]:
-        self.asked += 1
-        return (None, None) if self.asked % self.every else self.examine(queries, encoder, chooser)
-
-    def examine(self, queries: Sequence[Asked], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
-        """The share that is right by the likeliest tool, and by the one whose description is nearest."""
-        if not queries:
-            raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
-        if self.tools is None:
-            self.tools, self.options = self.toolbox(encoder), Options(encoder)
-            for each in self.tools.box:
-                self.options.add(each.name, each.description)
-        names, by_policy, by_description = self.options.names, list[str](), list[str]()
-        for vector in encoder.encode([each.text for each in queries]):
-            scene = self.options.scene(vector, names)
-            by_policy.append(names[chooser.choose(scene, self.generator, greedy=True).at])
-            by_description.append(names[int(scene.cosine.argmax())])
-        return self._right(queries, by_policy), self._right(queries, by_description)
-
-    def _right(self, queries: Sequence[Asked], names: Sequence[str]) -> float:
-        assert self.tools is not None
-        ran = self.runner.run(queries, names, self.tools)
-        return sum(map(is_right, queries, ran)) / len(queries)
-
-
-Said = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTrainer | None"]
-
-
-class ToolTrainer:
-    """Hands outcomes to the chooser, which says when it has made an update."""
-
-    normalize_rewards = False
-
-    def __init__(self) -> None:
-        self.learner: Learner | None = None
-        self.updates = self.env_steps = 0
-        self.recent: deque[float] = deque(maxlen=WINDOW)
-        self.fresh: list[Episode] = []
-
-    def __call__(self, choices: Sequence[Chosen], rewards: np.ndarray, chooser: PPOChooser) -> Said:
-        self.learner = chooser.learner
-        seen = [
-            Experience(scene=each.scene, choice=each.choice, reward=float(reward))
-            for each, reward in zip(choices, rewards, strict=True)
-        ]
-        self.env_steps += len(seen)
-        self.recent.extend(each.reward for each in seen)
-        self.fresh += [
-            Episode(stream=k, return_=each.reward, length=1, success=None, truncated=False)
-            for k, each in enumerate(seen)
-        ]
-        report = chooser.learn([[each] for each in seen])
-        return (None, None, None, None) if report is None else self._said(report)
-
-    def _said(self, report: UpdateReport) -> Said:
-        self.updates = report.update
-        told = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
-        told |= {"return": float(np.mean(self.recent)), "length": 1.0}
-        fresh, self.fresh = self.fresh, []
-        return COMPLETE, told, fresh, self
-
-    def snapshot(self) -> dict[str, Any]:
-        """What it counts; the policy keeps the rest."""
-        return {"updates": self.updates, "env_steps": self.env_steps, "recent": list(self.recent)}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
-        self.updates, self.env_steps, self.fresh = int(saved["updates"]), int(saved["env_steps"]), []
-        self.recent = deque(saved["recent"], maxlen=WINDOW)
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint."""
-        assert self.learner is not None
-        policy = self.learner.policy
-        weights = {name: x.detach().clone() for name, x in policy.state_dict().items()}
-        return {"weights": weights, **self.learner.state()}
+from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, choice, real, whole
+from surefoot.graph.spec.declare import NodeType, Param, Port, Types
+from surefoot.graph.spec.types import (
+    CONST,
+    EPISODES,
+    LEARNER,
+    NUMBER,
+    ONCE,
+    TABLE,
+    TICK,
+    TRIGGER,
+    Clock,
+    Type,
+    tensor,
+    when,
+)
+
+
+def _encoded(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    asked = given.get("queries", Type("queries")).shape
+    return {"vectors": tensor("float32", asked[0] if asked else "N", "D")}
+
+
+def _rewarded(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    asked = given.get("queries", Type("queries")).shape
+    rows = asked[0] if asked else "N"
+    return {"rewards": tensor("float64", rows), "right": tensor("bool", rows)}
+
+
+def _with_handle(handle: str, *others: str) -> Any:
+    def clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+        return TICK, {**dict.fromkeys(others, TICK), handle: CONST}
+
+    return clocks
+
+
+def _learned(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    outputs = ("training_complete", "loss_info", "episodes", "learner")
+    return TICK, dict.fromkeys(outputs, when("training_complete"))
+
+
+_QUERIES = Port("queries", Type("queries"), "What is asked.")
+_CHOICES = Port("choices", Type("choices"), "Of ToolPolicy.")
+_TOOLBOX = Port("toolbox", Type("toolbox"), "The tools there are.", sampled=True)
+
+NODES = (
+    NodeType(
+        name="QuerySource",
+        category="Tools",
+        summary="Questions for tools, in another order each time they have all been asked; each knows what a right answer has.",
+        params=(
+            Param("batch", whole(Interval(1, 1024)), "Questions in a tick.", 4),
+            Param(
+                "held_out",
+                real(Interval(0, 0.9)),
+                "Share of the questions that are never asked, so that they can be asked afterwards.",
+                0.0,
+            ),
+        ),
+        outputs=(
+            Port("queries", Type("queries"), "[N] questions."),
+            Port("held_out", Type("queries"), "Those that are never asked here, for ToolExam."),
+        ),
+        calls="surefoot.decide.tools.toolbox.assistant.questions",
+        effect="rng",
+        needs=("seed",),
+        source=TICK,
+        infer=lambda params, given: {"queries": Type("queries", shape=(params["batch"],)), "held_out": Type("queries")},
+        clocks=_with_handle("held_out", "queries"),
+        streams=lambda params: ("batch", 1),
+    ),
+    NodeType(
+        name="QueryEncoder",
+        category="Tools",
+        summary="Questions as vectors of length 1.",
+        inputs=(_QUERIES,),
+        params=(
+            Param(
+                "encoder",
+                choice("hashing", "static", "minilm"),
+                "hashing knows words and needs nothing; static and minilm know meanings (surefoot[embed]).",
+                "hashing",
+            ),
+        ),
+        outputs=(
+            Port("vectors", tensor("float32"), "[N, D]"),
+            Port("encoder", Type("encoder"), "The encoder itself, for tools and the policy."),
+        ),
+        calls="surefoot.decide.encoders.encoder.make_encoder",
+        infer=_encoded,
+        clocks=_with_handle("encoder", "vectors"),
+    ),
+    NodeType(
+        name="ToolBox",
+        category="Tools",
+        summary="Five tools over the pages, tables and notes that are shipped: calc, search, answer, query, notion_write.",
+        inputs=(Port("encoder", Type("encoder"), "What search and answer compare by.", sampled=True),),
+        outputs=(Port("toolbox", Type("toolbox"), "For ToolPolicy and ToolRunner."),),
+        calls="surefoot.decide.tools.toolbox.assistant.tools",
+        effect="io",
+        needs=("folder",),
+        source=ONCE,
+        clocks=lambda params, given: (ONCE, {"toolbox": CONST}),
+    ),
+    NodeType(
+        name="ToolPolicy",
+        category="Tools",
+        summary="Chooses a tool for each question: by its description at first, by what came of it later.",
+        inputs=(
+            Port("vectors", tensor("float32"), "[N, D] of QueryEncoder."),
+            _TOOLBOX,
+            Port("encoder", Type("encoder"), "The same that made the vectors.", sampled=True),
+        ),
+        params=(
+            Param(
+                "sharpness",
+                real(POSITIVE),
+                "Logits a unit of expected reward; lower explores more and costs more.",
+                80.0,
+            ),
+            Param("floor", real(Interval(0, 0.5)), "Tools less likely than this are not drawn.", 0.02),
+            Param("fresh", whole(Interval(1)), "Finished decisions that make an update due.", 32),
+            Param("reuse", whole(NOT_NEGATIVE), "Logged decisions that join each update.", 224),
+            Param("learning_rate", real(POSITIVE), "Of PPO.", 3e-3, aliases=("lr",)),
+            Param("epochs", whole(Interval(1, 1000)), "Passes over each update's decisions.", 4),
+        ),
+        outputs=(
+            Port("choices", Type("choices"), "[N]: the tool, its probability and what it was chosen by."),
+            Port("chooser", Type("chooser"), "The policy itself, for ToolTrainer."),
+        ),
+        calls="surefoot.decide.policy.ppo.PPOChooser.choose",
+        effect="rng",
+        needs=("seed",),
+        clocks=_with_handle("chooser", "choices"),
+    ),
+    NodeType(
+        name="ToolRunner",
+        category="Tools",
+        summary="Runs the chosen tools, all of a tick at once. What goes wrong is an answer too.",
+        inputs=(_QUERIES, _CHOICES, _TOOLBOX),
+        params=(Param("seconds", real(POSITIVE), "After so long a tool is stopped.", 30.0),),
+        outputs=(Port("results", Type("results"), "[N] answers."),),
+        calls="surefoot.decide.tools.protocol.Toolbox.run",
+        effect="io",
+    ),
+    NodeType(
+        name="ToolReward",
+        category="Tools",
+        summary="What an answer is worth, 0 to 1: whether it has what was asked for, or by confidence, quality and time.",
+        inputs=(_QUERIES, _CHOICES, Port("results", Type("results"), "Of ToolRunner.")),
+        params=(
+            Param(
+                "by",
+                choice("answer", "formula"),
+                "answer: right or not. formula: of what was measured; its digits follow the clock.",
+                "answer",
+            ),
+        ),
+        outputs=(
+            Port("rewards", tensor("float64"), "[N]"),
+            Port("right", tensor("bool"), "[N]: the answer has what the question asks for."),
+        ),
+        calls="surefoot.decide.rewards.reward_of",
+        infer=_rewarded,
+    ),
+    NodeType(
+        name="ToolExam",
+        category="Tools",
+        summary="Asks what nobody learned from: the share that is right by the policy, and by the nearest description alone.",
+        inputs=(
+            Port("trigger", TRIGGER, "When: training_complete."),
+            Port("queries", Type("queries"), "held_out of QuerySource.", sampled=True),
+            Port("encoder", Type("encoder"), "The same that the policy has.", sampled=True),
+            Port("chooser", Type("chooser"), "Whose.", sampled=True),
+        ),
+        params=(Param("every", whole(Interval(1, 10**9)), "Only each so-many-th update.", 5),),
+        outputs=(
+            Port("right", NUMBER, "Share of right answers by the policy's likeliest tool."),
+            Port("nearest", NUMBER, "The same by the tool whose description is nearest."),
+        ),
+        calls="surefoot.decide.policy.ppo.PPOChooser.choose",
+        effect="io",
+        needs=("folder",),
+        clocks=lambda params, given: (given.get("trigger", TICK), dict.fromkeys(("right", "nearest"), when("right"))),
+    ),
+    NodeType(
+        name="ToolTrainer",
+        category="Tools",
+        summary="Learns from what came of choices: every one corrects what tools are held to be worth, many make a PPO update.",
+        inputs=(
+            _CHOICES,
+            Port("rewards", tensor("float64"), "[N], 0 to 1."),
+            Port("chooser", Type("chooser"), "Of ToolPolicy.", sampled=True),
+        ),
+        outputs=(
+            Port("training_complete", TRIGGER, "Comes with an update."),
+            Port("loss_info", TABLE, "What the update came to, and the share of right answers."),
+            Port("episodes", EPISODES, "Decisions since the last update."),
+            Port("learner", LEARNER, "The learner, for a checkpoint."),
+        ),
+        calls="surefoot.decide.policy.ppo.PPOChooser.learn",
+        effect="state",
+        clocks=_learned,
+        trains=True,
+    ),
+)

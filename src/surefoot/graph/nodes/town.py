@@ -1,42 +1,96 @@
-"""Towns at work: the library's own world behind the same two handles as any environment."""
+"""Towns: a scenario with its towns side by side, a tick in all of them, and what they counted meanwhile."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from surefoot.envs.api import World
-from surefoot.errors import ConfigError
-from surefoot.graph.nodes.worlds import Environment, Step
-from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.data.kinds import Interval, choice, whole
+from surefoot.data.spaces import Discrete
+from surefoot.graph.nodes.worlds import STEP, parts_of
+from surefoot.graph.spec.declare import NodeType, Param, Port, Types
+from surefoot.graph.spec.types import CONST, NUMBER, OBS, ONCE, TABLE, TRIGGER, WORLD, Clock, Type, when
+from surefoot.town.scenarios.scenario import VARIANTS, load_scenario, shipped
 from surefoot.town.sim.world import TownWorld
 
 
-class Scenario(Environment):
-    """`towns` copies of a scenario; what their agents see first is said once."""
-
-    def __init__(self, scenario: str, towns: int = 64, observations: str = "scenario", *, seed: int = 0) -> None:
-        variant = None if observations == "scenario" else observations
-        self.town = self.world = TownWorld(load_scenario(scenario), towns, variant=variant)
-        self.num_envs, self.seed = self.world.num_envs, seed
+@functools.lru_cache(maxsize=64)
+def one_town(scenario: str, observations: str) -> TownWorld:
+    """A single town, to be asked what its agents see and do."""
+    return TownWorld(load_scenario(scenario), 1, variant=None if observations == "scenario" else observations)
 
 
-class TownStep(Step):
-    """A tick of all towns."""
+def _streams(params: Mapping[str, Any]) -> tuple[str, int]:
+    return "towns", one_town(params["scenario"], "features").agents
 
 
-class ConflictStats:
-    """What towns counted between two updates."""
+def _scenario(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
+    town = one_town(params["scenario"], params["observations"])
+    streams = params["towns"] * town.agents
+    assert isinstance(town.action, Discrete)
+    parts, raw = parts_of(town.observation, streams), frozenset({"raw"})
+    return {
+        "sim_handle": Type("world", "int64", (streams,), parts, raw),
+        "observations": Type("obs", parts=parts, tags=raw),
+    }
 
-    def snapshot(self) -> dict[str, Any]:
-        """The towns keep the counts."""
-        return {}
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Nothing to do."""
+def _stats_clocks(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    fires = given.get("trigger", when("counts"))
+    return fires, {"counts": fires, "conflicts": fires}
 
-    def __call__(self, trigger: Any, sim_handle: World) -> tuple[dict[str, float], float]:
-        if not isinstance(sim_handle, TownWorld):
-            raise ConfigError(f"{sim_handle.name} is no town; ConflictStats takes the sim_handle of a Scenario")
-        counts = sim_handle.take_counts()
-        lived = max(counts["rollout_ticks"] * sim_handle.agents * sim_handle.towns, 1.0)
-        return counts, 100.0 * counts["queue_conflict_events"] / lived
+
+NODES = (
+    NodeType(
+        name="Scenario",
+        category="Town",
+        summary="A town's scenario, many towns of it side by side: every agent of every town is a stream of one policy.",
+        params=(
+            Param("scenario", choice(*shipped()), "Which; `surefoot town scenarios` tells of each."),
+            Param("towns", whole(Interval(1, 65_536)), "Towns side by side.", 64),
+            Param(
+                "observations",
+                choice("scenario", *VARIANTS),
+                "What agents see: as the scenario says, features alone, or a map beside them.",
+                "scenario",
+            ),
+        ),
+        outputs=(
+            Port("sim_handle", WORLD, "The towns themselves, for TownStep."),
+            Port("observations", OBS, "What all agents see first; said once."),
+        ),
+        calls="surefoot.town.sim.world.TownWorld",
+        effect="rng",
+        needs=("seed",),
+        source=ONCE,
+        infer=_scenario,
+        clocks=lambda params, given: (ONCE, {"sim_handle": CONST, "observations": ONCE}),
+        streams=_streams,
+    ),
+    replace(
+        STEP,
+        name="TownStep",
+        category="Town",
+        summary="A tick of all towns: agents walk, queue, quarrel and work. Who is not in town has rows that do not count.",
+        calls="surefoot.town.sim.world.TownWorld.step",
+        aliases=(),
+    ),
+    NodeType(
+        name="ConflictStats",
+        category="Town",
+        summary="What the towns counted since it was last asked: quarrels, waiting, rivalry, needs, punctuality.",
+        inputs=(
+            Port("trigger", TRIGGER, "When: training_complete."),
+            Port("sim_handle", WORLD, "Of Scenario.", sampled=True),
+        ),
+        outputs=(
+            Port("counts", TABLE, "By the names of telemetry 1.1."),
+            Port("conflicts", NUMBER, "Quarrels over a place in a queue, an agent and a hundred ticks."),
+        ),
+        calls="surefoot.town.sim.world.TownWorld.take_counts",
+        effect="state",
+        clocks=_stats_clocks,
+    ),
+)

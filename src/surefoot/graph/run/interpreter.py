@@ -12,8 +12,8 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.run.digits import parameters_sha256
-from surefoot.graph.run.live import Live, summary
-from surefoot.graph.run.machine import Machine
+from surefoot.graph.run.live_values import Live, summary
+from surefoot.graph.run.tick import Machine
 from surefoot.graph.schedule import Schedule, Setting, build, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import End, Graph, as_end

@@ -16,7 +16,7 @@ from typing import Any
 from surefoot.errors import FiringError, GraphError
 from surefoot.graph.run.digits import learned, parameters_sha256
 from surefoot.graph.run.interpreter import close_all
-from surefoot.graph.run.machine import Machine
+from surefoot.graph.run.tick import Machine
 from surefoot.graph.schedule import Schedule, Setting, build, islands, schedule
 from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import End, Graph

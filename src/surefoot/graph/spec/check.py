@@ -13,7 +13,7 @@ from surefoot.graph.spec.declare import Misfit, NodeType, Registry
 from surefoot.graph.spec.flatten import flatten
 from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
 from surefoot.graph.spec.params import read_params, whole_params
-from surefoot.graph.spec.types import ANY, CONST, ONCE, TICK, Clock, Type, misfit, when
+from surefoot.graph.spec.types import ANY, TICK, Clock, Type, misfit, when
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Checked:
 def check(graph: Graph, registry: Registry | None = None) -> Checked:
     """Look at a graph. Whatever it says, nothing in it is run."""
     if registry is None:
-        from surefoot.graph.catalogue import REGISTRY as registry
+        from surefoot.graph.nodes import REGISTRY as registry
     try:
         flat = flatten(graph)
     except GraphError as why:
@@ -99,6 +99,7 @@ def check(graph: Graph, registry: Registry | None = None) -> Checked:
         return found
     looker.edges()
     looker.inputs()
+    looker.share_learning_rate()
     if not found.errors:
         looker.put_in_order()
     if not found.errors:
@@ -199,6 +200,22 @@ class _Looker:
                 if not port.optional and port.name not in self.into[id]:
                     self.say("unconnected", id, port.name, f"nothing is connected; it takes {port.type}: {port.help}")
 
+    def share_learning_rate(self) -> None:
+        """A learning rate that is set on an agent is its trainer's; two that differ are an error."""
+        for id, edges in self.into.items():
+            agent = edges["model"].source.node if "model" in edges and self.types[id].trains else ""
+            rate = self.flat.nodes[agent].params.get("learning_rate") if agent in self.types else None
+            if rate is None or id not in self.found.params:
+                continue
+            own = {name: self.flat.nodes[id].params.get(name) for name in ("learning_rate", "lr_schedule")}
+            other = next((name for name, value in own.items() if value is not None and value != rate), None)
+            if other is not None:
+                message = (
+                    f"{agent} sets learning_rate to {rate} and {id} sets {other} to {own[other]}; set it on {id} only"
+                )
+                self.say("param", id, other, message)
+            self.found.params[id]["learning_rate"] = rate
+
     def put_in_order(self) -> None:
         """Kahn's algorithm, the smallest name first, so that neither the order of nodes nor of edges matters."""
         waits = dict.fromkeys(self.types, 0)
@@ -268,7 +285,7 @@ class _Looker:
                 return
             types[name] = given
             if known or edge.delay is None:
-                clocks[name] = self._arrives(edge, found.clocks.get(source, TICK))
+                clocks[name] = found.clocks.get(source, TICK)
         try:
             outputs = declared.outputs_of(params, types)
             fires, given_clocks = declared.clocks_of(params, clocks)
@@ -289,12 +306,6 @@ class _Looker:
         output, sources = End(id, "output"), list(self.into[id].values())
         if self.types[id].name == "OR" and len(sources) == 1:
             self.found.types[output] = self.found.types.get(self._output(sources[0].source), ANY)
-
-    def _arrives(self, edge: Edge, clock: Clock) -> Clock:
-        """A delay with an initial value makes an every-tick value of nothing else; const and once stay."""
-        if edge.delay is None or clock in (CONST, ONCE):
-            return clock
-        return clock
 
     def _output(self, end: End) -> End:
         port = self.types[end.node].output(end.port)
@@ -322,7 +333,7 @@ class _Looker:
 def declared_types(checked: Checked, registry: Registry | None = None) -> Mapping[str, NodeType]:
     """{node: its kind} of a graph that was checked."""
     if registry is None:
-        from surefoot.graph.catalogue import REGISTRY as registry
+        from surefoot.graph.nodes import REGISTRY as registry
     looker = _Looker(Checked(checked.graph, checked.flat), registry)
     looker.nodes()
     return looker.types
@@ -333,7 +344,7 @@ def guess_types(checked: Checked, registry: Registry | None = None) -> Checked:
     if not checked.errors:
         return checked
     if registry is None:
-        from surefoot.graph.catalogue import REGISTRY as registry
+        from surefoot.graph.nodes import REGISTRY as registry
     found = Checked(checked.graph, checked.flat)
     looker = _Looker(found, registry)
     if not looker.nodes():

@@ -14,7 +14,7 @@ from surefoot.graph.spec.types import ANY, CONST, TICK
 
 def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
     """The kind of one code node: its ports are named by its parameters."""
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     base = REGISTRY.get("Code")
     source = str(params.get("source", ""))
@@ -38,4 +38,4 @@ def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
 
 
 def _port(id: str, name: Any) -> Port:
-    return Port(name=require_name(name, f"a port of {id}"), type=ANY, help="A name that the code reads or writes.")
+    return Port(require_name(name, f"a port of {id}"), ANY, "A name that the code reads or writes.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from surefoot.data.kinds import Kind
@@ -15,13 +15,14 @@ REQUIRED: Any = object()
 """In place of a default: the parameter must be given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Port:
     """One end of an edge."""
 
     name: str
     type: Type
     help: str
+    _: KW_ONLY
     optional: bool = False
     sampled: bool = False
     """Reads what was last said instead of waiting for something new; so it does not decide when the node fires."""
@@ -41,7 +42,7 @@ class Port:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Param:
     """A value that is set on the node."""
 
@@ -49,6 +50,7 @@ class Param:
     kind: Kind
     help: str
     default: Any = REQUIRED
+    _: KW_ONLY
     aliases: tuple[str, ...] = ()
     config: type[Any] | None = None
     """The config class that declares it, if one does."""
@@ -110,8 +112,8 @@ class NodeType:
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     params: tuple[Param, ...] = ()
-    runtime: str
-    """module:callable that does it."""
+    runtime: str = ""
+    """module:callable that does it; the catalogue derives it from the declaration's own module and name."""
     calls: str = ""
     """The library callable behind it, for people."""
     effect: str = "pure"
@@ -225,6 +227,10 @@ class Registry:
     def names(self) -> list[str]:
         """Sorted."""
         return sorted(self._types)
+
+    def runtimes(self) -> list[str]:
+        """The callables of all kinds, as module:name."""
+        return [each.runtime for each in self._types.values()]
 
     def by_runtime(self, runtime: str) -> NodeType | None:
         """The kind whose callable has this name."""

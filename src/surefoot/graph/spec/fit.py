@@ -111,11 +111,11 @@ def _inputs(graph: Graph, id: str) -> tuple[Port, ...]:
         return _declared(graph, id).inputs
     inner = graph.graphs.get(str(node.params.get("graph", "")))
     inlets = ports_of(inner)[0] if inner is not None else {}
-    return tuple(Port(name=name, type=ANY, help="An input of the sub-graph.", optional=True) for name in inlets)
+    return tuple(Port(name, ANY, "An input of the sub-graph.", optional=True) for name in inlets)
 
 
 def _declared(graph: Graph, id: str) -> NodeType:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
     from surefoot.graph.spec.code import declared_as
 
     node = graph.nodes[id]

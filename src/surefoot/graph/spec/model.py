@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,7 +188,7 @@ _MAKERS: list[Callable[[str, Mapping[str, Any]], Node]] = []
 
 def make_node(type: str, /, **params: Any) -> Node:
     """A node of a kind in the catalogue, its parameters read and checked."""
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
     from surefoot.graph.spec.params import read_params
 
     declared = REGISTRY.get(type)
@@ -224,8 +224,3 @@ def _some(names: Mapping[str, Any]) -> str:
     first = list(names)[:8]
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return (", ".join(first) + more) if first else "none yet"
-
-
-def delayed(edges: list[Edge]) -> Iterator[Edge]:
-    """Those that take a tick."""
-    return (edge for edge in edges if edge.delay is not None)

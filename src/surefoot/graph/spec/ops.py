@@ -38,7 +38,7 @@ def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 
 def _node(id: str, type: str, params: Mapping[str, Any], ranges: Mapping[str, Any]) -> Node:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     declared = REGISTRY.get(type)
     return Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
@@ -52,7 +52,7 @@ def adding(id: str, node: Node) -> Op:
 
 def shown_params(node: Node) -> dict[str, Any]:
     """What is set on a node, as JSON values."""
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     return params_to_json(REGISTRY.find(node.type), node.params)
 
@@ -93,7 +93,7 @@ def _disconnect(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 def _set(graph: Graph, op: Mapping[str, Any]) -> Op:
     """`params` are set, the names in `unset` go back to their defaults."""
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     node = graph.nodes.get(op["id"])
     if node is None:

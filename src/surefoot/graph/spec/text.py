@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.data.kinds import as_list, as_mapping
-from surefoot.errors import ConfigError, GraphError
+from surefoot.errors import GraphError
 from surefoot.graph.spec.declare import Registry
 from surefoot.graph.spec.model import ABSENT, Delay, Edge, Graph, Node, RunSettings, as_end, require_name
 from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
@@ -250,15 +250,6 @@ def _finite(text: str) -> float:
 
 
 def _registry() -> Registry:
-    from surefoot.graph.catalogue import REGISTRY
+    from surefoot.graph.nodes import REGISTRY
 
     return REGISTRY
-
-
-def require_graph(value: Any) -> Graph:
-    """`value`, if it is a graph or the path of one."""
-    if isinstance(value, Graph):
-        return value
-    if isinstance(value, str | Path):
-        return load_graph(value)
-    raise ConfigError(f"{type(value).__name__} is not a graph; give a Graph or the path of its JSON")

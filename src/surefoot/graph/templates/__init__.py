@@ -1,4 +1,7 @@
-"""Graphs that come with the package, each runnable at once: `template("cartpole")`."""
+"""Graphs that come with the package, each runnable at once: `template("cartpole")`.
+
+Their JSON is the source; edit it in the studio (`surefoot studio`) or by hand. It must be the canonical text.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,10 @@ import difflib
 from importlib.resources import files
 
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue.language import THERE
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.text import parse_graph
 
-ALL = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "mujoco", "town", "tools", "language")
-NAMES = ALL if THERE else ALL[:-1]
-"""The one for language models is there where they are."""
+NAMES = ("cartpole", "cartpole_ppo", "multi_env", "hierarchical", "pendulum", "mujoco", "town", "tools", "language")
 
 
 def template(name: str) -> Graph:

@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Responses:
+class RewardInputs:
     """One step's responses as text and as tokens."""
 
     prompts: list[str]
@@ -35,7 +35,7 @@ class RewardPart:
     """One reward of several."""
 
     name: str
-    score: Callable[[Responses], Sequence[float]]
+    score: Callable[[RewardInputs], Sequence[float]]
     weight: float = 1.0
 
 
@@ -50,13 +50,13 @@ class Rewards:
             raise ConfigError(f"two rewards have the same name: {', '.join(names)}")
         self.parts, self.timeout = list(parts), timeout
 
-    def __call__(self, said: Responses) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def __call__(self, said: RewardInputs) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """(sum [N], {name: its own [N]}). NaN is handed on: whoever learns leaves such responses out and counts them."""
         each = {part.name: self._one(part, said) for part in self.parts}
         total = sum((part.weight * each[part.name] for part in self.parts), np.zeros(len(said.responses)))
         return np.asarray(total), each
 
-    def _one(self, part: RewardPart, said: Responses) -> np.ndarray:
+    def _one(self, part: RewardPart, said: RewardInputs) -> np.ndarray:
         """Ask one function; it may raise or never come back, and must not take the run with it."""
         box: dict[str, Any] = {}
 
@@ -117,7 +117,7 @@ def _name(function: Any, number: int) -> str:
     return str(named) if number == 0 else f"{named}_{number}"
 
 
-def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[Responses], Sequence[float]]:
+def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[RewardInputs], Sequence[float]]:
     if isinstance(function, nn.Module):
         return lambda said: _by_module(function, said, device, pad)
     if not callable(function):
@@ -132,7 +132,7 @@ def _scorer(function: Any, device: torch.device | None, pad: int) -> Callable[[R
 
 
 @torch.no_grad()
-def _by_module(module: nn.Module, said: Responses, device: torch.device | None, pad: int) -> list[float]:
+def _by_module(module: nn.Module, said: RewardInputs, device: torch.device | None, pad: int) -> list[float]:
     """`module(input_ids, attention_mask) → [B]`, on the tokens that were sampled, padded on the right."""
     rows = [np.concatenate([p, r]) for p, r in zip(said.prompt_ids, said.response_ids, strict=True)]
     size = max(len(row) for row in rows)

@@ -1,4 +1,4 @@
-/* Learning for Python: one update of a network, log-probabilities, snapshots, advantages. */
+/* Learning for Python: one update of a network, snapshots, advantages. */
 #include "advantage.h"
 #include "binding.h"
 #include "network.h"
@@ -31,19 +31,6 @@ static int has_optimizer_slots(const sf_net *net, int optimizer) {
         PyErr_SetString(PyExc_ValueError, "the optimizer's slots have no address");
         return 0;
     }
-    return 1;
-}
-
-static int actions_are_options(const sf_net *net, const sf_update *u) {
-    if (net->head != SF_CATEGORICAL) return 1;
-    const int64_t *action = u->action;
-    for (int64_t i = 0; i < u->samples; i++)
-        for (int c = 0; c < net->choices; c++, action++)
-            if (*action < 0 || *action >= net->sizes[c]) {
-                PyErr_Format(PyExc_ValueError, "action %lld of sample %lld is none of %d options", (long long)*action,
-                             (long long)i, net->sizes[c]);
-                return 0;
-            }
     return 1;
 }
 
@@ -86,43 +73,13 @@ static PyObject *net_learn(PyObject *self, PyObject *const *args, Py_ssize_t cou
                  INPUT_OR_NONE(u, mask, SF_BOOL, n * net->outputs), INPUT(u, order, SF_I64, u.epochs * n),
                  INPUT(u, sizes, SF_I64, u.minibatches), OUTPUT(u, table, SF_F64, steps * SF_COLUMNS),
                  OUTPUT(u, epoch_of, SF_I32, steps)) ||
-        !sf_end(&call) || !actions_are_options(net, &u) || !order_is_valid(&u))
+        !sf_end(&call) || !sf_actions_are_options(net, &u) || !order_is_valid(&u))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     net->ops->learn(net, &u);
     Py_END_ALLOW_THREADS
     return Py_BuildValue("(iiiiiid)", u.steps, u.stopped, u.bad_steps, u.bad_in_a_row, u.rolled_back, u.epochs_begun,
                          u.first_ratio_error);
-}
-
-/* net_log_probs(net, samples, features, action, mask, result [samples]): log π under the current weights. */
-static PyObject *net_log_probs(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    struct {
-        sf_net *net;
-        float *result;
-    } in = {0};
-    sf_update u = {0};
-    sf_call call;
-    if (!sf_begin(&call, "net_log_probs", args, count, NULL, 6) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
-    sf_net *net = in.net;
-    if (!sf_net_is_ready(net) || !sf_read(&call, LONG(u, samples, 1, SF_MAX_ROWS))) return NULL;
-    const int64_t n = u.samples;
-    const sf_type type = net->head == SF_CATEGORICAL ? SF_I64 : SF_F32;
-    if (!sf_read(&call, INPUT(u, features, SF_F32, n * net->inputs), INPUT(u, action, type, n * sf_action_width(net)),
-                 INPUT_OR_NONE(u, mask, SF_BOOL, n * net->outputs), OUTPUT(in, result, SF_F32, n)) ||
-        !actions_are_options(net, &u))
-        return NULL;
-    u.log_prob = u.value = u.advantage = u.target = u.features; /* only the loss reads them, and it is ignored */
-    int64_t *order = malloc(n * sizeof *order);
-    if (!order) return PyErr_NoMemory();
-    for (int64_t i = 0; i < n; i++) order[i] = i;
-    u.order = order;
-    Py_BEGIN_ALLOW_THREADS
-    net->ops->log_probs(net, &u, in.result);
-    Py_END_ALLOW_THREADS
-    free(order);
-    Py_RETURN_NONE;
 }
 
 /* gae(*, the members of sf_gae_arrays) */
@@ -165,7 +122,6 @@ static PyObject *rollout_statistics(PyObject *self, PyObject *const *args, Py_ss
 PyMethodDef sf_learn_methods[] = {{"net_save", net_save, METH_O, NULL},
                                   {"net_restore", net_restore, METH_O, NULL},
                                   SF_KEYWORDS(net_learn),
-                                  SF_POSITIONAL(net_log_probs),
                                   SF_KEYWORDS(gae),
                                   SF_POSITIONAL(rollout_statistics),
                                   {NULL, NULL, 0, NULL}};

@@ -1,4 +1,4 @@
-/* Networks for Python: build one, give it the addresses of torch's tensors, act, estimate values. */
+/* Networks for Python: build one, give it the addresses of torch's tensors and its weights. */
 #include "binding.h"
 #include "network.h"
 
@@ -44,6 +44,19 @@ int sf_net_is_ready(const sf_net *net) {
     if (net->tensor[0].value) return 1;
     PyErr_SetString(PyExc_ValueError, "net_point was not called: the network has no weights yet");
     return 0;
+}
+
+int sf_actions_are_options(const sf_net *net, const sf_update *u) {
+    if (net->head != SF_CATEGORICAL) return 1;
+    const int64_t *action = u->action;
+    for (int64_t i = 0; i < u->samples; i++)
+        for (int c = 0; c < net->choices; c++, action++)
+            if (*action < 0 || *action >= net->sizes[c]) {
+                PyErr_Format(PyExc_ValueError, "action %lld of sample %lld is none of %d options", (long long)*action,
+                             (long long)i, net->sizes[c]);
+                return 0;
+            }
+    return 1;
 }
 
 static int spec_is_consistent(const sf_net_spec *spec) {
@@ -139,55 +152,9 @@ static PyObject *net_pack(PyObject *self, PyObject *capsule) {
     Py_RETURN_NONE;
 }
 
-/* net_act(net, *, rng uint64 [4], n, obs [n][inputs], mask [n][outputs] or None, deterministic, and the outputs [n][…]) */
-static PyObject *net_act(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
-    struct {
-        sf_net *net;
-        sf_rng *rng;
-        int n, deterministic;
-        const float *obs;
-        const uint8_t *mask;
-        void *action, *env_action;
-        float *log_prob, *value;
-    } in = {0};
-    sf_call call;
-    if (!sf_begin(&call, "net_act", args, count, names, 1) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
-    if (!sf_net_is_ready(in.net) || !sf_read(&call, INT(in, n, 0, SF_MAX_ROWS))) return NULL;
-    const int64_t n = in.n, width = sf_action_width(in.net);
-    const sf_type type = in.net->head == SF_CATEGORICAL ? SF_I64 : SF_F32;
-    if (!sf_read(&call, OUTPUT(in, rng, SF_U64, 4), INPUT(in, obs, SF_F32, n * in.net->inputs),
-                 INPUT_OR_NONE(in, mask, SF_BOOL, n * in.net->outputs), INT(in, deterministic, 0, 1),
-                 OUTPUT(in, action, type, n * width), OUTPUT(in, env_action, type, n * width), OUTPUT(in, log_prob, SF_F32, n),
-                 OUTPUT(in, value, SF_F32, n)) ||
-        !sf_end(&call))
-        return NULL;
-    in.net->ops->act(in.net, in.rng, in.n, in.obs, in.mask, in.deterministic, in.action, in.env_action, in.log_prob, in.value);
-    Py_RETURN_NONE;
-}
-
-/* net_values(net, n, obs [n][inputs], value [n]) */
-static PyObject *net_values(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    struct {
-        sf_net *net;
-        int n;
-        const float *obs;
-        float *value;
-    } in = {0};
-    sf_call call;
-    if (!sf_begin(&call, "net_values", args, count, NULL, 4) || !sf_read(&call, CAPSULE(in, net, SF_NET_CAPSULE))) return NULL;
-    if (!sf_net_is_ready(in.net) || !sf_read(&call, INT(in, n, 0, SF_MAX_ROWS))) return NULL;
-    if (!sf_read(&call, INPUT(in, obs, SF_F32, (int64_t)in.n * in.net->inputs), OUTPUT(in, value, SF_F32, in.n))) return NULL;
-    in.net->ops->values(in.net, in.n, in.obs, in.value);
-    Py_RETURN_NONE;
-}
-
 PyMethodDef sf_net_methods[] = {{"instruction_sets", instruction_sets, METH_NOARGS, NULL},
                                 SF_KEYWORDS(net_new),
                                 {"net_sizes", net_sizes, METH_O, NULL},
                                 SF_POSITIONAL(net_point),
                                 {"net_pack", net_pack, METH_O, NULL},
-                                SF_KEYWORDS(net_act),
-                                SF_POSITIONAL(net_values),
                                 {NULL, NULL, 0, NULL}};

@@ -1,10 +1,10 @@
-/* C (+)= A·B for matrices that a network has: B in panels of NR columns, A by any strides, C by rows.
+/* Matrix products C (+)= A·B at the sizes of a policy network: B in panels of NR columns, A with any strides, C by rows.
  *
- * One tile of C, MR rows by NR columns, stays in registers while k runs. Panels are the outer loop, so that a panel of B
- * stays in the first cache while the rows of A go by. */
+ * One tile of C, MR rows by NR columns, stays in registers while k runs. Panels are the outer loop: a panel of B stays in the
+ * first cache while all rows of A pass. */
 
 #define NR (NV * VL)
-#define KC 384 /* a panel of KC · NR floats fits into the first cache */
+#define KC 384 /* rows of B per panel: KC · NR floats are 12, 24 or 48 KB with 4, 8 or 16 lanes, which the first cache holds */
 
 INLINE void tile(const int mr, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb, float *c,
                  int64_t ldc, const float *bias, int add, int columns) {
@@ -51,7 +51,7 @@ static void tiles(int m, int k, const float *a, int64_t row, int64_t column, con
                   int64_t ldc, const float *bias, int add, int columns) {
     int r = 0;
 #define ROWS_OF(mr) tile(mr, k, a + r * row, row, column, b, ldb, c + r * ldc, ldc, bias, add, columns)
-    /* The last 7 or 8 rows as 4 and the rest: a tile of one or two rows has too few sums to keep the multipliers busy. */
+    /* The last 7 or 8 rows as 4 and the rest: a tile of one or two rows has too few independent sums. */
     for (; m - r >= MR && (MR != 6 || (m - r != 7 && m - r != 8)); r += MR) ROWS_OF(MR);
     for (; MR == 6 && m - r >= 7; r += 4) ROWS_OF(4);
     switch (m - r) {
@@ -71,7 +71,7 @@ static void tiles(int m, int k, const float *a, int64_t row, int64_t column, con
 #undef ROWS_OF
 }
 
-/* C[m][n] (+)= A[m][k]·B with B packed: panel p begins at b + p·k·NR. C must have room for whole panels unless `exact`. */
+/* C[m][n] (+)= A[m][k]·B with B packed: panel p begins at b + p·k·NR. C has space for whole panels unless `exact`. */
 static void multiply(int m, int n, int k, const float *a, int64_t row, int64_t column, const float *b, float *c,
                      int64_t ldc, const float *bias, int add, int exact) {
     for (int k0 = 0; k0 < k; k0 += KC) {
@@ -84,7 +84,7 @@ static void multiply(int m, int n, int k, const float *a, int64_t row, int64_t c
     }
 }
 
-/* C[m][n] += Aᵀ-like·B with B by rows, its rows padded to whole vectors at least; `packed` is room for KC · NR floats. */
+/* C[m][n] += Aᵀ-like·B with B by rows, its rows padded to whole vectors at least; `packed` holds KC · NR floats. */
 static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int64_t column, const float *b, int64_t ldb,
                           float *c, int64_t ldc, float *packed) {
     for (int k0 = 0; k0 < k; k0 += KC) {
@@ -93,7 +93,7 @@ static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int6
             const int columns = n - j < NR ? n - j : NR;
             const float *panel = b + (int64_t)k0 * ldb + j;
             int64_t stride = ldb;
-            if (ldb > 288) { /* far apart rows fall onto few cache sets and many pages */
+            if (ldb > 288) { /* rows this far apart fall onto few cache sets and many pages */
                 for (int i = 0; i < depth; i++)
                     for (int v = 0; v < NV; v++) store(packed + i * NR + v * VL, load(panel + i * ldb + v * VL));
                 panel = packed;
@@ -104,29 +104,28 @@ static void multiply_rows(int m, int n, int k, const float *a, int64_t row, int6
     }
 }
 
-/* An 8 by 8 block turned round: to[d][j] = from[j][d]. */
-INLINE void turn_block(const float *from, int64_t from_row, float *to, int64_t to_row) {
+/* Transpose a block of 8 by 8: to[d][j] = from[j][d]. */
+INLINE void transpose_block(const float *from, int64_t from_row, float *to, int64_t to_row) {
     typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-    typedef int32_t i8 __attribute__((vector_size(32)));
     v8 a[8], b[8];
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++) a[j] = *(const v8 *)(from + j * from_row);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-        b[2 * j] = __builtin_shuffle(a[2 * j], a[2 * j + 1], (i8){0, 8, 2, 10, 4, 12, 6, 14});
-        b[2 * j + 1] = __builtin_shuffle(a[2 * j], a[2 * j + 1], (i8){1, 9, 3, 11, 5, 13, 7, 15});
+        b[2 * j] = __builtin_shufflevector(a[2 * j], a[2 * j + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        b[2 * j + 1] = __builtin_shufflevector(a[2 * j], a[2 * j + 1], 1, 9, 3, 11, 5, 13, 7, 15);
     }
 #pragma GCC unroll 2
     for (int h = 0; h < 8; h += 4)
 #pragma GCC unroll 2
         for (int j = 0; j < 2; j++) {
-            a[h + j] = __builtin_shuffle(b[h + j], b[h + j + 2], (i8){0, 1, 8, 9, 4, 5, 12, 13});
-            a[h + j + 2] = __builtin_shuffle(b[h + j], b[h + j + 2], (i8){2, 3, 10, 11, 6, 7, 14, 15});
+            a[h + j] = __builtin_shufflevector(b[h + j], b[h + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            a[h + j + 2] = __builtin_shufflevector(b[h + j], b[h + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
-        *(v8 *)(to + j * to_row) = __builtin_shuffle(a[j], a[j + 4], (i8){0, 1, 2, 3, 8, 9, 10, 11});
-        *(v8 *)(to + (j + 4) * to_row) = __builtin_shuffle(a[j], a[j + 4], (i8){4, 5, 6, 7, 12, 13, 14, 15});
+        *(v8 *)(to + j * to_row) = __builtin_shufflevector(a[j], a[j + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(v8 *)(to + (j + 4) * to_row) = __builtin_shufflevector(a[j], a[j + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
 
@@ -138,7 +137,7 @@ static void pack_forward(const float *w, int outputs, int inputs, float *panels)
         const float *from = w + (int64_t)o * inputs;
         for (int j = 0; j < blocks; j += 8)
             for (int i = 0; i < whole; i += 8)
-                turn_block(from + (int64_t)j * inputs + i, inputs, to + (int64_t)i * NR + j, NR);
+                transpose_block(from + (int64_t)j * inputs + i, inputs, to + (int64_t)i * NR + j, NR);
         for (int i = 0; i < inputs; i++)
             for (int j = i < whole ? blocks : 0; j < columns; j++) to[(int64_t)i * NR + j] = from[(int64_t)j * inputs + i];
     }

@@ -33,4 +33,7 @@ const sf_ops *sf_ops_named(const char *name);
 /* 1 if the weights have addresses, else 0 with an exception set. */
 int sf_net_is_ready(const sf_net *net);
 
+/* 1 if every discrete action of an update is one of the options, else 0 with an exception set. */
+int sf_actions_are_options(const sf_net *net, const sf_update *update);
+
 #endif

@@ -1,7 +1,7 @@
 /* Vectors of VL floats by the compiler's own vector types, and the functions of them that networks need.
  *
- * Included by kernel.inc, once for each instruction set. The same text serves AVX-512, AVX2, SSE2 and NEON; only where the
- * compiler does not see the one instruction that is meant is it named.
+ * Included by kernel.inc, once per instruction set. The same text serves AVX-512, AVX2, SSE2 and NEON; intrinsics are used only
+ * where GCC does not find the single instruction by itself (clamp, total).
  * Accuracy is a few units in the last place of float32 (tests/unit/native/test_functions.py holds it). */
 
 #if defined(__x86_64__)
@@ -37,11 +37,6 @@ INLINE vf clamp(vf x, float low, float high) {
 #endif
 }
 INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
-
-INLINE vf vsqrt(vf x) {
-    for (int i = 0; i < VL; i++) x[i] = sqrtf(x[i]);
-    return x;
-}
 
 /* Sum over the lanes, pairwise: the upper half is added to the lower until one is left. */
 INLINE float total(vf x) {
@@ -124,40 +119,4 @@ INLINE vf vlog(vf x) {
     return pick(x == x, whole * 0.693359375f + (p * s - whole * 2.12194440e-4f), x);
 }
 
-/* log(1 + y) for 0 <= y <= 1: the rounding of 1 + y is put back to first order. */
-INLINE vf vlog1p(vf y) {
-    const vf w = 1.0f + y;
-    return vlog(w) + (y - (w - 1.0f)) / w;
-}
-
 INLINE vf vsigmoid(vf x) { return 0.5f + 0.5f * vtanh(0.5f * x); }
-
-/* log(1 - tanh² u) = 2 (log 2 - u - softplus(-2u)), finite wherever u is. */
-INLINE vf log_tanh_slope(vf u) {
-    const vf a = vabs(u);
-    return 2.0f * (0.69314718f - a - vlog1p(vexp(-2.0f * a)));
-}
-
-/* sin and cos of a turn t in [0, 1): quarter turns split off, polynomials on ±1/8 turn. */
-INLINE void vsincos_turn(vf t, vf *sine, vf *cosine) {
-    const vf quarters = t * 4.0f;
-    const float magic = 12582912.0f;
-    const vf shifted = quarters + magic;
-    const vi q = (vi)((vu)shifted - 0x4b400000u);
-    const vf x = (quarters - (shifted - magic)) * 1.57079633f, z = x * x;
-    vf s = splat(2.7557319e-6f);
-    s = s * z - 1.9841270e-4f;
-    s = s * z + 8.3333333e-3f;
-    s = s * z - 1.6666667e-1f;
-    s = s * z * x + x;
-    vf c = splat(-2.7557319e-7f);
-    c = c * z + 2.4801587e-5f;
-    c = c * z - 1.3888889e-3f;
-    c = c * z + 4.1666667e-2f;
-    c = c * z - 0.5f;
-    c = c * z + 1.0f;
-    const vi odd = -(q & 1);
-    const vf first = pick(odd, c, s), second = pick(odd, s, c);
-    *sine = (vf)((vu)first ^ (((vu)q & 2) << 30));
-    *cosine = (vf)((vu)second ^ ((((vu)q + 1) & 2) << 30));
-}

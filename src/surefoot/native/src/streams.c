@@ -1,5 +1,5 @@
-/* The order of everything random is that of the numpy definition (envs/builtin/streams.py): all streams move, then all that
- * ended begin again, in stream order, from one generator. */
+/* Stepping N streams. Random numbers are drawn in the order of the numpy definition (envs/builtin/streams.py): all streams move,
+ * then all that ended begin again, in stream order, from one generator. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void sf_streams_free(sf_streams *s) {
     free(s);
 }
 
-/* Begin again in the first `count` streams that `ended` lists. */
+/* Begin a new episode in the first `count` streams that `ended` lists. */
 static void begin(sf_streams *s, int count, float *obs) {
     const surefoot_env *env = s->env;
     const size_t size = (size_t)env->state_size, width = (size_t)env->obs_size;

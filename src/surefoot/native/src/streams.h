@@ -1,4 +1,4 @@
-/* N streams of one world, stepped together. A stream that ends begins its next episode in the same step. */
+/* N streams of one environment, stepped together. A stream whose episode ends begins the next one in the same step. */
 #ifndef SF_STREAMS_H
 #define SF_STREAMS_H
 
@@ -13,21 +13,21 @@ typedef struct sf_streams {
     double *state;    /* [n][state_size] */
     int64_t *elapsed; /* [n] steps taken in the running episode */
     double *scratch;  /* for start_many */
-    int *ended;       /* [n] the streams that begin again in this step */
+    int *ended;       /* [n] the streams whose episode ended in this step */
 } sf_streams;
 
-/* NULL if there is no memory for it. The generator is all zeros until it is set. */
+/* NULL if out of memory. The generator is all zeros until it is set. */
 sf_streams *sf_streams_new(const surefoot_env *env, int n);
 void sf_streams_free(sf_streams *s);
 
-/* Begin new episodes where `which` [n] is not 0 (everywhere if NULL), and write what those streams see into obs [n][obs_size]. */
+/* Begin new episodes where `which` [n] is not 0 (everywhere if NULL), and write those rows of obs [n][obs_size]. */
 void sf_streams_begin(sf_streams *s, const uint8_t *which, float *obs);
 
-/* What all streams see now, obs [n][obs_size]. */
+/* Write the current observations, obs [n][obs_size]. */
 void sf_streams_observe(const sf_streams *s, float *obs);
 
-/* One step. `action` is int64 [n] or float [n][action_size]. `obs` [n][obs_size] is what is seen now, after the reset
- * where an episode ended; `final_obs` [n][obs_size] is the true successor, the same as `obs` where none ended (may be NULL).
+/* One step. `action` is int64 [n] or float [n][action_size]. `obs` [n][obs_size] is the observation after the reset where an
+ * episode ended; `final_obs` [n][obs_size] is the true successor, the same as `obs` where none ended (may be NULL).
  * Returns how many episodes ended. */
 int sf_streams_step(sf_streams *s, const void *action, float *obs, double *reward, uint8_t *terminated,
                     uint8_t *truncated, float *final_obs);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +20,6 @@ from surefoot.server.decisions.served_policy import Asked, Kept, Serving, Waitin
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
 
-Answered = Callable[[Exception | None], None]
 Slot = tuple[Serving, Asked, Waiting]
 
 GATHER_SECONDS = 0.001

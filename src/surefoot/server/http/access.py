@@ -1,4 +1,4 @@
-"""Who may ask: tokens with scopes, the Host and Origin of a request, and how often."""
+"""Access control: tokens with scopes, the Host and Origin of a request, and a rate limit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from surefoot.errors import ConfigError
 from surefoot.server.http.problems import Refused
 
 Scope = Literal["decide", "read", "distribution", "admin"]
-"""decide: ask and reward. read: look at policies. distribution: every choice's probability. admin: all of it."""
+"""decide: decide and reward. read: read policies. distribution: the probability of every choice. admin: everything."""
 SCOPES: tuple[Scope, ...] = ("decide", "read", "distribution", "admin")
 ALL = frozenset(SCOPES)
 OPEN_PATHS = ("/health", "/healthz", "/readyz")
-"""Asked without a token."""
+"""Served without a token."""
 
 
 def read_tokens(path: Path) -> dict[str, frozenset[Scope]]:
-    """Lines of `TOKEN scope,scope`; a token alone may do everything."""
+    """Read lines of `TOKEN scope,scope`; a token without scopes has all of them."""
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as why:
@@ -49,14 +49,14 @@ def read_tokens(path: Path) -> dict[str, frozenset[Scope]]:
 
 
 def require(scope: Scope, scopes: frozenset[Scope]) -> None:
-    """Raise unless a scope is among them."""
+    """Raise `Refused` unless a token's scopes include this one."""
     if scope not in scopes and "admin" not in scopes:
         raise Refused("forbidden", f"this token may {', '.join(sorted(scopes))}; the request takes {scope}")
 
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Return whether only this machine can reach a host."""
     if host == "localhost":
         return True
     try:
@@ -67,27 +67,27 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Bucket:
-    """A rate limit: so many at once, so many a second."""
+    """A token bucket: `left` requests at time `at`."""
 
     left: float
     at: float
 
 
 @dataclass(slots=True, kw_only=True)
-class Guard:
-    """Looks at a request's head before anything of it is read."""
+class AccessGuard:
+    """Checks a request's head before its body is read."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     tokens: Mapping[str, frozenset[Scope]] = field(default_factory=dict[str, frozenset[Scope]])
     origins: Sequence[str] = ()
-    """Sites whose pages may ask."""
+    """Sites whose pages may send requests."""
     per_second: float = 0.0
-    """Requests of one client a second; 0 sets no limit."""
+    """Requests per client and second; 0 sets no limit."""
     clock: Callable[[], float] = time.monotonic
     _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
     _hosts: set[bytes] = field(default_factory=set[bytes])
-    """Names by which it was asked for rightly."""
+    """Host headers that passed the check before."""
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host) and not self.tokens:
@@ -96,7 +96,7 @@ class Guard:
             raise ConfigError("--allow-origin takes sites by name, never *")
 
     def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> frozenset[Scope]:
-        """What whoever asks may do; raises what is wrong with asking."""
+        """Return the scopes of the request's token. Raise `Refused` if host, origin, rate or token are not allowed."""
         self._check_host(headers)
         self._check_origin(headers)
         self._check_rate(client)
@@ -127,14 +127,14 @@ class Guard:
             raise Refused("origin", f"a page of {text[:80]!r} may not ask; --allow-origin names those that may")
 
     def cors(self, headers: Mapping[bytes, bytes]) -> dict[str, str]:
-        """What a page of a named site needs to read an answer; nothing for anybody else."""
+        """Return the headers with which a page of a named site can read the response; none for other sites."""
         origin = headers.get(b"origin", b"").decode("latin-1")
         if not origin or origin not in self.origins:
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
     def who(self, headers: Mapping[bytes, bytes], client: str) -> str:
-        """Whose request it is, in a few letters that tell no token: the token's, or the address's."""
+        """Return a short hash of the request's token, or of its address: it identifies a client in logs."""
         given = headers.get(b"authorization", b"").partition(b" ")[2] if self.tokens else b""
         return hashlib.blake2b(given or client.encode(), digest_size=6).hexdigest()
 
@@ -143,7 +143,7 @@ class Guard:
         if kind.lower() != b"bearer" or not given:
             raise Refused("unauthorized", "send Authorization: Bearer TOKEN", headers={"WWW-Authenticate": "Bearer"})
         scopes: frozenset[Scope] | None = None
-        for token, may in self.tokens.items():  # every one is compared, so that the time tells nothing
+        for token, may in self.tokens.items():  # compare all of them: the time must not depend on the match
             if hmac.compare_digest(token.encode(), given):
                 scopes = may
         if scopes is None:

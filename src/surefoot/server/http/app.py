@@ -15,13 +15,13 @@ import msgspec
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.service import Service
 from surefoot.server.http import asgi
-from surefoot.server.http.access import Guard, require
+from surefoot.server.http.access import AccessGuard, require
 from surefoot.server.http.endpoints import all_routes
 from surefoot.server.http.messages import (
-    Request,
+    HttpRequest,
+    HttpResponse,
     RequestHead,
     Respond,
-    Response,
     check_head,
     decode,
     idempotency_key,
@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder().encode
 class _Known(Exception):
     """A request that was answered before."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: HttpResponse) -> None:
         self.response = response
 
 
@@ -53,14 +53,14 @@ class App:
     def __init__(
         self,
         service: Serves,
-        guard: Guard | None = None,
+        guard: AccessGuard | None = None,
         *,
         extension: Extension | None = None,
         steward: Steward | None = None,
         routes: Callable[[App], list[Route]] | None = None,
         pages: Sequence[Route] = (),
     ) -> None:
-        self.service, self.guard, self.extension = service, guard or Guard(), extension
+        self.service, self.guard, self.extension = service, guard or AccessGuard(), extension
         self.counts: dict[tuple[str, int], int] = {}
         """{(path, status): requests}, for /metrics."""
         self.seconds = 0.0
@@ -77,7 +77,7 @@ class App:
         self._patterns = [(r.path.split("/"), r) for r in self.routes if "{" in r.path]
         self._found: dict[tuple[str, str], tuple[Route, Sequence[str]]] = {}
         self._decoders = {r.body: msgspec.json.Decoder(r.body) for r in self.routes if r.body is not None}
-        self._kept: dict[tuple[str, str], tuple[bytes, Response | None]] = {}
+        self._kept: dict[tuple[str, str], tuple[bytes, HttpResponse | None]] = {}
         """{(client, key): (hash of the request, its response)}, for requests with an Idempotency-Key."""
         self._number, self._salt = 0, os.urandom(8).hex()
 
@@ -87,12 +87,12 @@ class App:
         if self.extension is not None:
             await self.extension.prepare()
 
-    def request(self, head: RequestHead) -> Request:
+    def request(self, head: RequestHead) -> HttpRequest:
         """Return a request with a new id."""
         self._number += 1
-        return Request(head, f"{self._salt}{self._number:016x}", time.perf_counter())
+        return HttpRequest(head, f"{self._salt}{self._number:016x}", time.perf_counter())
 
-    def open(self, head: RequestHead) -> tuple[Request, Response | None]:
+    def open(self, head: RequestHead) -> tuple[HttpRequest, HttpResponse | None]:
         """Check a head. Return the request, and a response at once where the body does not matter."""
         request = self.request(head)
         if self.guard.origins:
@@ -111,7 +111,7 @@ class App:
             return request, self.refusal(request, why)
         return request, None
 
-    def answer(self, request: Request, raw: bytes, respond: Respond) -> asyncio.Task[None] | None:
+    def answer(self, request: HttpRequest, raw: bytes, respond: Respond) -> asyncio.Task[None] | None:
         """Respond, now or later. Return a task where an endpoint runs as a coroutine."""
         route = request.found
         try:
@@ -139,7 +139,7 @@ class App:
             return None
         return asyncio.get_running_loop().create_task(self._run(request, arguments, respond))
 
-    def _once(self, request: Request, key: str, raw: bytes, respond: Respond) -> Respond:
+    def _once(self, request: HttpRequest, key: str, raw: bytes, respond: Respond) -> Respond:
         """Return a `respond` that keeps the response under a key. Raise `_Known` with it where there is one."""
         body = hashlib.blake2b(raw + request.head.path.encode(), digest_size=16).digest()
         place = (self.guard.who(request.head.headers, request.head.client), key)
@@ -153,7 +153,7 @@ class App:
         while len(self._kept) > KEPT_RESPONSES:
             self._kept.pop(next(iter(self._kept)))
 
-        def keep(response: Response) -> None:
+        def keep(response: HttpResponse) -> None:
             if response.status < 500:
                 self._kept[place] = body, response
             else:  # a failure may be tried again
@@ -162,7 +162,7 @@ class App:
 
         return keep
 
-    async def _run(self, request: Request, arguments: Sequence[Any], respond: Respond) -> None:
+    async def _run(self, request: HttpRequest, arguments: Sequence[Any], respond: Respond) -> None:
         route, head = request.found, request.head
         more = {"client": self.guard.who(head.headers, head.client)} if route.wants_client else {}
         try:
@@ -171,28 +171,28 @@ class App:
             response = self._failure(request, why)
         respond(response)
 
-    def _success(self, request: Request, result: Any) -> Response:
+    def _success(self, request: HttpRequest, result: Any) -> HttpResponse:
         route = request.found
         content = result if isinstance(result, bytes) else b"" if result is None else _encode(result)
         headers = {**route.headers, **request.cors} if route.headers else request.cors
-        return self._counted(request, Response(route.status, content, route.kind, headers))
+        return self._counted(request, HttpResponse(route.status, content, route.kind, headers))
 
-    def _failure(self, request: Request, why: Exception) -> Response:
+    def _failure(self, request: HttpRequest, why: Exception) -> HttpResponse:
         if not isinstance(why, Refused):
             log.error("request %s failed", request.id, exc_info=why)
             why = Refused("failed", "an error that nobody foresaw; it is in the log of the service")
         return self.refusal(request, why)
 
-    def refusal(self, request: Request, why: Refused) -> Response:
+    def refusal(self, request: HttpRequest, why: Refused) -> HttpResponse:
         """Return a problem in the form that the clients of this path read."""
         path, headers = request.head.path, {**why.headers, **request.cors}
         if self.extension is not None and (path in self._theirs or not path.startswith("/v1/")):
             content, kind = self.extension.error_body(why, request.id)
         else:
             content, kind = _encode(problem(why, request.id)), "application/problem+json"
-        return self._counted(request, Response(why.status, content, kind, headers))
+        return self._counted(request, HttpResponse(why.status, content, kind, headers))
 
-    def _counted(self, request: Request, response: Response) -> Response:
+    def _counted(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Count a response; log it for an audit if something was changed or not allowed."""
         route, head, status = request.route, request.head, response.status
         key = (route.path if route else "unknown", status)
@@ -205,7 +205,7 @@ class App:
             log.info("audit: %s %s by %s from %s: %d, request %s", *parts)
         return response
 
-    def _preflight(self, request: Request) -> Response:
+    def _preflight(self, request: HttpRequest) -> HttpResponse:
         """Answer a browser that asks whether a page of a named site may send a request."""
         try:
             self.guard.check("/healthz", request.head.headers, "", "read")  # a token comes with the request itself
@@ -218,7 +218,7 @@ class App:
             "Access-Control-Allow-Headers": "authorization, content-type, idempotency-key",
             "Access-Control-Max-Age": "600",
         }
-        return Response(status, b"", "text/plain", headers)
+        return HttpResponse(status, b"", "text/plain", headers)
 
     def _find(self, method: str, path: str) -> tuple[Route, Sequence[str]]:
         """Return the route of a path and the words of it."""

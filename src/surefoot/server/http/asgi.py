@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import SurefootError
-from surefoot.server.http.messages import RequestHead, Response
+from surefoot.server.http.messages import HttpResponse, RequestHead
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route
 
@@ -46,7 +46,7 @@ async def _http(app: App, scope: dict[str, Any], receive: Receive, send: Send) -
     client = scope["client"][0] if scope.get("client") else ""
     request, response = app.open(RequestHead(scope["method"], scope["path"], dict(scope["headers"]), client))
     if response is None:
-        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
         try:
             raw = b"" if request.found.body is None else await _body(request.found, receive)
             app.answer(request, raw, done.set_result)

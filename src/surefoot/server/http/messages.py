@@ -30,7 +30,7 @@ class RequestHead(NamedTuple):
     """The address it comes from."""
 
 
-class Response(NamedTuple):
+class HttpResponse(NamedTuple):
     """Status, body and headers."""
 
     status: int
@@ -45,11 +45,11 @@ class Response(NamedTuple):
         return lines + [(name.lower(), value) for name, value in self.headers.items()]
 
 
-Respond = Callable[[Response], None]
+Respond = Callable[[HttpResponse], None]
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """A request whose head was read."""
 
     head: RequestHead

@@ -1,66 +1,45 @@
-"""What Prometheus reads."""
+"""Counters in Prometheus' text format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.served_policy import Serving
 from surefoot.server.decisions.service import Service
 
 
 def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:
-    """All counters as text."""
-    served = [(serving.config.name, serving) for serving in service.policies.values()]
+    """Return all counters of a service that decides and learns."""
+    served = service.policies.values()
     jobs: dict[tuple[str, str], int] = {}
     for job in steward.jobs.values():
         jobs[(job.policy, job.state)] = jobs.get((job.policy, job.state), 0) + 1
+
+    def each(name: str, kind: str, about: str, value: Callable[[Serving], float | None]) -> list[str]:
+        samples = [({"policy": s.config.name}, x) for s in served if (x := value(s)) is not None]
+        return _family(name, kind, about, samples)
+
+    def mean(serving: Serving) -> float | None:
+        return sum(serving.recent) / len(serving.recent) if serving.recent else None
+
+    rewarded, waiting = "Decisions closed with a reward that was told.", "Decisions that wait to be learned from."
+    states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
     lines = [
         *_requests(counts, seconds),
-        *_family(
-            "surefoot_decisions_total", "counter", "Decisions made.", [({"policy": n}, s.made) for n, s in served]
-        ),
-        *_family(
-            "surefoot_rewards_total",
-            "counter",
-            "Decisions closed with a reward that was told.",
-            [({"policy": n}, s.rewarded) for n, s in served],
-        ),
-        *_family(
-            "surefoot_reward_mean",
-            "gauge",
-            "Mean of the last rewards.",
-            [({"policy": n}, sum(s.recent) / len(s.recent)) for n, s in served if s.recent],
-        ),
-        *_family(
-            "surefoot_decisions_waiting",
-            "gauge",
-            "Decisions without an outcome.",
-            [({"policy": n}, s.ledger.waiting) for n, s in served],
-        ),
-        *_family(
-            "surefoot_decisions_finished",
-            "gauge",
-            "Decisions that wait to be learned from.",
-            [({"policy": n}, len(s.ledger)) for n, s in served],
-        ),
-        *_family(
-            "surefoot_policy_version",
-            "gauge",
-            "The version that answers.",
-            [({"policy": n}, s.version) for n, s in served],
-        ),
-        *_family(
-            "surefoot_jobs",
-            "gauge",
-            "Jobs by state.",
-            [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())],
-        ),
+        *each("surefoot_decisions_total", "counter", "Decisions made.", lambda s: s.made),
+        *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
+        *each("surefoot_reward_mean", "gauge", "Mean of the last rewards.", mean),
+        *each("surefoot_decisions_waiting", "gauge", "Decisions without an outcome.", lambda s: s.ledger.waiting),
+        *each("surefoot_decisions_finished", "gauge", waiting, lambda s: len(s.ledger)),
+        *each("surefoot_policy_version", "gauge", "The version that answers.", lambda s: s.version),
+        *_family("surefoot_jobs", "gauge", "Jobs by state.", states),
     ]
     return ("\n".join(lines) + "\n").encode()
 
 
 def requests_only(counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:
-    """The counters of a service that keeps nothing."""
+    """Return the counters of a service that stores nothing."""
     return ("\n".join(_requests(counts, seconds)) + "\n").encode()
 
 
@@ -75,10 +54,7 @@ def _requests(counts: Mapping[tuple[str, int], int], seconds: float) -> list[str
 def _family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> list[str]:
     lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
-        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        lines.append(f"{name}{{{told}}} {value:g}" if told else f"{name} {value:g}")
+        escaped = {k: v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for k, v in labels.items()}
+        listed = ",".join(f'{key}="{text}"' for key, text in escaped.items())
+        lines.append(f"{name}{{{listed}}} {value:g}" if listed else f"{name} {value:g}")
     return lines
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 from the table of routes and the structs of the bodies: nothing is written twice."""
+"""OpenAPI 3.1, generated from the routes and the structs of their bodies."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 VERSION = "1.0.0"
 ALWAYS = ("unauthorized", "forbidden", "origin", "not-acceptable", "host", "rate", "failed", "unavailable")
-"""Problems that every request may meet; those of a body come on top."""
+"""Problems that every request can have; requests with a body have those of `WITH_BODY`, too."""
 WITH_BODY = ("malformed", "timeout", "too-large", "media-type", "invalid")
 _REF = "#/components/schemas/{name}"
 
 
 def document(routes: Sequence[Route], *, secured: bool = True) -> bytes:
-    """The whole description as JSON, the same bytes every time; `secured` where a token is asked for."""
-    told = described(routes, secured=secured)
-    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=2) + b"\n"
+    """Return the document as JSON, the same bytes every time; `secured` if a token is required."""
+    content = described(routes, secured=secured)
+    return msgspec.json.format(msgspec.json.encode(content, order="deterministic"), indent=2) + b"\n"
 
 
 def described(routes: Sequence[Route], *, secured: bool = True) -> dict[str, Any]:
-    """The whole description."""
+    """Return the document."""
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
     outs, components = _wire_names(msgspec.json.schema_components([*kinds, schema.ProblemResponse], ref_template=_REF))
     by_kind = {repr(kind): out for kind, out in zip([*kinds, schema.ProblemResponse], outs, strict=True)}
@@ -68,30 +68,37 @@ def _wire_names(node: Any) -> Any:
 
 
 def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {"operationId": route.name, "summary": route.about, "responses": _responses(route, by_kind)}
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.about,
+        "responses": _responses(route, by_kind),
+    }
     if route.path in ("/healthz", "/readyz"):
-        told["security"] = []
+        operation["security"] = []
     words = re.findall(r"\{(\w+)\}", route.path)
     if words:
-        told["parameters"] = [
+        operation["parameters"] = [
             {"name": word, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
             for word in words
         ]
     if route.body is not None:
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": by_kind[repr(route.body)]}}}
-    return told
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": by_kind[repr(route.body)]}},
+        }
+    return operation
 
 
 def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     kind = route.kind.partition(";")[0]
-    found: dict[str, Any] = {
+    responses: dict[str, Any] = {
         str(route.status): {
             "description": route.about,
             "content": {kind: {"schema": by_kind[repr(route.answer)]}},
         }
     }
     if route.links:
-        found[str(route.status)]["links"] = {
+        responses[str(route.status)]["links"] = {
             name: {"operationId": name, "parameters": {word: f"$response.body#/{field}"}}
             for name, (word, field) in route.links.items()
         }
@@ -99,8 +106,8 @@ def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     for name in (*ALWAYS, *(WITH_BODY if route.body is not None else ()), *route.problems):
         by_status.setdefault(PROBLEMS[name][0], []).append(name)
     for status, names in sorted(by_status.items()):
-        found[str(status)] = {
+        responses[str(status)] = {
             "description": "; ".join(PROBLEMS[name][1] for name in dict.fromkeys(names)),
             "content": {"application/problem+json": {"schema": by_kind[repr(schema.ProblemResponse)]}},
         }
-    return found
+    return responses

@@ -1,8 +1,7 @@
-"""The service's own page: files of the package, and nothing else, at /ui."""
+"""The service's web page at /ui: files of the package, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from surefoot.errors import ConfigError
@@ -26,7 +25,7 @@ HEADERS = {
 
 
 def page_routes() -> list[Route]:
-    """The page, its script and its style. They hold no secret, so that no token is asked for; what they ask for does."""
+    """Return the routes of the page, its script and its style. They need no token: they hold nothing secret."""
     index = STATIC / "index.html"
     if not index.is_file():
         raise ConfigError("this copy has no page: `make serve-page` builds it")
@@ -38,10 +37,14 @@ def _route(path: str, file: Path) -> Route:
     content = file.read_bytes()
     if path == "/":
         content = content.replace(b'"./assets/', b'"/ui/assets/')
+
+    async def give() -> bytes:
+        return content
+
     return Route(
         method="GET",
         path=path,
-        handle=_giver(content),
+        handle=give,
         answer=str,
         kind=KINDS.get(file.suffix, "application/octet-stream"),
         scope="read",
@@ -50,10 +53,3 @@ def _route(path: str, file: Path) -> Route:
         name=f"page {path}",
         about="The page of the service.",
     )
-
-
-def _giver(content: bytes) -> Callable[[], Awaitable[bytes]]:
-    async def give() -> bytes:
-        return content
-
-    return give

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a socket, with deadlines: for a request's head, for its body, for an idle connection, and for its end."""
+"""HTTP/1.1 on a socket, with deadlines for the head, the body, an idle connection and its end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from urllib.parse import unquote
 import httptools
 
 from surefoot.server.http.app import App
-from surefoot.server.http.messages import Request, RequestHead, Response
+from surefoot.server.http.messages import HttpRequest, HttpResponse, RequestHead
 from surefoot.server.http.problems import Refused
 
 HEAD_SECONDS, BODY_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 10.0, 30.0, 5.0, 2.0
 HEAD_BYTES = 32 << 10
 SWEEP_SECONDS = 0.1
 REFUSED_BODY = 1 << 16
-"""A body up to here is read even if its request is refused, so that the connection can be used again."""
+"""Bytes of a refused request's body that are read all the same, so that the connection can be used again."""
 AHEAD = 16
-"""Requests that may wait on one connection for an answer to those before them."""
+"""Pipelined requests that wait on one connection; beyond that nothing is read."""
 
 PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 _PLAIN = (
@@ -30,7 +30,7 @@ _PLAIN = (
 
 
 class Connections:
-    """All that are open. One timer looks after their deadlines."""
+    """The open connections. One timer checks their deadlines."""
 
     def __init__(self, app: App, *, most: int = 1000) -> None:
         self.app, self.most = app, most
@@ -39,11 +39,11 @@ class Connections:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def __call__(self) -> Connection:
-        """A new one."""
+        """Return a new connection, as a protocol factory."""
         return Connection(self)
 
     def sweep(self) -> None:
-        """End those whose time is over, again and again."""
+        """Close the connections whose deadline has passed, periodically."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection in [each for each in self.open if each.deadline < now]:
@@ -51,7 +51,7 @@ class Connections:
         self._sweeping = loop.call_later(SWEEP_SECONDS, self.sweep)
 
     async def drain(self, seconds: float) -> None:
-        """Let requests under way be answered, then close everything."""
+        """Wait until all requests are answered, at most so many seconds, then close everything."""
         for connection in list(self.open):
             connection.last()
         until = asyncio.get_running_loop().time() + seconds
@@ -66,7 +66,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests are read while others are under way, and answered in their order."""
+    """One client: requests are read ahead, and answered in their order."""
 
     transport: asyncio.Transport
 
@@ -80,14 +80,14 @@ class Connection(asyncio.Protocol):
         self._in_head, self._in_body = False, False
         self._chunks: list[bytes] = []
         self._size = 0
-        self._request: Request | None = None
-        self._verdict: Response | None = None
-        """The answer to a request that is refused for its head."""
-        self._waiting: deque[tuple[Request, bytes, bool, Response | None]] = deque()
+        self._request: HttpRequest | None = None
+        self._verdict: HttpResponse | None = None
+        """The response to a request that is refused for its head."""
+        self._waiting: deque[tuple[HttpRequest, bytes, bool, HttpResponse | None]] = deque()
         """Whole requests that nobody has begun to answer."""
         self._busy = False
         self._over = False
-        """Nothing more is read: whatever comes is thrown away."""
+        """Nothing more is read: further input is discarded."""
         self._last = False
 
     def connection_made(self, transport: Any) -> None:
@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
                 self._refuse_head()
 
     def eof_received(self) -> bool:
-        """The other side says no more; what it asked is answered first."""
+        """Answer what the client sent before it closed its side."""
         self._last = True
         return self._busy or bool(self._waiting)
 
@@ -185,11 +185,11 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def _next(self) -> None:
-        """Answer the oldest request that waits."""
+        """Answer the oldest waiting request."""
         request, raw, again, verdict = self._waiting.popleft()
         self._busy = True
 
-        def respond(response: Response) -> None:
+        def respond(response: HttpResponse) -> None:
             self._respond(request, response, again=again)
 
         if verdict is not None:
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
             self.all.tasks.add(task)
             task.add_done_callback(self.all.tasks.discard)
 
-    def _respond(self, request: Request, response: Response, *, again: bool) -> None:
+    def _respond(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
         self._busy = False
         if self.transport.is_closing():
             return
@@ -215,7 +215,7 @@ class Connection(asyncio.Protocol):
         elif not (self._in_head or self._in_body):
             self.deadline = self._loop.time() + IDLE_SECONDS
 
-    def _write(self, request: Request, response: Response, *, again: bool) -> None:
+    def _write(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
         bare = request.head.method == "HEAD"
         if (
             again
@@ -232,23 +232,23 @@ class Connection(asyncio.Protocol):
         head = b"HTTP/1.1 %d %b\r\n" % (response.status, PHRASES.get(response.status, b"-"))
         self.transport.write(head + "".join(lines).encode("latin-1") + b"\r\n" + (b"" if bare else response.content))
 
-    def _early(self, response: Response) -> None:
-        """Answered before the request is whole: nothing more is read."""
+    def _early(self, response: HttpResponse) -> None:
+        """Respond before the request is complete; nothing more is read."""
         request = self._request
         assert request is not None
-        if self._busy or self._waiting:  # those before it come first; it is asked again on another connection
+        if self._busy or self._waiting:  # those before it come first; the client repeats this one on another connection
             self._over, self._last = True, True
             raise _Enough
         self._write(request, response, again=False)
         self._end()
         raise _Enough
 
-    def _refusal(self, why: Refused) -> Response:
+    def _refusal(self, why: Refused) -> HttpResponse:
         assert self._request is not None
         return self.app.refusal(self._request, why)
 
     def _refuse(self, why: Refused) -> None:
-        """Something is wrong with the connection itself."""
+        """Refuse a request that cannot be read."""
         if self._busy or self._waiting:
             self._over, self._last = True, True
             return
@@ -260,7 +260,7 @@ class Connection(asyncio.Protocol):
         self._refuse(Refused("head", f"the head is larger than {HEAD_BYTES:,} bytes"))
 
     def _end(self) -> None:
-        """Say that nothing more comes, and let the other side read what was said before it is cut off."""
+        """Close this side, and let the client read the response before the connection is cut."""
         self._over = True
         if self._last or not self.transport.can_write_eof():
             self.transport.close()
@@ -269,7 +269,7 @@ class Connection(asyncio.Protocol):
         self.deadline = self._loop.time() + LINGER_SECONDS
 
     def late(self) -> None:
-        """Its time is over."""
+        """Handle a deadline that has passed."""
         if self._over or self._waiting or self._busy:
             self.transport.abort()
         elif self._in_head or self._in_body or self._request is None:
@@ -278,11 +278,11 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def last(self) -> None:
-        """Nothing is begun any more."""
+        """Take no further request; close if none is under way."""
         self._last = True
         if not self._busy and not self._waiting:
             self.transport.close()
 
 
 class _Enough(Exception):
-    """Nothing more of a request is looked at."""
+    """Stops the parser: the rest of the request is ignored."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from surefoot.server.http.access import Guard, Scope
+from surefoot.server.http.access import AccessGuard, Scope
 from surefoot.server.http.problems import Refused
 
 BODY = 1 << 20
@@ -97,7 +97,7 @@ class Counted(Protocol):
     counts: dict[tuple[str, int], int]
     seconds: float
     routes: list[Route]
-    guard: Guard
+    guard: AccessGuard
 
 
 class Serves(Protocol):

@@ -1,4 +1,4 @@
-"""One page, one WebSocket for every tab, and the pages of reports: the studio over HTTP, on this machine alone."""
+"""The studio over HTTP, on this machine only: one page, one WebSocket per tab, and the pages of reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from surefoot.server.studio.guard import TabGuard
 log = logging.getLogger("surefoot.studio")
 STATIC = Path(str(files("surefoot.server.studio") / "static"))
 WAITING = 256
-"""Messages that a slow tab may have waiting; beyond that, live ones are left out."""
+"""Queue length of a slow tab beyond which live messages are dropped."""
 LIVE = ("status", "frames")
 PAGE = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws:; "
@@ -40,21 +40,21 @@ KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", 
 
 
 class Tab:
-    """One browser tab: what it is to be sent, in order."""
+    """One browser tab and the queue of its messages."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.queue: asyncio.Queue[str] = asyncio.Queue()
 
     def send(self, message: dict[str, Any], text: str) -> None:
-        """Put a message in line."""
+        """Queue a message."""
         if message.get("on") in LIVE and self.queue.qsize() > WAITING:
             return
         self.queue.put_nowait(text)
 
 
 class StudioApp:
-    """Tabs around a studio."""
+    """The studio and its tabs."""
 
     def __init__(self, root: Path, runs: Path, guard: TabGuard) -> None:
         self.guard = guard
@@ -65,10 +65,10 @@ class StudioApp:
         self._thread = 0
 
     def tell(self, message: dict[str, Any]) -> None:
-        """To all tabs, from any thread."""
+        """Send a message to all tabs, from any thread."""
         text = json.dumps(message, separators=(",", ":"))
         if threading.get_ident() == self._thread:
-            self._tell(message, text)  # before the answer to whoever asked for it
+            self._tell(message, text)  # before the response to the tab that caused it
         elif self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._tell, message, text)
 
@@ -77,7 +77,7 @@ class StudioApp:
             tab.send(message, text)
 
     def asgi(self) -> Starlette:
-        """The application."""
+        """Return the ASGI application."""
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -94,7 +94,7 @@ class StudioApp:
         return Starlette(routes=routes, lifespan=lifespan)
 
     async def page(self, request: Request) -> Response:
-        """The page; with the token in its address, a cookie in exchange for it."""
+        """Return the page; exchange the token of the printed address for a cookie."""
         try:
             self.guard.check_host(request.headers.raw)
             token = request.query_params.get("token")
@@ -112,7 +112,7 @@ class StudioApp:
         return HTMLResponse(index.read_text(encoding="utf-8"), headers=headers)
 
     async def asset(self, request: Request) -> Response:
-        """Script and style of the page."""
+        """Return a script or style of the page."""
         try:
             self._check(request)
         except Refused as why:
@@ -124,7 +124,7 @@ class StudioApp:
         return FileResponse(file, media_type=kind, headers={"x-content-type-options": "nosniff"})
 
     async def report(self, request: Request) -> Response:
-        """A run's page, shut off from the studio's own."""
+        """Return a run's report, sandboxed so that it cannot reach the studio."""
         try:
             self._check(request)
             text = await asyncio.to_thread(self.studio.library.report, request.path_params["run"])
@@ -139,7 +139,7 @@ class StudioApp:
         self.guard.check_cookie(request.cookies)
 
     async def socket(self, socket: WebSocket) -> None:
-        """One tab, until it is closed."""
+        """Serve one tab until it is closed."""
         try:
             self.guard.check_socket(socket.headers.raw, socket.cookies)
         except Refused:

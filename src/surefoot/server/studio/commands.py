@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, GraphError, RunError
-from surefoot.graph.catalogue import REGISTRY
 from surefoot.graph.export.script import to_script
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Break
 from surefoot.graph.spec.fit import fits, join
 from surefoot.graph.spec.groups import group, ungroup, within

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue import REGISTRY
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.params import read_params

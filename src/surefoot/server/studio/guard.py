@@ -1,4 +1,4 @@
-"""Who may open a tab: whoever holds the URL's token. What `surefoot serve` refuses by Host and Origin is refused here too."""
+"""Access to the studio: the token of the printed URL, and the Host and Origin checks of `surefoot serve`."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from surefoot.server.http.access import Guard
+from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.problems import Refused
 
 
 def new_token() -> str:
-    """Not to be guessed."""
+    """Return a random token."""
     return secrets.token_urlsafe(24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TabGuard:
-    """The server's guard on loopback, and a token that is shown once and is a cookie from then on."""
+    """The server's checks on loopback, and a token that becomes a cookie when it is used."""
 
     port: int
     token: str = field(default_factory=new_token)
 
     @property
     def cookie(self) -> str:
-        """Its name; cookies know hosts but no ports, so the port is part of it."""
+        """The cookie's name; it includes the port, as browsers share cookies between the ports of a host."""
         return f"surefoot-studio-{self.port}"
 
     @property
     def url(self) -> str:
-        """What is opened in the browser."""
+        """The address to open in the browser."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
     def check_host(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Raise unless the request names this machine, and comes from no other site's page."""
-        Guard(port=self.port).check("/", dict(headers), "", "read")
+        """Raise `Refused` unless the request names this machine and comes from no other site's page."""
+        AccessGuard(port=self.port).check("/", dict(headers), "", "read")
 
     def check_socket(self, headers: Iterable[tuple[bytes, bytes]], cookies: Mapping[str, str]) -> None:
-        """For a WebSocket, which a browser opens to any site: the origin must be there."""
+        """Check a WebSocket. It must have an Origin: browsers open WebSockets to any site."""
         given = dict(headers)
         self.check_host(given.items())
         if b"origin" not in given:
@@ -46,10 +46,10 @@ class TabGuard:
         self.check_cookie(cookies)
 
     def check_cookie(self, cookies: Mapping[str, str]) -> None:
-        """Raise unless the token was shown before."""
+        """Raise `Refused` unless the cookie holds the token."""
         if not self.knows(cookies.get(self.cookie, "")):
             raise Refused("forbidden", "open the address that `surefoot studio` printed; it has the token in it")
 
     def knows(self, token: str) -> bool:
-        """Whether this is the token."""
+        """Return whether this is the token."""
         return hmac.compare_digest(token.encode(), self.token.encode())

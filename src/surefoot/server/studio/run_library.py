@@ -1,4 +1,4 @@
-"""Runs on the disk: listed, looked at, compared, taken up again."""
+"""The runs on disk: list, read, compare, resume."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Library:
         self._resumed: dict[str, subprocess.Popen[bytes]] = {}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every run in a line, the newest first; one whose record did not change is not read again."""
+        """Return one row per run, newest first; unchanged records are not read again."""
         return [self._row(run) for run in reversed(list_runs(self.root))]
 
     def _row(self, run: RunDir) -> dict[str, Any]:
@@ -51,33 +51,33 @@ class Library:
         }
 
     def get(self, name: str) -> RunDir:
-        """A run of that name, here and nowhere else."""
+        """Return a run of this directory. Raise `RunNotFound` if there is none of that name."""
         run = RunDir(self.root / name)
         if Path(name).name != name or name in (".", "..") or not run.header.is_file():
             raise RunNotFound(f"there is no run {name[:80]!r} under {self.root.name}")
         return run
 
     def curves(self, name: str) -> dict[str, Any]:
-        """Everything its page draws."""
+        """Return the data of a run's page."""
         run = self.get(name)
         curves = load_curves(run.path)
         return page_data(curves, gather(curves, running=is_being_written(live_file(run.path))))
 
     def report(self, name: str) -> str:
-        """Its page."""
+        """Return a run's page as HTML."""
         run = self.get(name)
         live, curves = live_file(run.path), load_curves(run.path)
         return page(curves, gather(curves, running=is_being_written(live)), live)
 
     def compare(self, names: list[str], metric: str) -> dict[str, Any]:
-        """Runs put together by what was set, with the middle of their scores and of their curves."""
+        """Group runs by their settings, with the median of scores and curves per group."""
         loaded = [(name, load_curves(self.get(name).path)) for name in names]
         if not loaded:
             raise RunError("no runs were chosen to compare")
         evaluated = metric == "return" and all(len(curves.evals) for _, curves in loaded)
         ones = [one_run(name, curves, metric, evaluated=evaluated) for name, curves in loaded]
         groups, different = group(ones), differences(ones)
-        told: dict[str, Any] = {
+        comparison: dict[str, Any] = {
             "what": "last evaluation" if evaluated else f"{metric}, last tenth of updates",
             "groups": [_plain(each) for each in groups],
             "different": {
@@ -86,11 +86,11 @@ class Library:
             "runs": [one.name for one in ones],
         }
         if len(groups) == 2:
-            told["first_above_second"] = chance(groups[0].scores, groups[1].scores)
-        return told
+            comparison["first_above_second"] = chance(groups[0].scores, groups[1].scores)
+        return comparison
 
     def graph_of(self, name: str) -> Graph:
-        """The graph that a run was made from."""
+        """Return the graph of a run."""
         file = self.get(name).path / "graph.json"
         if not file.exists():
             raise RunError(
@@ -99,7 +99,7 @@ class Library:
         return load_graph(file)
 
     def resume_by_command(self, name: str) -> None:
-        """Go on with a run of `surefoot train`, in a process of its own; its record tells how it goes."""
+        """Resume a run of `surefoot train` in a new process."""
         run = self.get(name)
         if is_locked(run):
             raise RunError(f"{name} is running already")
@@ -108,7 +108,7 @@ class Library:
             self._resumed[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def close(self) -> None:
-        """Let runs that were taken up save and end."""
+        """Terminate the resumed runs; they save and end."""
         for process in self._resumed.values():
             if process.poll() is None:
                 process.terminate()

@@ -1,4 +1,4 @@
-"""What stays of a graph's run: the graph, its record with the doctor beside it, and checkpoints to go on from."""
+"""The files of a graph's run: the graph, the record with the doctor's findings, and checkpoints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOT_NUMBERS = ("update", "env_steps", "return", "length")
 
 
 class Trains(Protocol):
-    """What a record needs of a trainer."""
+    """The part of a trainer node that the record needs."""
 
     updates: int
     learner: Learner | None
@@ -45,7 +45,7 @@ class Trains(Protocol):
 
 
 class Keeper:
-    """Writes a run of a graph down. `surefoot runs`, `report` and `doctor` read it as any other."""
+    """Writes the files of a run. `surefoot runs`, `report` and `doctor` read them like those of any other run."""
 
     def __init__(self, plan: Schedule, root: Path, document: str, *, directory: RunDir | None = None) -> None:
         self.plan, self.document = plan, document
@@ -67,7 +67,7 @@ class Keeper:
             raise
         self.begun = False
         self.why_inexact: str | None = None
-        """Why going on from a checkpoint is not to the bit; said by whoever builds the engine."""
+        """Why resuming is not bit-exact; set by the session, which builds the engine."""
         self.saved_at = 0 if self.checkpoint is None else self.checkpoint.step
 
     def _write_header(self) -> None:
@@ -84,8 +84,8 @@ class Keeper:
         }
         replace_file(REAL_FS, self.directory.header, (json.dumps(header, indent=2) + "\n").encode())
 
-    def update(self, trainer: Trains, told: dict[str, Any], episodes: list[Episode]) -> list[Finding]:
-        """Write an update down; what the doctor has to say about it."""
+    def update(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Episode]) -> list[Finding]:
+        """Record an update. Return the doctor's new findings."""
         if not self.begun:
             self._begin(trainer)
         room = max(0, self.recorder.room_for_episodes()) if episodes else 0
@@ -95,13 +95,13 @@ class Keeper:
                 return_=each.return_,
                 length=each.length,
                 env=each.stream,
-                env_steps=int(told["env_steps"]),
+                env_steps=int(metrics["env_steps"]),
                 terminated=not each.truncated,
             )
         self.recorder.update(
-            env_steps=int(told["env_steps"]),
-            updates=int(told["update"]),
-            m={name: value for name, value in told.items() if name not in NOT_NUMBERS},
+            env_steps=int(metrics["env_steps"]),
+            updates=int(metrics["update"]),
+            m={name: value for name, value in metrics.items() if name not in NOT_NUMBERS},
             seconds={},
             episodes=Episodes.of([e.return_ for e in episodes], [e.length for e in episodes], [None for _ in episodes]),
         )
@@ -111,7 +111,7 @@ class Keeper:
         return news
 
     def _begin(self, trainer: Trains | None) -> None:
-        """The record's first line; `trainer` is None in a run that ends before its first update."""
+        """Write the record's header; `trainer` is None in a run that ends before its first update."""
         self.begun = True
         learner = None if trainer is None else trainer.learner
         agent = next((f for f in self.plan.firings if f.declared.name == "PPOAgentNode"), None)
@@ -137,7 +137,7 @@ class Keeper:
         )
 
     def save(self, trainer: Trains, engine: Interpreter) -> None:
-        """A checkpoint to go on from; none where nothing was learned since the last, or a node cannot be put back."""
+        """Save a checkpoint, unless nothing was learned since the last one or a node cannot be restored."""
         if trainer.learner is None or engine.ticks == self.saved_at or why_not(engine) is not None:
             return
         why = why_inexact(engine)
@@ -148,7 +148,7 @@ class Keeper:
         self.saved_at = engine.ticks
 
     def close(self, reason: EndReason, message: str = "") -> None:
-        """Write the end down."""
+        """Record the end and release the run directory."""
         try:
             if not self.begun:
                 self._begin(None)
@@ -158,12 +158,12 @@ class Keeper:
 
 
 def take_up(engine: Interpreter, keeper: Keeper) -> None:
-    """Put a graph that starts anew where the run's checkpoint was taken."""
+    """Restore a new engine from the run's checkpoint."""
     if keeper.checkpoint is None:
         raise CheckpointMissing(f"{keeper.directory.path} has no checkpoint to go on from")
     restore(engine, keeper.checkpoint.parts["graph"])
 
 
 def _updates(parts: dict[str, Any]) -> int:
-    """How many updates a checkpoint has seen."""
+    """Return the number of updates in a checkpoint."""
     return max((int(node["updates"]) for node in parts["graph"]["nodes"].values() if "updates" in node), default=0)

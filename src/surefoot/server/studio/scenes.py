@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.graph.nodes.town import Scenario
 from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.runtime.town import ScenarioNode
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
 from surefoot.town.view.picture import picture
@@ -34,13 +34,13 @@ class EnvScene:
         seen = engine.machine.value(End(self.step, "observations"))
         if not seen:
             return None
-        told: dict[str, Any] = {"kind": self.kind, "env_id": self.env_id, "step": self.step, "tick": engine.ticks}
+        frame: dict[str, Any] = {"kind": self.kind, "env_id": self.env_id, "step": self.step, "tick": engine.ticks}
         node = engine.nodes[self.env]
-        if isinstance(node, Scenario):
+        if isinstance(node, ScenarioNode):
             town, most = node.town, min(COPIES, node.town.towns)
-            return told | {"states": [], "pictures": [png(picture(town.layout, town.now, k)) for k in range(most)]}
+            return frame | {"states": [], "pictures": [png(picture(town.layout, town.now, k)) for k in range(most)]}
         rows = next(iter(seen.values()))[:COPIES]
-        return told | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
+        return frame | {"states": [[round(float(x), 4) for x in row.ravel()[:8]] for row in rows]}
 
 
 def scenes_of(engine: Interpreter) -> list[EnvScene]:

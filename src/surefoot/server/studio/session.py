@@ -11,7 +11,7 @@ from typing import Any
 
 from surefoot.errors import FiringError, GraphError, SurefootError
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.run.live import Live, summary
+from surefoot.graph.run.live_values import Live, summary
 from surefoot.graph.run.snapshot import why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end

@@ -1,4 +1,4 @@
-"""Searches for settings beside the runs: their trials while they are tried, what mattered, and who won."""
+"""Hyperparameter searches: their trials, the importance of the settings, and the winner."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ STATES = {"complete": "done", "fail": "failed"}
 
 
 class Searches:
-    """The searches under one directory. Their files are Optuna's, and are read as they grow."""
+    """The searches under one directory. Their files are Optuna's, and are read while they grow."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._seen: dict[str, tuple[int, Any, SearchResult]] = {}
-        """{name: (size of its journal, study, what was known then)}"""
+        """{name: (size of its journal, study, result)}"""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every search in a line, the one that moved last first."""
+        """Return one row per search, the one that changed last first."""
         found = [file.parent for file in self.root.glob(f"*/{PLAN}")]
         return [self._row(each) for each in sorted(found, key=_moved, reverse=True)]
 
     def get(self, name: str) -> dict[str, Any]:
-        """All that its page shows."""
+        """Return the data of a search's page."""
         directory = self._directory(name)
         plan, about = read_plan(directory)
         found = self._known(directory)
@@ -54,7 +54,7 @@ class Searches:
         }
 
     def best_graph(self, name: str) -> Graph:
-        """The graph that was searched, with the values of the best trial so far."""
+        """Return the graph of a search with the values of the best trial so far."""
         directory = self._directory(name)
         best = self._known(directory).best
         if best is None:
@@ -80,7 +80,7 @@ class Searches:
             return {"search": directory.name, "of": "?", "state": "unreadable", "why": str(why)}
 
     def _known(self, directory: Path) -> SearchResult:
-        """What came of its trials so far; read again only where the journal grew."""
+        """Return the result so far; it is read again only if the journal grew."""
         size = (directory / JOURNAL).stat().st_size if (directory / JOURNAL).exists() else 0
         kept = self._seen.get(directory.name)
         if kept is not None and kept[0] == size:
@@ -96,11 +96,11 @@ def _moved(directory: Path) -> float:
 
 
 def _state(directory: Path) -> str:
-    """running, ended, or stopped before it could say what came of it."""
+    """Return running, ended, or stopped (before it wrote its results)."""
     if is_locked(RunDir(directory)):
         return "running"
-    told, journal = directory / TRIALS, directory / JOURNAL
-    ended = told.exists() and journal.exists() and told.stat().st_mtime_ns >= journal.stat().st_mtime_ns
+    trials, journal = directory / TRIALS, directory / JOURNAL
+    ended = trials.exists() and journal.exists() and trials.stat().st_mtime_ns >= journal.stat().st_mtime_ns
     return "ended" if ended else "stopped"
 
 
@@ -126,12 +126,12 @@ def _trial(trial: dict[str, Any], search: str) -> dict[str, Any]:
     state = STATES.get(trial["state"], trial["state"])
     if trial["taken_back"] or (state == "running" and search != "running"):
         state = "stopped"
-    told = {name: trial[name] for name in ("number", "params", "seconds", "why")}
-    return told | {"state": state, "score": rounded(value), "rungs": rungs, "scores": [*map(rounded, trial["scores"])]}
+    row = {name: trial[name] for name in ("number", "params", "seconds", "why")}
+    return row | {"state": state, "score": rounded(value), "rungs": rungs, "scores": [*map(rounded, trial["scores"])]}
 
 
 def _so_far(found: SearchResult) -> list[float | None]:
-    """The best score of the search up to each trial."""
+    """Return the best score up to each trial."""
     best: float | None = None
     course: list[float | None] = []
     for trial in found.trials:
@@ -142,7 +142,7 @@ def _so_far(found: SearchResult) -> list[float | None]:
 
 
 def _settings(directory: Path, state: str, best: TrialStanding) -> str:
-    """best.yaml; while the search goes on, the values that lead it."""
+    """Return best.yaml, or the values of the best trial while the search runs."""
     if state == "ended" and (directory / BEST).exists():
         return (directory / BEST).read_text(encoding="utf-8")
     return f"# trial {best.number}, so far\n" + yaml.safe_dump(best.params, sort_keys=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -12,12 +12,9 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
+from surefoot.telemetry.doctor.environment_signals import SIGNS
 from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
-from surefoot.telemetry.doctor.metric_history import Chart
-from surefoot.telemetry.doctor.signals import SIGNS, Evidence, Limits
-
-Sign = Callable[[Chart, Limits], Evidence]
-"""What is looked for: evidence where it is there, None where it is not."""
+from surefoot.telemetry.doctor.signals import Limits, Sign
 
 SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")
 VERSION = 1

@@ -15,27 +15,48 @@ from surefoot.telemetry.doctor.metric_history import Chart
 
 Evidence = dict[str, float] | None
 Limits = Mapping[str, Any]
+Sign = Callable[[Chart, Limits], Evidence]
+"""Return evidence where the sign is present, None where it is not."""
+SIGNS: dict[str, Sign] = {}
+"""Every sign by its name, as rule files call them."""
 
 
+def sign(check: Sign) -> Sign:
+    """Register a sign under the name of its function."""
+    SIGNS[check.__name__] = check
+    return check
+
+
+def zero_for_nan(x: float) -> float:
+    """Return x, or 0 for NaN."""
+    return 0.0 if math.isnan(x) else float(x)
+
+
+@sign
 def above(chart: Chart, limits: Limits) -> Evidence:
     """`metric` is larger than `limit`, in any of the updates that the record covers."""
     x = chart.high(limits["metric"])
     return {limits["metric"]: x, "limit": limits["limit"]} if x > limits["limit"] else None
 
 
+@sign
 def below(chart: Chart, limits: Limits) -> Evidence:
     """`metric` is smaller than `limit`."""
     x = chart.now(limits["metric"])
     return {limits["metric"]: x, "limit": limits["limit"]} if x < limits["limit"] else None
 
 
+@sign
 def not_finite(chart: Chart, limits: Limits) -> Evidence:
     """NaN or infinity somewhere; `what` is "left_out" (steps), "dropped" (episodes) or "stopped" (the run)."""
     match limits["what"]:
         case "stopped":
             told = chart.end is not None and _says_nan(chart.end.reason, chart.end.message)
             if told or chart.now("rolled_back") > 0 or chart.now("nonfinite") > 0:
-                return {"rolled_back": _zero(chart.now("rolled_back")), "nonfinite": _zero(chart.now("nonfinite"))}
+                return {
+                    "rolled_back": zero_for_nan(chart.now("rolled_back")),
+                    "nonfinite": zero_for_nan(chart.now("nonfinite")),
+                }
         case "left_out":
             if (steps := chart.high("nonfinite_steps")) > 0:
                 return {"nonfinite_steps": steps}
@@ -50,6 +71,7 @@ def _says_nan(reason: str, message: str) -> bool:
     return reason == "diverged" or (reason == "error" and any(word in message for word in words))
 
 
+@sign
 def ratio_error(chart: Chart, limits: Limits) -> Evidence:
     """Before the first step the policy that learns was not the policy that acted."""
     error = chart.high("first_ratio_error")
@@ -57,23 +79,26 @@ def ratio_error(chart: Chart, limits: Limits) -> Evidence:
     return {"first_ratio_error": error, "limit": limits["limit"]} if fresh and error > limits["limit"] else None
 
 
+@sign
 def kl_high(chart: Chart, limits: Limits) -> Evidence:
     """The update moved the policy too far; `of_target` times target_kl where there is one."""
     kl, target = chart.now("approx_kl"), chart.knob("target_kl")
     limit = max(limits["limit"], limits["of_target"] * target) if isinstance(target, int | float) else limits["limit"]
     if not kl > limit or (limits.get("unless_thriving") and chart.thriving):
         return None
-    return {"approx_kl": kl, "limit": limit, "lr": _zero(chart.now("lr"))}
+    return {"approx_kl": kl, "limit": limit, "lr": zero_for_nan(chart.now("lr"))}
 
 
+@sign
 def kl_leap(chart: Chart, limits: Limits) -> Evidence:
     """A single update after which the old policy is unrecognisable."""
     kl = chart.high("approx_kl")
     if not kl > limits["limit"] or chart.thriving:
         return None
-    return {"approx_kl": kl, "limit": limits["limit"], "lr": _zero(chart.now("lr"))}
+    return {"approx_kl": kl, "limit": limits["limit"], "lr": zero_for_nan(chart.now("lr"))}
 
 
+@sign
 def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     """Updates that do not move the policy although the learning rate says they should."""
     window = chart.last("approx_kl", limits["window"])
@@ -85,6 +110,7 @@ def kl_zero(chart: Chart, limits: Limits) -> Evidence:
     return {"approx_kl": float(window.max()), "lr": lr}
 
 
+@sign
 def clip_high(chart: Chart, limits: Limits) -> Evidence:
     """Too many ratios left the clip range."""
     share = chart.now("clip_fraction")
@@ -93,6 +119,7 @@ def clip_high(chart: Chart, limits: Limits) -> Evidence:
     return {"clip_fraction": share, "limit": limits["limit"]}
 
 
+@sign
 def timid(chart: Chart, limits: Limits) -> Evidence:
     """Small steps, and returns that are no better than at the start."""
     kl, share = chart.now("approx_kl"), chart.now("clip_fraction")
@@ -112,15 +139,17 @@ def relative_entropy(chart: Chart) -> float:
     return chart.now("entropy") / most if most > 0 else math.nan
 
 
+@sign
 def entropy_low(chart: Chart, limits: Limits) -> Evidence:
     """The policy has made up its mind, and what it does is no better than chance was."""
     share = relative_entropy(chart)
     # Where every episode pays the same, whatever is done, the return says nothing about the policy.
     if not share < limits["limit"] or chart.thriving or not chart.returns.varied:
         return None
-    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": _zero(chart.now("ent_coef"))}
+    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": zero_for_nan(chart.now("ent_coef"))}
 
 
+@sign
 def entropy_high(chart: Chart, limits: Limits) -> Evidence:
     """The policy is still nearly random, or more random than at first, when it should know something."""
     if not chart.progress > limits["after"] or chart.thriving:
@@ -129,11 +158,12 @@ def entropy_high(chart: Chart, limits: Limits) -> Evidence:
     gaussian = not math.isnan(chart.now("action_std"))
     if not share > (limits["gaussian"] if gaussian else limits["limit"]):
         return None
-    if not _zero(chart.now("ent_coef")) >= limits.get("ent_coef", 0.0):
+    if not zero_for_nan(chart.now("ent_coef")) >= limits.get("ent_coef", 0.0):
         return None
-    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": _zero(chart.now("ent_coef"))}
+    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": zero_for_nan(chart.now("ent_coef"))}
 
 
+@sign
 def critic_useless(chart: Chart, limits: Limits) -> Evidence:
     """The critic explains nothing of the targets, record after record."""
     window = chart.last("explained_variance", limits["window"])
@@ -144,6 +174,7 @@ def critic_useless(chart: Chart, limits: Limits) -> Evidence:
     return {"explained_variance": float(np.median(window)), "best_of_window": float(window.max())}
 
 
+@sign
 def value_loss_spike(chart: Chart, limits: Limits) -> Evidence:
     """The value loss is many times its own median."""
     window = chart.last("value_loss", limits["window"])
@@ -153,6 +184,7 @@ def value_loss_spike(chart: Chart, limits: Limits) -> Evidence:
     return {"value_loss": loss, "median": usual} if usual > 0 and loss > limits["times"] * usual else None
 
 
+@sign
 def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
     """The critic is further off than a constant would be: its error exceeds the targets' variance."""
     explained, spread = chart.now("explained_variance"), chart.now("target_std")
@@ -161,25 +193,27 @@ def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
     return {"error_over_variance": 1.0 - explained, "limit": limits["limit"], "target_std": spread}
 
 
+@sign
 def no_advantage(chart: Chart, limits: Limits) -> Evidence:
     """Nothing says which action was better: advantages do not vary, or no reward ever came."""
     if chart.thriving:
         return None  # whoever always does what is best learns nothing more
-    std, scale = chart.now("advantage_std"), max(1.0, abs(_zero(chart.now("target_mean"))))
+    std, scale = chart.now("advantage_std"), max(1.0, abs(zero_for_nan(chart.now("target_mean"))))
     flat = std < limits["limit"] * scale or chart.high("zero_std_minibatches") > 0
     silent = chart.last("reward_std", limits["window"])
     constant = len(silent) >= limits["window"] and silent.max() < 1e-9
     # A reward that never varies still says something where episodes end of themselves: CartPole's.
-    told = constant and (_zero(chart.now("reward_mean")) == 0.0 or not chart.lengths)
+    told = constant and (zero_for_nan(chart.now("reward_mean")) == 0.0 or not chart.lengths)
     if flat or told:
         return {
             "advantage_std": std,
-            "reward_mean": _zero(chart.now("reward_mean")),
-            "reward_std": _zero(silent.max(initial=0.0)),
+            "reward_mean": zero_for_nan(chart.now("reward_mean")),
+            "reward_std": zero_for_nan(silent.max(initial=0.0)),
         }
     return None
 
 
+@sign
 def flat_return(chart: Chart, limits: Limits) -> Evidence:
     """The slope of the returns may be 0, and they are no better than at the start."""
     if not chart.progress > limits["after"] or chart.returns.better or math.isnan(chart.returns.start[0]):
@@ -212,6 +246,7 @@ def slope_interval(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return float(slopes[low]), float(slopes[high])
 
 
+@sign
 def return_fell(chart: Chart, limits: Limits) -> Evidence:
     """Half of what was gained over the untrained policy is lost again."""
     returns = chart.returns
@@ -220,6 +255,7 @@ def return_fell(chart: Chart, limits: Limits) -> Evidence:
     return {"return": returns.smooth, "best": returns.best, "return_at_start": returns.start[0]}
 
 
+@sign
 def backwards(chart: Chart, limits: Limits) -> Evidence:
     """The policy moves, and does worse than the untrained one did."""
     returns = chart.returns
@@ -230,6 +266,7 @@ def backwards(chart: Chart, limits: Limits) -> Evidence:
     return {"return": returns.smooth, "return_at_start": returns.start[0]}
 
 
+@sign
 def gradient_clipped(chart: Chart, limits: Limits) -> Evidence:
     """Nearly every gradient is cut to a small part of its length."""
     window, limit = chart.last("grad_norm", limits["window"]), chart.knob("max_grad_norm")
@@ -241,6 +278,7 @@ def gradient_clipped(chart: Chart, limits: Limits) -> Evidence:
     return None
 
 
+@sign
 def gradient_dead(chart: Chart, limits: Limits) -> Evidence:
     """There is no gradient."""
     window = chart.last("grad_norm", limits["window"])
@@ -249,6 +287,7 @@ def gradient_dead(chart: Chart, limits: Limits) -> Evidence:
     return {"grad_norm": float(window.max())}
 
 
+@sign
 def step_size(chart: Chart, limits: Limits) -> Evidence:
     """The weights move by too small or too large a part of themselves."""
     window = chart.last("weight_step", limits["window"])
@@ -258,217 +297,24 @@ def step_size(chart: Chart, limits: Limits) -> Evidence:
     return None if limits["low"] <= step <= limits["high"] else {"weight_step": step}
 
 
+@sign
 def dormant(chart: Chart, limits: Limits) -> Evidence:
     """Hidden units that answer nothing."""
     share = chart.now("dormant_share")
     return {"dormant_share": share} if share > limits["limit"] and not chart.thriving else None
 
 
+@sign
 def weights_grown(chart: Chart, limits: Limits) -> Evidence:
     """The weights are many times as large as at the start."""
     norm, first = chart.now("weight_norm"), chart.first("weight_norm")
     return {"weight_norm": norm, "at_start": first} if norm > limits["times"] * first and not chart.thriving else None
 
 
+@sign
 def stale(chart: Chart, limits: Limits) -> Evidence:
     """Rollouts of older policies, of which little still counts."""
-    lag, size = _zero(chart.high("policy_lag")), chart.now("effective_sample_size")
+    lag, size = zero_for_nan(chart.high("policy_lag")), chart.now("effective_sample_size")
     if lag > limits["lag"] or (lag > 0 and size < limits["effective_sample_size"]):
         return {"policy_lag": lag, "effective_sample_size": size}
     return None
-
-
-def repeated(chart: Chart, limits: Limits) -> Evidence:
-    """The numbers of an update are those of an earlier one, to the last digit."""
-    return {"repeats_in_a_row": float(chart.repeats)} if chart.repeats >= limits["times"] else None
-
-
-def dead_metric(chart: Chart, limits: Limits) -> Evidence:
-    """Numbers that should vary do not."""
-    dead: dict[str, float] = {}
-    for name in limits["metrics"]:
-        window = chart.last(name, limits["window"])
-        if len(window) >= limits["window"] and window.min() == window.max() and chart.now("minibatches") != 0.0:
-            dead[name] = float(window[-1])
-    return dead or None
-
-
-def record_broken(chart: Chart, limits: Limits) -> Evidence:
-    """Lines missing, torn, out of order, or by two writers."""
-    return {"odd_lines": float(chart.odd_lines)} if chart.odd_lines >= limits["lines"] else None
-
-
-def record_pauses(chart: Chart, limits: Limits) -> Evidence:
-    """Nothing was written for much longer than usual, within one session."""
-    gaps = chart.last("gap", limits["window"])
-    if len(gaps) < limits["window"]:
-        return None
-    usual, last = float(np.median(gaps)), float(gaps[-1])
-    return {"seconds": last, "usual": usual} if last > max(limits["least"], limits["times"] * usual) else None
-
-
-def memory_grows(chart: Chart, limits: Limits) -> Evidence:
-    """The process holds far more memory than in the beginning."""
-    now, first = chart.now("rss_mb"), chart.first("rss_mb")
-    return {"rss_mb": now, "at_start": first} if now > limits["times"] * first + limits["least"] else None
-
-
-def one_step_episodes(chart: Chart, limits: Limits) -> Evidence:
-    """Every episode so far ended with its first step."""
-    if chart.longest != 1 or chart.ended_episodes < limits["episodes"]:
-        return None
-    return {"episodes": float(chart.ended_episodes), "length": 1.0}
-
-
-def slower(chart: Chart, limits: Limits) -> Evidence:
-    """Fewer steps a second than the run is used to."""
-    steps, times = chart.last("env_steps", limits["window"]), _busy(chart, limits["window"])
-    if len(steps) < limits["window"] or len(times) < limits["window"]:
-        return None
-    rates = np.diff(steps) / np.maximum(times[1:], 1e-9)
-    usual, now = float(np.median(rates)), float(rates[-1])
-    return {"steps_per_second": now, "usual": usual} if now < limits["share"] * usual else None
-
-
-def _busy(chart: Chart, n: int) -> np.ndarray:
-    """Seconds that each of the last records spent on collecting and learning."""
-    parts = [chart.last(f"seconds.{name}", n) for name in ("collect", "prepare", "learn")]
-    return np.sum(parts, axis=0) if len({len(part) for part in parts}) == 1 else np.zeros(0)
-
-
-def no_episode_ends(chart: Chart, limits: Limits) -> Evidence:
-    """A good part of the run is over and not one episode."""
-    if chart.ended_episodes or not chart.progress > limits["after"]:
-        return None
-    return {"env_steps": float(chart.env_steps), "episodes": 0.0}
-
-
-def limit_is_end(chart: Chart, limits: Limits) -> Evidence:
-    """Many episodes count as terminated at exactly the greatest length there is: a time limit, taken for an end."""
-    count = chart.lengths.get(chart.longest, 0)
-    told = sum(chart.lengths.values())
-    # Where all episodes take one step, as a bandit's do, there is no limit to be taken for an end.
-    if chart.longest < limits["length"] or count < limits["episodes"] or count < limits["share"] * told:
-        return None
-    return {"length": float(chart.longest), "episodes": float(count)}
-
-
-def bootstrap_zero(chart: Chart, limits: Limits) -> Evidence:
-    """Steps that were cut short have exactly nothing ahead of them, though their episodes did not end."""
-    share = chart.now("bootstrap_zero_share")
-    return {"bootstrap_zero_share": share} if share > limits["limit"] else None
-
-
-def obs_scale(chart: Chart, limits: Limits) -> Evidence:
-    """Observations far from 0, or widely spread, that nobody standardises."""
-    if chart.knob("normalize_obs"):
-        return None
-    mean, std = chart.now("obs_mean_max"), chart.now("obs_std_max")
-    return {"obs_mean_max": mean, "obs_std_max": std} if max(mean, std) > limits["limit"] else None
-
-
-def obs_constant(chart: Chart, limits: Limits) -> Evidence:
-    """What is seen hardly varies, in any of its numbers."""
-    std = chart.now("obs_std_max")
-    return {"obs_std_max": std} if std < limits["limit"] else None
-
-
-def saturated(chart: Chart, limits: Limits) -> Evidence:
-    """Actions at their bounds, or always the same one, to no avail."""
-    if chart.thriving:
-        return None
-    for name in ("action_at_bound_share", "top_action_share"):
-        if (share := chart.now(name)) > limits[name]:
-            return {name: share, "limit": limits[name]}
-    return None
-
-
-def reward_large(chart: Chart, limits: Limits) -> Evidence:
-    """What the critic must learn is far from 1 in size."""
-    mean, std = chart.now("target_mean"), chart.now("target_std")
-    scale = max(1e-12, _zero(chart.now("value_scale"))) if chart.knob("normalize_value") else 1.0
-    size = max(abs(mean), std) / scale
-    if size > limits["limit"]:
-        return {"target_mean": mean, "target_std": std, "reward_mean": _zero(chart.now("reward_mean"))}
-    return None
-
-
-def reward_small(chart: Chart, limits: Limits) -> Evidence:
-    """Rewards so small that the critic cannot tell them from 0."""
-    std, spread = chart.now("target_std"), chart.now("reward_std")
-    told = spread > 0.0 and std < limits["limit"] and not chart.knob("normalize_value") and not chart.thriving
-    return {"target_std": std, "reward_std": spread} if told else None
-
-
-def reward_outliers(chart: Chart, limits: Limits) -> Evidence:
-    """Single rewards far outside of all others."""
-    count = chart.high("reward_outliers")
-    return {"reward_outliers": count} if count >= limits["count"] and not chart.thriving else None
-
-
-def weights_frozen(chart: Chart, limits: Limits) -> Evidence:
-    """A part of the weights did not move by a bit while gradient steps were taken, whenever that was measured."""
-    shares = chart.measured("frozen_share", 2)
-    moves = chart.now("minibatches") > 0 and chart.now("lr") > 0 and not chart.now("rolled_back") > 0
-    return {"frozen_share": shares[-1]} if moves and len(shares) == 2 and min(shares) > limits["limit"] else None
-
-
-def weights_jumped(chart: Chart, limits: Limits) -> Evidence:
-    """The weights that updates begin with are not those the ones before ended with."""
-    jumps = chart.measured("weight_jump", 2)
-    return {"weight_jump": jumps[-1]} if len(jumps) == 2 and min(jumps) > limits["limit"] else None
-
-
-def _zero(x: float) -> float:
-    """x, and 0 for NaN."""
-    return 0.0 if math.isnan(x) else float(x)
-
-
-SIGNS: dict[str, Callable[[Chart, Limits], Evidence]] = {
-    sign.__name__: sign
-    for sign in (
-        above,
-        below,
-        not_finite,
-        ratio_error,
-        kl_high,
-        kl_leap,
-        kl_zero,
-        clip_high,
-        timid,
-        entropy_low,
-        entropy_high,
-        critic_useless,
-        critic_harmful,
-        value_loss_spike,
-        no_advantage,
-        flat_return,
-        return_fell,
-        backwards,
-        gradient_clipped,
-        gradient_dead,
-        step_size,
-        dormant,
-        weights_grown,
-        stale,
-        repeated,
-        dead_metric,
-        record_broken,
-        record_pauses,
-        memory_grows,
-        one_step_episodes,
-        slower,
-        no_episode_ends,
-        limit_is_end,
-        bootstrap_zero,
-        obs_scale,
-        obs_constant,
-        saturated,
-        reward_large,
-        reward_small,
-        reward_outliers,
-        weights_frozen,
-        weights_jumped,
-    )
-}
-"""By name, as rule files call them."""

@@ -10,7 +10,7 @@ from lm_helpers import tiny
 
 from surefoot.lm.policy import vocabulary_head as heads
 from surefoot.lm.policy.backbone import Backbone
-from surefoot.lm.policy.gelu import FEW, gelu_tanh
+from surefoot.lm.policy.direct_layers import FEW, gelu_tanh
 from surefoot.lm.policy.kv_cache import Prefill, Slots
 from surefoot.lm.policy.vocabulary_head import pack_support, score
 

@@ -12,14 +12,8 @@ from surefoot.errors import ConfigError, DataError
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
-from surefoot.lm.rewards.reward_model import (
-    BackboneReward,
-    RewardModel,
-    ValueModel,
-    bradley_terry,
-    last_token,
-    train_reward_model,
-)
+from surefoot.lm.rewards.reward_fit import bradley_terry, train_reward_model
+from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel, ValueModel, last_token
 from surefoot.lm.rewards.rewards import as_rewards
 
 WORDS = ["sun", "tree", "river", "stone", "cloud", "house", "road", "bird"]

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from surefoot.errors import ConfigError, RewardError
-from surefoot.lm.rewards.rewards import ResponseDrift, Responses, ScoreScale, as_rewards, distinct, repetition
+from surefoot.lm.rewards.rewards import ResponseDrift, RewardInputs, ScoreScale, as_rewards, distinct, repetition
 from surefoot.lm.sampling.rollout import group_advantages
 
-SAID = Responses(
+SAID = RewardInputs(
     prompts=["p", "q"],
     responses=["aa", "abc"],
     prompt_ids=[np.array([1]), np.array([2, 3])],

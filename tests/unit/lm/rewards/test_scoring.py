@@ -10,7 +10,8 @@ from surefoot.lm import scorer
 from surefoot.lm.data import PreferencePair
 from surefoot.lm.load_run import save_reward
 from surefoot.lm.policy.loading import Speech
-from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
+from surefoot.lm.rewards.reward_fit import train_reward_model
+from surefoot.lm.rewards.reward_model import RewardModel
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from server.conftest import ROW
 from surefoot.errors import ConfigError
-from surefoot.server.http.access import Guard, read_tokens
+from surefoot.server.http.access import AccessGuard, read_tokens
 
 DECIDE = "/v1/policies/greet/decisions"
 
@@ -63,9 +63,9 @@ def test_tokens_have_scopes(serving):
 
 def test_others_are_served_only_with_a_token(tmp_path):
     with pytest.raises(ConfigError, match="--token-file"):
-        Guard(host="0.0.0.0")
+        AccessGuard(host="0.0.0.0")
     with pytest.raises(ConfigError, match=r"never \*"):
-        Guard(origins=("*",))
+        AccessGuard(origins=("*",))
     tokens = tmp_path / "tokens"
     tokens.write_text("# who may\n" + "k" * 32 + " decide,read\n")
     assert read_tokens(tokens) == {"k" * 32: frozenset({"decide", "read"})}

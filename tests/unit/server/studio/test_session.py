@@ -1,22 +1,15 @@
 """A graph at work in a thread: commands, breaks, failures, what stays of it."""
 
-import base64
-import io
 import time
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from surefoot.errors import GraphError
-from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
 from surefoot.server.studio.commands import breaks_of
-from surefoot.server.studio.curves import MOST, CurveBook
-from surefoot.server.studio.doctor_fixes import pinned_on, remedy
 from surefoot.server.studio.run_library import Library
-from surefoot.server.studio.scenes import scenes_of
 from surefoot.server.studio.session import Session
 
 
@@ -154,43 +147,3 @@ def test_a_run_that_is_stopped_in_mid_rollout_ends_with_the_weights_of_one_that_
     second.close()
     assert second.engine.sha256() == whole.engine.sha256()
     assert first.engine.sha256() != whole.engine.sha256()
-
-
-def test_a_town_is_shown_as_pictures(tmp_path) -> None:
-    graph = template("town")
-    graph.remove("print")
-    graph.nodes["env"].params["towns"] = 2
-    with Interpreter(graph, into=tmp_path) as engine:
-        (scene,) = scenes_of(engine)
-        assert scene.frame(engine) is None
-        engine.tick()
-        told = scene.frame(engine)
-    assert told is not None
-    assert told["env_id"] == "town/queue_conflict"
-    assert len(told["pictures"]) == 2
-    with Image.open(io.BytesIO(base64.b64decode(told["pictures"][0].partition(",")[2]))) as seen:
-        assert seen.size == (168, 168)
-        assert len(seen.convert("RGB").getcolors(1 << 16) or []) > 3
-
-
-def test_curves_of_any_length_stay_short_and_whole() -> None:
-    book = CurveBook()
-    for n in range(1, 3 * MOST):
-        book.add({"update": n, "loss": float("nan") if n == 1 else 0.5, "word": "x"})
-    rows = book.to_json()
-    assert len(rows) <= MOST
-    assert rows[-1]["update"] >= 3 * MOST - 4
-    assert rows[0]["update"] < 20
-    assert book.take()[-1] == {"update": 3 * MOST - 1, "loss": 0.5}
-    assert book.take() == []
-
-
-def test_the_doctors_advice_goes_to_the_node_that_has_the_setting() -> None:
-    graph = template("cartpole")
-    assert remedy(graph, {"lr": 1e-4}) == {"op": "set", "id": "trainer", "params": {"learning_rate": 1e-4}}
-    both = remedy(graph, {"normalize_obs": True, "normalize_reward": True, "curiosity": "rnd"})
-    assert [op["id"] for op in both["ops"]] == ["agent", "trainer"]
-    assert pinned_on(graph, {"normalize_obs": True}) == "agent"
-    assert pinned_on(graph, {"curiosity": "rnd"}) == "trainer"
-    with pytest.raises(GraphError, match="no node of this graph has curiosity"):
-        remedy(graph, {"curiosity": "rnd"})

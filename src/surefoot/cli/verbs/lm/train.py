@@ -284,7 +284,8 @@ class RewardArgs:
         from surefoot.lm.data import read_pairs
         from surefoot.lm.load_run import save_reward
         from surefoot.lm.policy.loading import Speech, best_dtype, load_model, load_tokenizer
-        from surefoot.lm.rewards.reward_model import RewardModel, train_reward_model
+        from surefoot.lm.rewards.reward_fit import train_reward_model
+        from surefoot.lm.rewards.reward_model import RewardModel
 
         pairs = read_pairs(self.pairs)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

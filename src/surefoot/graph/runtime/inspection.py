@@ -1,13 +1,13 @@
-"""Looking and keeping: evaluation, record, checkpoint, plot, print."""
+"""Evaluation, record, checkpoint, plot and print."""
 
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from surefoot.envs.api import World
 from surefoot.envs.make import make_world
+from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.learn.checkpoint.retention import prune
 from surefoot.nets.policy import Policy
@@ -19,53 +19,46 @@ from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 STREAMS = 10
 
 
-class Counts:
-    """Nodes that do something only each so-many-th time."""
+class EveryNode(RuntimeNode):
+    """A node that acts only each `every`-th time it is called."""
 
-    asked: int
+    def setup(self) -> None:
+        """It was not called yet."""
+        self.calls = 0
+
+    def is_due(self) -> bool:
+        """Count a call; True if the node acts on it."""
+        self.calls += 1
+        return self.calls % self.params.every == 0
 
     def snapshot(self) -> dict[str, Any]:
-        """How often it was asked."""
-        return {"asked": self.asked}
+        """How often it was called."""
+        return {"asked": self.calls}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
-        self.asked = int(saved["asked"])
+        self.calls = int(saved["asked"])
 
 
-class Evaluation(Counts):
-    """Mean and spread of the return over whole episodes, each `every`-th time it is asked."""
+class EvaluationNode(EveryNode):
+    """Mean and spread of the return over whole episodes, each `every`-th time it is called."""
 
-    def __init__(
-        self,
-        env_id: str,
-        episodes: int = 10,
-        every: int = 10,
-        backend: str = "auto",
-        *,
-        seed: int = 0,
-        path: str = "auto",
-    ) -> None:
-        self.env_id, self.episodes, self.every, self.backend = env_id, episodes, every, backend
-        self.seed, self.path, self.asked = seed + EVAL_SEED_OFFSET, path, 0
-        self.world: World | None = None
+    world: World | None = None
 
     def __call__(self, trigger: Any, model: Policy) -> tuple[float | None, float | None]:
-        self.asked += 1
-        if self.asked % self.every:
+        if not self.is_due():
             return None, None
+        episodes = self.params.episodes
         if self.world is None:
-            self.world = make_world(self.env_id, min(self.episodes, STREAMS), backend=self.backend)  # type: ignore[arg-type]
-        played = play(model, self.world, self.episodes, seed=self.seed, path=self.path)
+            self.world = make_world(self.params.env_id, min(episodes, STREAMS), backend=self.params.backend)
+        played = play(model, self.world, episodes, seed=self.seed + EVAL_SEED_OFFSET, path=self.path)
         return played.mean, played.std
 
 
-class Recorder:
+class RecorderNode(RuntimeNode):
     """The run's record, opened at the first update."""
 
-    def __init__(self, folder: str = ".", *, seed: int = 0, total_steps: int = 0, into: Path | str = ".") -> None:
-        self.path, self.seed, self.total_steps = Path(into) / folder / "telemetry.ndjson", seed, total_steps
-        self.recorder: writer.Recorder | None = None
+    recorder: writer.Recorder | None = None
 
     def __call__(self, loss_info: dict[str, Any], episodes: list[Episode] | None = None) -> None:
         recorder = self.recorder or self._open()
@@ -91,8 +84,9 @@ class Recorder:
         )
 
     def _open(self) -> writer.Recorder:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.recorder = writer.Recorder(self.path, self.path.parent.resolve().name)
+        folder = self.into / self.params.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.recorder = writer.Recorder(folder / "telemetry.ndjson", folder.resolve().name)
         self.recorder.header(env="graph", seed=self.seed, config={}, total_steps=self.total_steps)
         return self.recorder
 
@@ -102,26 +96,24 @@ class Recorder:
             self.recorder.close("finished", "")
 
 
-class CheckpointNode(Counts):
+class CheckpointNode(EveryNode):
     """A checkpoint directory each `every`-th update; the newest `keep` stay."""
 
-    def __init__(self, every: int = 10, keep: int = 3, folder: str = "checkpoints", *, into: Path | str = ".") -> None:
-        self.every, self.keep, self.root, self.asked = every, keep, Path(into) / folder, 0
-
     def __call__(self, trigger: Any, learner: Any) -> int | None:
-        self.asked += 1
-        if self.asked % self.every:
+        if not self.is_due():
             return None
-        save_checkpoint(self.root, learner.updates, learner.state())
-        prune(self.root, self.keep)
+        root = self.into / self.params.folder
+        save_checkpoint(root, learner.updates, learner.state())
+        prune(root, self.params.keep)
         return learner.updates
 
 
-class Plot:
-    """The last values, for whoever draws them."""
+class PlotNode(RuntimeNode):
+    """The last values, for a curve."""
 
-    def __init__(self, title: str = "", points: int = 1000) -> None:
-        self.title, self.values = title, deque[Any](maxlen=points)
+    def setup(self) -> None:
+        """No values yet."""
+        self.values = deque[Any](maxlen=self.params.points)
 
     def snapshot(self) -> dict[str, Any]:
         """The numbers among the values."""
@@ -136,16 +128,12 @@ class Plot:
         self.values.append(value)
 
 
-class Print(Counts):
+class PrintNode(EveryNode):
     """One line for each `every`-th value."""
 
-    def __init__(self, prefix: str = "", every: int = 1, enabled: bool = True) -> None:
-        self.prefix, self.every, self.enabled, self.asked = prefix, every, enabled, 0
-
     def __call__(self, value: Any) -> None:
-        self.asked += 1
-        if self.enabled and self.asked % self.every == 0:
-            print(f"{self.prefix}{shown(value)}", flush=True)
+        if self.is_due() and self.params.enabled:
+            print(f"{self.params.prefix}{shown(value)}", flush=True)
 
 
 def shown(value: Any) -> str:

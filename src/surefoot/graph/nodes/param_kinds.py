@@ -123,7 +123,7 @@ def names() -> Kind:
 
 
 def schedule() -> Kind:
-    """A schedule or none; a callable takes the share of the run that is over, as the seed's does."""
+    """A schedule or none; a callable takes the share of the run that is over."""
 
     def accept(value: Any) -> Any:
         if value is None:
@@ -154,27 +154,14 @@ def _as_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def anything() -> Kind:
-    """A number, text, or true or false."""
-
-    def accept(value: Any) -> Any:
-        if value is None or isinstance(value, bool | str) or (isinstance(value, int | float) and math.isfinite(value)):
-            if isinstance(value, str) and len(value) > 1000:
-                raise ValueError("too long")
-            return value
-        raise TypeError("neither")
-
-    return Kind("text", "a number, text, true, false or none", accept, lambda words: words)
-
-
-def knob_param(config: type[Any], knob: str, name: str, default: Any, *aliases: str, kind: Kind | None = None) -> Param:
-    """A knob of a config as a parameter: its own help and range, under the node's name for it."""
+def setting(config: type[Any], knob: str, name: str, default: Any, *aliases: str, kind: Kind | None = None) -> Param:
+    """Return a setting of a config as a parameter: its help and range, under the node's name for it."""
     entry = next(each for each in dataclasses.fields(config) if each.name == knob)
     return Param(
-        name=name,
-        kind=kind or entry.metadata["kind"],
-        help=entry.metadata["help"],
-        default=default,
+        name,
+        kind or entry.metadata["kind"],
+        entry.metadata["help"],
+        default,
         aliases=tuple(dict.fromkeys((*([knob] if knob != name else []), *aliases))),
         config=config,
         setting=knob,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from surefoot.graph.nodes.agent import PPOAgent
-from surefoot.graph.nodes.merge import Or
-from surefoot.graph.nodes.trainer import PPOTrainer, Said
-from surefoot.graph.nodes.worlds import ActionProcessor, Environment, Step
+from surefoot.graph.runtime.agent import PPOAgentNode
+from surefoot.graph.runtime.flow import ORNode
+from surefoot.graph.runtime.trainer import Outputs, PPOTrainerNode
+from surefoot.graph.runtime.worlds import ActionProcessorNode, EnvironmentNode, StepNode
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.tick_collector import Ticks
 from surefoot.train.config import CollectConfig
@@ -22,13 +22,21 @@ class Rollouts:
     """
 
     def __init__(
-        self, env: Environment, either: Or, agent: PPOAgent, action: ActionProcessor, step: Step, trainer: PPOTrainer
+        self,
+        env: EnvironmentNode,
+        either: ORNode,
+        agent: PPOAgentNode,
+        action: ActionProcessorNode,
+        step: StepNode,
+        trainer: PPOTrainerNode,
     ) -> None:
-        clips = action.mode == "clip"
+        clips = action.params.mode == "clip"
         bounds = (action.low, action.high) if clips else (-np.inf, np.inf)
-        first = {name: np.zeros((env.num_envs, *box.shape), box.dtype) for name, box in env.world.observation.items()}
+        first = {
+            name: np.zeros((env.world.num_envs, *box.shape), box.dtype) for name, box in env.world.observation.items()
+        }
         policy = agent.build(first, *bounds)
-        trainer.begin(policy, env.num_envs, first)
+        trainer.begin(policy, env.world.num_envs, first)
         assert trainer.learner is not None
         assert isinstance(trainer.ticks, Ticks)
         self.trainer, self.learner = trainer, trainer.learner
@@ -44,7 +52,7 @@ class Rollouts:
         )
         trainer.ticks.episodes = self.collector.episodes
 
-    def __iter__(self) -> Iterator[Said]:
+    def __iter__(self) -> Iterator[Outputs]:
         trainer, collector, learner = self.trainer, self.collector, self.learner
         assert trainer.ticks is not None
         while collector.env_steps < trainer.total_steps:
@@ -52,4 +60,4 @@ class Rollouts:
             rollout = collector.collect(learner.policy_version)
             report = learner.update(rollout, progress=progress)
             trainer.ticks.env_steps = collector.env_steps
-            yield trainer.said(report)
+            yield trainer.outputs(report)

@@ -22,8 +22,8 @@ import numpy as np
 
 from surefoot.data.kinds import Interval, Kind, flag, real, whole
 from surefoot.errors import GraphError
-from surefoot.graph.catalogue import REGISTRY
-from surefoot.graph.catalogue.kinds import text
+from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.nodes.param_kinds import text
 from surefoot.graph.spec.declare import REQUIRED, NodeType, Param, Port
 from surefoot.graph.spec.model import NAME, Node
 from surefoot.graph.spec.params import read_params
@@ -78,12 +78,10 @@ def declare(function: Callable[..., Any], name: str, category: str) -> NodeType:
         port = _port_type(hints[each.name])
         given = each.default is not inspect.Parameter.empty
         if port is not None:
-            inputs.append(Port(name=each.name, type=port, help=f"{each.name} of {name}.", optional=given))
+            inputs.append(Port(each.name, port, f"{each.name} of {name}.", optional=given))
         elif hints[each.name] in _KINDS:
             default = each.default if given else REQUIRED
-            params.append(
-                Param(name=each.name, kind=_KINDS[hints[each.name]], help=f"{each.name} of {name}.", default=default)
-            )
+            params.append(Param(each.name, _KINDS[hints[each.name]], f"{each.name} of {name}.", default))
         else:
             raise GraphError(
                 f"{name}: {each.name} is {hints[each.name]}; use Array, Obs, Table, Number, Trigger or int, float, bool, str"
@@ -114,9 +112,7 @@ def _outputs(hint: Any, name: str) -> tuple[Port, ...]:
     if any(type is None for type in types):
         raise GraphError(f"{name}: it returns {hint}; return Array, Obs, Table, Number or Trigger, or a tuple of them")
     names = ["value"] if len(parts) == 1 else [f"value{k + 1}" for k in range(len(parts))]
-    return tuple(
-        Port(name=each, type=type or Type(), help=f"From {name}.") for each, type in zip(names, types, strict=True)
-    )
+    return tuple(Port(each, type or Type(), f"From {name}.") for each, type in zip(names, types, strict=True))
 
 
 def kind_of(type: str) -> Callable[..., Node]:

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +11,12 @@ import torch
 from lm_helpers import EOS, tiny
 
 from surefoot.errors import ConfigError
-from surefoot.lm.optimum import achieved, optimum
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.policy import LMPolicy
 from surefoot.lm.sampling.sampler import Sampling
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks" / "lm"))
+from priced_optimum import achieved, optimum
 
 BETA, PROMPT = 0.5, np.array([2, 3])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surefoot.data.kinds import choice, flag
-from surefoot.graph.catalogue.kinds import counts, lines, names, text
+from surefoot.graph.nodes.param_kinds import counts, lines, names, text
 from surefoot.graph.spec.declare import Misfit, NodeType, Param, Port, Types
 from surefoot.graph.spec.types import ANY, CONST, TICK, Clock, Type, may_meet, misfit, when
 
@@ -106,7 +106,7 @@ OR = NodeType(
     category="Flow",
     summary="Merges sources without ever losing a value: first one then the loop (fby), by priority, or by arrival.",
     inputs=tuple(
-        Port(name=letter, type=ANY, help=help, optional=True, aliases=(f"input_{letter}",))
+        Port(letter, ANY, help, optional=True, aliases=(f"input_{letter}",))
         for letter, help in (
             ("a", "The first value, or the first source."),
             ("b", "What follows, or the second source."),
@@ -115,22 +115,15 @@ OR = NodeType(
     ),
     params=(
         Param(
-            name="mode",
-            kind=choice("fby", "priority", "arrival"),
-            help="fby: a in the first tick, then b. priority: whichever is there, a before b before c. "
+            "mode",
+            choice("fby", "priority", "arrival"),
+            "fby: a in the first tick, then b. priority: whichever is there, a before b before c. "
             "arrival: whichever comes first in real time.",
-            default="fby",
+            "fby",
         ),
-        Param(
-            name="queue",
-            kind=flag(),
-            help="With priority: where two come at once the second waits for the next tick.",
-            default=False,
-        ),
+        Param("queue", flag(), "With priority: where two come at once the second waits for the next tick.", False),
     ),
-    outputs=(Port(name="output", type=ANY, help="One of them."),),
-    runtime="surefoot.graph.nodes.merge:Or",
-    calls="",
+    outputs=(Port("output", ANY, "One of them."),),
     effect="state",
     infer=_or,
     clocks=_or_clocks,
@@ -142,9 +135,8 @@ BATCH = NodeType(
     name="Batch",
     category="Flow",
     summary="Several environments side by side: rows of a, then of b, and so on, so that one agent sees all in one call.",
-    inputs=tuple(Port(name=letter, type=ANY, help="Rows.", optional=letter not in "ab") for letter in LETTERS),
-    outputs=(Port(name="output", type=ANY, help="All rows."),),
-    runtime="surefoot.graph.nodes.merge:Batch",
+    inputs=tuple(Port(letter, ANY, "Rows.", optional=letter not in "ab") for letter in LETTERS),
+    outputs=(Port("output", ANY, "All rows."),),
     calls="numpy.concatenate",
     infer=_batch,
 )
@@ -153,12 +145,9 @@ SPLIT = NodeType(
     name="Split",
     category="Flow",
     summary="The rows of a batch given back to the environments they belong to.",
-    inputs=(Port(name="value", type=ANY, help="All rows."),),
-    params=(
-        Param(name="sizes", kind=counts(), help="How many rows each gets: the num_envs of the environments, in order."),
-    ),
-    outputs=tuple(Port(name=letter, type=ANY, help="Its rows.") for letter in LETTERS),
-    runtime="surefoot.graph.nodes.merge:Split",
+    inputs=(Port("value", ANY, "All rows."),),
+    params=(Param("sizes", counts(), "How many rows each gets: the num_envs of the environments, in order."),),
+    outputs=tuple(Port(letter, ANY, "Its rows.") for letter in LETTERS),
     calls="numpy.split",
     infer=_split,
 )
@@ -167,38 +156,33 @@ SUBGRAPH = NodeType(
     name="SubGraph",
     category="Flow",
     summary="A graph in a graph; its Inlet and Outlet nodes are its ports.",
-    params=(Param(name="graph", kind=text(64), help="Which of the graph's own sub-graphs."),),
-    runtime="surefoot.graph.nodes.merge:Or",
-    calls="",
+    params=(Param("graph", text(64), "Which of the graph's own sub-graphs."),),
 )
 INLET = NodeType(
     name="Inlet",
     category="Flow",
     summary="An input of the sub-graph it stands in.",
-    params=(Param(name="port", kind=text(64), help="The input's name."),),
-    outputs=(Port(name="value", type=ANY, help="What comes in."),),
-    runtime="surefoot.graph.nodes.merge:Or",
+    params=(Param("port", text(64), "The input's name."),),
+    outputs=(Port("value", ANY, "What comes in."),),
     source=TICK,
 )
 OUTLET = NodeType(
     name="Outlet",
     category="Flow",
     summary="An output of the sub-graph it stands in.",
-    inputs=(Port(name="value", type=ANY, help="What goes out."),),
-    params=(Param(name="port", kind=text(64), help="The output's name."),),
-    runtime="surefoot.graph.nodes.merge:Or",
+    inputs=(Port("value", ANY, "What goes out."),),
+    params=(Param("port", text(64), "The output's name."),),
 )
 CODE = NodeType(
     name="Code",
     category="Flow",
     summary="Python that no node stands for, kept as it was found. It runs only in a graph that you trust.",
     params=(
-        Param(name="source", kind=lines(), help="The statements."),
-        Param(name="inputs", kind=names(), help="Names that it reads.", default=()),
-        Param(name="outputs", kind=names(), help="Names that it writes and others read.", default=()),
-        Param(name="once", kind=flag(), help="Run in the first tick only.", default=False),
+        Param("source", lines(), "The statements."),
+        Param("inputs", names(), "Names that it reads.", ()),
+        Param("outputs", names(), "Names that it writes and others read.", ()),
+        Param("once", flag(), "Run in the first tick only.", False),
     ),
-    runtime="surefoot.graph.nodes.code:Code",
     effect="io",
     source=TICK,
 )

@@ -1,0 +1,13 @@
+"""What nodes do when they fire: thin classes over the library, named after their declarations. Scripts import them from here."""
+
+from __future__ import annotations
+
+from surefoot._lazy import lazy_names
+from surefoot.graph.nodes import REGISTRY
+
+_CLASSES = {
+    name: module.rpartition(".")[2] for module, _, name in (each.partition(":") for each in REGISTRY.runtimes())
+}
+__getattr__, __dir__ = lazy_names(
+    __name__, {**_CLASSES, "Rollouts": "plain_loop", "node_seed": "base", "ticks_for": "base"}
+)

@@ -1,0 +1,157 @@
+"""The agent: a policy of the library that acts once a tick."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.envs.api import Arrays
+from surefoot.graph.runtime.base import RuntimeNode
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.config import NetConfig
+from surefoot.nets.description import load_weights
+from surefoot.nets.policy import Seen
+from surefoot.train.allocator import keep_large_blocks
+from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
+from surefoot.train.collect.tick_collector import Chosen
+
+MASK = "action_mask"
+Size = int | tuple[int, ...]
+
+
+class PPOAgentNode(RuntimeNode):
+    """An actor-critic network for observations of `input_size` and actions of `output_size`, built at the first tick."""
+
+    def setup(self) -> None:
+        """Read the config; the network is built with the first observations."""
+        network = self.params.network
+        memory, cnn = network if network in ("gru", "lstm") else "none", "auto" if network == "cnn" else "off"
+        self.config = self.settings(NetConfig, memory=memory, cnn=cnn)
+        self.action = _action_space(self.params.output_size, self.params.action_space)
+        self.policy: ActorCritic | None = None
+        self.actor: KernelActor | None = None
+        self.context: dict[str, torch.Tensor] = {}
+        self.generator = torch.Generator().manual_seed(seed_for("act", self.seed))
+
+    def build(self, observations: Arrays, low: Any = -math.inf, high: Any = math.inf) -> ActorCritic:
+        """The network for observations like these; `low` and `high` bound its actions where the head is to clip them."""
+        sizes = self.params.input_size
+        names = [name for name in observations if name != MASK]
+        by_part = sizes if isinstance(sizes, dict) else {names[0]: sizes}
+        space = {
+            name: Box((size,) if isinstance(size, int) else size, dtype=_dtype(observations[name]))
+            for name, size in by_part.items()
+        }
+        action = self.action
+        if isinstance(action, Box):
+            action = Box(action.shape, _bound(low), _bound(high))
+        self.policy = ActorCritic(space, action, self.config, seed=self.seed)
+        keep_large_blocks(self.policy)
+        for memory in self.policy.network.memories().values():
+            memory.by_kernel = self.path != "torch"
+        rows = {name: observations[name].shape[1:] for name in space}
+        self.flat = {name for name, box in space.items() if rows[name] != box.shape}
+        self.context = self.policy.initial_context(len(observations[names[0]]))
+        return self.policy
+
+    @torch.no_grad()
+    def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[Chosen, ActorCritic]:
+        policy = self.policy
+        if policy is None:
+            policy = self.build(observations)
+            self.actor = (
+                kernel_actor(policy, self.seed) if self.path != "torch" and not self.params.deterministic else None
+            )
+            if self.actor is not None:
+                self.actor.net.refresh()
+            starts = np.ones(len(next(iter(observations.values()))), bool)
+        mask = observations.get(MASK)
+        if mask is not None:
+            observations = {name: x for name, x in observations.items() if name != MASK}
+        if self.flat:
+            observations = {n: x.reshape(len(x), -1) if n in self.flat else x for n, x in observations.items()}
+        if self.actor is not None:
+            return self._by_kernel(self.actor, observations, mask), policy
+        start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
+        before = self.context
+        seen = Seen(
+            obs={name: torch.from_numpy(x) for name, x in observations.items()},
+            action_mask=None if mask is None else torch.from_numpy(mask),
+            start=start,
+            context=before,
+        )
+        out = policy.act(seen, generator=self.generator, deterministic=self.params.deterministic)
+        self.context = out.context
+        chosen = Chosen(
+            action=out.action,
+            value=out.value,
+            log_prob=out.log_prob,
+            obs=observations,
+            action_mask=mask,
+            context=before,
+            context_after=out.context,
+            distribution=out.distribution,
+        )
+        return chosen, policy
+
+    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> Chosen:
+        features = np.ascontiguousarray(actor.features(obs), np.float32)
+        shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
+        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
+        log_prob, value = np.empty((2, len(features)), np.float32)
+        actor.net.kernel.net_act(
+            actor.net.net,
+            n=len(features),
+            rng=actor.rng,
+            obs=features,
+            mask=mask,
+            deterministic=False,
+            action=action,
+            env_action=env_action,
+            log_prob=log_prob,
+            value=value,
+        )
+        return Chosen(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The network's."""
+        return {} if self.policy is None else dict(self.policy.state_dict())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Weights, memory, randomness."""
+        return {
+            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
+            "context": {name: x.clone() for name, x in self.context.items()},
+            "generator": self.generator.get_state(),
+            **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there, with the network that the first tick has built."""
+        assert self.policy is not None
+        load_weights(self.policy, saved["weights"])
+        self.context = {name: torch.as_tensor(x) for name, x in saved["context"].items()}
+        self.generator.set_state(torch.as_tensor(saved["generator"]))
+        if self.actor is not None:
+            self.actor.net.refresh()
+            if "kernel_rng" in saved:
+                self.actor.rng[:] = saved["kernel_rng"]
+
+
+def _action_space(size: Size, kind: str) -> ActionSpace:
+    if kind == "discrete":
+        return Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
+    return Box((size,) if isinstance(size, int) else size)
+
+
+def _dtype(x: np.ndarray) -> str:
+    return "uint8" if x.dtype == np.uint8 else "float32"
+
+
+def _bound(x: Any) -> Any:
+    return tuple(float(each) for each in np.ravel(x)) if np.ndim(x) else float(x)

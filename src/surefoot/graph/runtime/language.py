@@ -1,0 +1,246 @@
+"""Language models at work: one tick is prompts in, responses out, scored, priced and learned from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from surefoot.data.seeds import seed_for
+from surefoot.errors import ConfigError
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
+from surefoot.learn.learner import Learner
+from surefoot.learn.report import UpdateReport
+from surefoot.lm.config import LMConfig
+from surefoot.lm.constitution.principles import Constitution
+from surefoot.lm.policy.loading import Speech, load_backbone
+from surefoot.lm.policy.policy import LMPolicy
+from surefoot.lm.policy.tiny import make_tiny
+from surefoot.lm.rewards.kl_penalty import AdaptiveBeta, FixedBeta
+from surefoot.lm.rewards.scoring import scorer
+from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
+from surefoot.lm.sampling.sampler import Sampling, generate
+from surefoot.lm.training import Cursor
+from surefoot.nets.description import load_weights
+from surefoot.train.collect.episodes import Episode
+
+WINDOW = 200
+
+
+class PromptSourceNode(RuntimeNode):
+    """Lines, shuffled anew in every pass."""
+
+    def setup(self) -> None:
+        """Split the lines."""
+        self.prompts = [line for line in self.params.prompts.splitlines() if line.strip()]
+        if not self.prompts:
+            raise ConfigError("prompts has no line with words; write one prompt on a line")
+        generator = torch.Generator().manual_seed(seed_for("prompts", self.seed))
+        self.cursor = Cursor(len(self.prompts), generator)
+
+    def __call__(self) -> list[str]:
+        return [self.prompts[k] for k in self.cursor.take(self.params.batch)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Where in the prompts it is."""
+        return {"order": list(self.cursor.order), "generator": self.cursor.generator.get_state()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.cursor.order = [int(k) for k in saved["order"]]
+        self.cursor.generator.set_state(torch.as_tensor(saved["generator"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A model as a policy, and how it speaks."""
+
+    policy: Any
+    speech: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Responses:
+    """What was said in a tick, as tokens and as text."""
+
+    prompts: list[str]
+    texts: list[str]
+    each: list[Any]
+
+
+class LMSamplerNode(RuntimeNode):
+    """A model that answers; loaded when the graph is built."""
+
+    def setup(self) -> None:
+        """Load the model."""
+        it = self.params
+        model = str(make_tiny(self.into / "tiny")) if it.model == "tiny" else it.model
+        learning = {"train": it.train, "rank": it.rank, "temperature": it.temperature}
+        config = LMConfig(**learning, dtype="float32", seed=self.seed)
+        backbone, tokenizer = load_backbone(model, config)
+        names = ("max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p")
+        self.sampling = Sampling(**{name: getattr(it, name) for name in names})
+        self.language = Language(
+            policy=LMPolicy(backbone, temperature=it.temperature),
+            speech=Speech(tokenizer, backbone.model),
+        )
+        self.generator = torch.Generator().manual_seed(seed_for("sample", self.seed))
+
+    def __call__(self, prompts: list[str]) -> tuple[Responses, Language]:
+        speech = self.language.speech
+        each = generate(
+            self.language.policy,
+            [speech.prompt(prompt) for prompt in prompts],
+            self.sampling,
+            eos=speech.eos,
+            generator=self.generator,
+            keep_trunk=True,
+        )
+        texts = [speech.text(response.tokens) for response in each]
+        return Responses(prompts=prompts, texts=texts, each=each), self.language
+
+    def state_dict(self) -> dict[str, Any]:
+        """What learned."""
+        return dict(self.language.policy.state_dict())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Weights and randomness."""
+        weights = {name: x.detach().clone() for name, x in self.state_dict().items()}
+        return {"weights": weights, "generator": self.generator.get_state()}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        load_weights(self.language.policy, saved["weights"])
+        self.generator.set_state(torch.as_tensor(saved["generator"]))
+
+
+class RewardModelNode(RuntimeNode):
+    """A score for each response."""
+
+    def setup(self) -> None:
+        """Choose the score."""
+        self.score = self._scorer(self.params.by, self.params.paid, self.params.model)
+
+    def _scorer(self, by: str, paid: str, model: str) -> Callable[[str, str], float]:
+        if by == "constitution":
+            return Constitution.shipped().score
+        if by == "model":
+            if not model:
+                raise ConfigError("model is not set; name a folder that `surefoot lm reward` wrote")
+            judge = scorer(model)
+            return lambda prompt, response: judge(response)
+        return lambda prompt, response: sum(c in paid for c in response) / max(1, len(response))
+
+    def __call__(self, responses: Responses) -> np.ndarray:
+        return np.array([self.score(p, r) for p, r in zip(responses.prompts, responses.texts, strict=True)], np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Responses as arrays, with what every token is paid."""
+
+    laid: Any
+    reward: np.ndarray
+    scores: np.ndarray
+    stats: dict[str, float]
+
+
+class KLPenaltyNode(RuntimeNode):
+    """Asks the reference what it finds of each token."""
+
+    def setup(self) -> None:
+        """A fixed price, or one that a controller moves."""
+        beta, target = self.params.beta, self.params.target
+        self.beta = FixedBeta(beta) if target is None else AdaptiveBeta(beta, target, 1000)
+
+    def __call__(self, responses: Responses, scores: np.ndarray, language: Language) -> tuple[Tokens, float]:
+        laid = lay_out(responses.each)
+        consult(
+            language.policy,
+            laid,
+            exact_in_reward=self.params.kl == "exact",
+            exact_in_loss=False,
+            rescore=False,
+            values=False,
+        )
+        beta, kl = self.beta.beta, float(laid.kl().mean())
+        # γ is 1; λ of the trainer only smooths the exact KL's noise, for which 0.95 is as good as any.
+        reward = token_rewards(laid, scores, beta=beta, decay=0.95)
+        self.beta.see(kl, len(scores))
+        stats = {
+            "score": float(scores.mean()),
+            "kl": kl,
+            "beta": beta,
+            "response_length": float(laid.length.mean()),
+            "ended": float(laid.ended.mean()),
+        }
+        return Tokens(laid=laid, reward=reward, scores=scores, stats=stats), kl
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a nat costs now."""
+        return {"beta": self.beta.beta}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.beta.beta = float(saved["beta"])
+
+
+Outputs = tuple[str, dict[str, Any], list[Episode], "LMTrainerNode"]
+
+
+class LMTrainerNode(RuntimeNode):
+    """An update a tick, by the library's learner."""
+
+    normalize_rewards = False
+
+    def setup(self) -> None:
+        """Read the config; the learner is built with the first tick, which brings the model."""
+        values = {each.setting: getattr(self.params, each.name) for each in self.declared.params}
+        self.config = LMConfig(seed=self.seed).ppo(**values, value_clip=None)
+        self.learner: Learner | None = None
+        self.updates = self.env_steps = 0
+        self.recent: deque[float] = deque(maxlen=WINDOW)
+        """Scores of the last responses."""
+
+    def __call__(self, tokens: Tokens, language: Language) -> Outputs:
+        if self.learner is None:
+            updates = max(1, -(-self.total_steps // len(tokens.scores)))
+            self.learner = Learner(language.policy, self.config, total_updates=updates, device=torch.device("cpu"))
+        rollout = to_rollout(
+            tokens.laid, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
+        )
+        self.env_steps += len(tokens.scores)
+        self.recent.extend(tokens.scores.tolist())
+        return self._outputs(self.learner.update(rollout), tokens)
+
+    def _outputs(self, report: UpdateReport, tokens: Tokens) -> Outputs:
+        self.updates = report.update
+        lengths = tokens.laid.length
+        metrics = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
+        metrics |= {"return": float(tokens.scores.mean()), "length": float(lengths.mean())}
+        fresh = [
+            Episode(stream=k, return_=float(score), length=int(lengths[k]), success=None, truncated=False)
+            for k, score in enumerate(tokens.scores)
+        ]
+        return COMPLETE, metrics, fresh, self
+
+    def snapshot(self) -> dict[str, Any]:
+        """The learner."""
+        assert self.learner is not None
+        return {**self.learner.state(), "updates": self.updates, "env_steps": self.env_steps}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from there."""
+        assert self.learner is not None
+        self.learner.set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
+        self.updates, self.env_steps = int(saved["updates"]), int(saved["env_steps"])
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a checkpoint."""
+        assert self.learner is not None
+        weights = {name: x.detach().clone() for name, x in self.learner.policy.state_dict().items()}
+        return {"weights": weights, **self.learner.state()}

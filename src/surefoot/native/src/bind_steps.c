@@ -1,0 +1,68 @@
+/* Rollouts of any environment for Python: one call to act and one to record per step. */
+#include "binding.h"
+#include "bind_rollout.h"
+
+static int read_t(sf_call *call, sf_rollout_call *in) {
+    if (!sf_read(call, LONG(*in, t, INT64_MIN, INT64_MAX))) return 0;
+    if (in->t >= 0 && in->t < in->rollout->steps) return 1;
+    PyErr_Format(PyExc_IndexError, "step %lld of a rollout of %d", (long long)in->t, in->rollout->steps);
+    return 0;
+}
+
+/* rollout_act(net, rollout, rng, t, obs, mask): sample actions for all streams and write them as step t. */
+static PyObject *rollout_act(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    sf_rollout_call in = {0};
+    sf_call call;
+    if (!sf_begin(&call, "rollout_act", args, count, NULL, 6) || !sf_read_pair(&call, &in)) return NULL;
+    const int64_t n = in.rollout->streams;
+    if (!sf_read(&call, OUTPUT(in, rng, SF_U64, 4)) || !read_t(&call, &in) ||
+        !sf_read(&call, INPUT(in, obs, SF_F32, n * in.net->inputs), INPUT_OR_NONE(in, mask, SF_BOOL, n * in.net->outputs)))
+        return NULL;
+    if (!in.mask != !in.rollout->mask) {
+        PyErr_SetString(PyExc_ValueError, "a rollout has masks at every step or at none");
+        return NULL;
+    }
+    sf_rollout_act(in.net, in.rng, in.rollout, in.t, in.obs, in.mask);
+    Py_RETURN_NONE;
+}
+
+/* rollout_record(rollout, t, obs, reward, terminated, truncated, valid, returns, lengths) → RECORDED, EPISODE_ENDED, or
+ * NON_FINITE if nothing was written. `obs` follows the step; None if the caller has checked it. */
+static PyObject *rollout_record(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    sf_rollout_call in = {0};
+    sf_step step = {0};
+    sf_call call;
+    if (!sf_begin(&call, "rollout_record", args, count, NULL, 9) || !sf_read(&call, CAPSULE(in, rollout, SF_ROLLOUT_CAPSULE)) ||
+        !read_t(&call, &in))
+        return NULL;
+    if (args[2] != Py_None) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(args[2], &view, PyBUF_SIMPLE) < 0) return NULL;
+        const int finite = sf_all_finite(view.buf, view.len / (Py_ssize_t)sizeof(float));
+        PyBuffer_Release(&view);
+        if (!finite) return PyLong_FromLong(SF_NON_FINITE);
+    }
+    call.next = 3;
+    const int64_t n = in.rollout->streams;
+    if (!sf_read(&call, INPUT(step, reward, SF_F64, n), INPUT(step, terminated, SF_BOOL, n), INPUT(step, truncated, SF_BOOL, n),
+                 INPUT(step, valid, SF_BOOL, n), OUTPUT(step, returns, SF_F64, n), OUTPUT(step, lengths, SF_I64, n)))
+        return NULL;
+    return PyLong_FromLong(sf_rollout_record(in.rollout, in.t, &step));
+}
+
+/* rollout_finish(net, rollout, obs): fill in values and next_value; `obs` follows the last step. */
+static PyObject *rollout_finish(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    sf_rollout_call in = {0};
+    sf_call call;
+    if (!sf_begin(&call, "rollout_finish", args, count, NULL, 3) || !sf_read_pair(&call, &in) ||
+        !sf_read(&call, INPUT(in, obs, SF_F32, (int64_t)in.rollout->streams * in.net->inputs)))
+        return NULL;
+    sf_rollout_finish(in.net, in.rollout, in.obs);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef sf_step_methods[] = {
+    SF_POSITIONAL(rollout_act), SF_POSITIONAL(rollout_record), SF_POSITIONAL(rollout_finish), {NULL, NULL, 0, NULL}};
