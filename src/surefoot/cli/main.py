@@ -86,7 +86,7 @@ VERBS = {
     "town replay": Verb("town.data:TownReplayArgs", "Look at samples, or check them: --validate"),
     "town samples": Verb("town.data:TownSamplesArgs", "Copy the shipped samples and poc_hybrid.yaml"),
     "town scenarios": Verb("town.data:TownScenariosArgs", "List scenarios, check one, print the schema"),
-    "town accept": Verb("town.promote:TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"),
+    "town accept": Verb("town.accept:TownAcceptArgs", "Ten cycles of capture and training, then PASS or FAIL"),
     "town promote": Verb("town.promote:TownPromoteArgs", "Let a policy take over, or hold it back: gates, rollback"),
     "town watch": Verb("town.watch:TownWatchArgs", "Watch a town in the terminal: map, queues, needs, stories"),
     "town film": Verb("town.watch:TownFilmArgs", "Make a film of a town: GIF, MP4, or a page for a browser"),

@@ -21,9 +21,11 @@ Out = Annotated[Path | None, tyro.conf.arg(aliases=["-o"])]
 
 def read_graph(name: str) -> Graph:
     """From a file of ours, or the name of a template."""
+    from surefoot.compat.dnne import register
     from surefoot.graph.spec.text import load_graph
     from surefoot.graph.templates import NAMES, template
 
+    register()
     return template(name) if name in NAMES and not Path(name).is_file() else load_graph(name)
 
 
@@ -197,16 +199,18 @@ class GraphImportArgs:
     """The graph's file (default: printed)."""
 
     def run(self) -> int:
+        from surefoot.compat.dnne import register
         from surefoot.errors import GraphError
-        from surefoot.graph.import_.comfy import from_workflow
+        from surefoot.graph.import_.formats import from_json_text
         from surefoot.graph.import_.program import import_program
         from surefoot.graph.spec.text import MOST_BYTES, canonical
 
+        register()
         if self.file.suffix == ".json":
             try:
                 if self.file.stat().st_size > MOST_BYTES:
                     raise GraphError(f"{self.file} has more than {MOST_BYTES:,} bytes")
-                found = from_workflow(self.file.read_text(encoding="utf-8"))
+                found = from_json_text(self.file.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as why:
                 raise GraphError(f"cannot read {self.file}: {why}") from why
         else:
@@ -251,14 +255,16 @@ class RenderArgs:
 
     graph: GraphFile
     """A graph's JSON file, or the name of a template."""
-    svg: bool = True
-    """The picture's form; there is one."""
+    svg: bool = False
+    """Deprecated, has no effect: SVG is the only format."""
     out: Out = None
     """The file (default: printed)."""
 
     def run(self) -> int:
         from surefoot.graph.export.svg import to_svg
 
+        if self.svg:
+            print("--svg has no effect: SVG is the only format; the option goes in the next release", file=sys.stderr)
         return _give(to_svg(read_graph(self.graph)), self.out)
 
 
@@ -276,8 +282,10 @@ class NodesArgs:
     def run(self) -> int:
         import json
 
+        from surefoot.compat.dnne import register
         from surefoot.graph.nodes import REGISTRY
 
+        register()
         if self.as_json:
             print(json.dumps(REGISTRY.to_json(), indent=1))
             return 0

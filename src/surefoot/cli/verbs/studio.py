@@ -42,8 +42,11 @@ class StudioArgs:
             import websockets as websockets
         except ImportError as why:
             raise ConfigError(f"the studio needs {why.name}: pip install 'surefoot[studio]'") from why
+        from surefoot.compat.dnne import register
         from surefoot.server.studio.app import STATIC, StudioApp
         from surefoot.server.studio.guard import TabGuard
+
+        register()
 
         if not (STATIC / "index.html").exists():
             raise ConfigError("this copy has no page for the browser; `make studio` builds it")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP
+from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
 from surefoot.decide.prompts.text import tokens
 from surefoot.decide.prompts.world import PromptWorld
 from surefoot.envs.api import View
@@ -155,3 +155,19 @@ def one_each(mutations: Sequence[int | None]) -> Chooser:
         return chosen
 
     return choose
+
+
+def greedy(world: PromptWorld, view: View) -> np.ndarray:
+    """Choose the mutation that gains most according to the scorer; stop where nothing gains."""
+    assert view.action_mask is not None
+    chosen = np.full(world.num_envs, ACTIONS.index(STOP))
+    for i, text in enumerate(world.texts):
+        best = 0.0
+        for k in range(len(MUTATIONS)):
+            if view.action_mask[i, k]:
+                made = mutate(text, k, category=world.categories[i], seed=world.seed).text
+                cost = world.config.token_cost * (tokens(made) - tokens(text))
+                gain = float(world.scorer.score([made], [world.categories[i]])[0]) - world.scores[i] - cost
+                if gain > best:
+                    best, chosen[i] = gain, k
+    return chosen

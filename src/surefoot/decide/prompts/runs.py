@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.encoders.encoder import make_encoder
+from surefoot.decide.prompts.improve import Chooser, by_policy
 from surefoot.decide.prompts.scorers import FeatureScorer, RidgeScorer, Scorer
 from surefoot.decide.prompts.world import PromptConfig, PromptWorld
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, RunError
+from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+from surefoot.nets.description import load_weights
+from surefoot.telemetry.reader import read_records
+from surefoot.telemetry.schema import UpdateRecord
+from surefoot.train.rundir.rundir import RunDir
+from surefoot.train.spec import RunSpec
+from surefoot.train.training import Training
 
 FILE, SCORER = "prompts.json", "scorer.json"
 ENV = "surefoot/Prompts-v0"
@@ -104,3 +112,42 @@ def _of_json(line: str, where: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ConfigError(f'{where} has no text in "prompt"; it is {str(text)[:40]!r}')
     return text
+
+
+def read_scores(path: Path) -> tuple[list[str], list[float]]:
+    """Return prompts and people's scores, 1 to 5 in the file, as 0 to 1. Raise `ConfigError` with the line's number."""
+    prompts, scores = list[str](), list[float]()
+    try:
+        rows = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as why:
+        raise ConfigError(f"cannot read scores from {path}: {why}") from why
+    for number, line in enumerate(rows, 1):
+        if not line.strip():
+            continue
+        try:
+            row: Any = json.loads(line)
+            prompt, score = str(row["prompt"]), float(row["score"])
+        except (ValueError, TypeError, KeyError, RecursionError) as why:
+            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {why}') from why
+        if not 1.0 <= score <= 5.0:
+            raise ConfigError(f"{path}:{number} has score {score:g}; people score from 1 to 5")
+        prompts.append(prompt)
+        scores.append((score - 1.0) / 4.0)
+    return prompts, scores
+
+
+def load_prompt_policy(directory: RunDir) -> tuple[PromptTask, Chooser]:
+    """Return the task of a run on prompts, and the choices of its newest policy."""
+    task = PromptTask.load(directory.path)
+    training = Training(RunSpec.from_json(directory.read_header()["spec"]), make=task.make)
+    load_weights(training.policy, load_checkpoint(directory.checkpoints).parts["weights"])
+    return task, by_policy(training.policy)
+
+
+def reward_curve(directory: Path) -> list[tuple[float, float]]:
+    """Return (mutations so far, reward per episode) of every update in a run's record."""
+    return [
+        (float(record.env_steps), float(record.episodes.return_mean))
+        for record in read_records(directory)
+        if isinstance(record, UpdateRecord) and record.episodes is not None and record.episodes.return_mean is not None
+    ]

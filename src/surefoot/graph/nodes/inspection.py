@@ -98,6 +98,5 @@ NODES = (
         ),
         calls="print",
         effect="io",
-        aliases=("PrintValue", "DebugPrintNode"),
     ),
 )

@@ -38,7 +38,7 @@ def _math(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
     return {"result": Type("number") if all(each.kind in ("number", "flag") for each in known) else ANY}
 
 
-def _constant(name: str, kind: Any, type: Type, default: Any, *aliases: str) -> NodeType:
+def _constant(name: str, kind: Any, type: Type, default: Any) -> NodeType:
     return NodeType(
         name=name,
         category="Values",
@@ -46,14 +46,13 @@ def _constant(name: str, kind: Any, type: Type, default: Any, *aliases: str) -> 
         params=(Param("value", kind, "The value.", default),),
         outputs=(Port("value", type, "It."),),
         source=CONST,
-        aliases=aliases,
     )
 
 
 NODES = (
-    _constant("FloatConstant", real(Interval()), Type("number", "float"), 0.0, "ConstantFloatNode"),
-    _constant("IntConstant", whole(Interval(-(2**53), 2**53)), Type("number"), 0, "ConstantIntNode"),
-    _constant("StringConstant", text(1000), Type("text"), "", "ConstantStringNode"),
+    _constant("FloatConstant", real(Interval()), Type("number", "float"), 0.0),
+    _constant("IntConstant", whole(Interval(-(2**53), 2**53)), Type("number"), 0),
+    _constant("StringConstant", text(1000), Type("text"), ""),
     _constant("FlagConstant", flag(), Type("flag"), False),
     NodeType(
         name="Math",

@@ -165,7 +165,7 @@ ENVIRONMENT = NodeType(
     infer=_environment,
     clocks=_environment_clocks,
     streams=lambda params: ("num_envs", 1),
-    aliases=("IsaacGymEnvNode", "EnvironmentNode"),
+    aliases=("EnvironmentNode",),
 )
 
 STEP = NodeType(
@@ -196,7 +196,7 @@ STEP = NodeType(
     calls="surefoot.envs.api.World.step",
     effect="state",
     infer=_step,
-    aliases=("IsaacGymStepNode", "StepNode"),
+    aliases=("StepNode",),
 )
 
 ACTION = NodeType(
@@ -219,7 +219,7 @@ ACTION = NodeType(
     outputs=(Port("actions", tensor(), "[N, …] for Step.", aliases=("action",)),),
     calls="numpy.clip, numpy.tanh",
     infer=_processed,
-    aliases=("CartpoleActionNode", "ActionNode", "Action"),
+    aliases=("ActionNode", "Action"),
 )
 
 SHAPING = NodeType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,9 +181,6 @@ class Graph:
         for node in bare.nodes.values():
             node.ranges = {}
         return hashlib.sha256(canonical(bare).encode()).hexdigest()
-
-
-_MAKERS: list[Callable[[str, Mapping[str, Any]], Node]] = []
 
 
 def make_node(type: str, /, **params: Any) -> Node:

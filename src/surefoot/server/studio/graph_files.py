@@ -12,7 +12,7 @@ from surefoot.errors import GraphError
 from surefoot.graph.spec.check import check, guess_types
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import History, Op, digest
-from surefoot.graph.spec.text import canonical, load_graph, parse_graph, parse_json, to_json
+from surefoot.graph.spec.text import canonical, load_graph, to_json
 from surefoot.graph.templates import template
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,60}")
@@ -182,16 +182,12 @@ class Desk:
         return self.new(name, template(name))
 
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
-        """Create a document from a graph's JSON, a ComfyUI workflow or an exported program; return the importer's notes, too."""
-        from surefoot.graph.import_.comfy import from_workflow
-        from surefoot.graph.import_.program import from_program  # it knows torch, which the page need not wait for
+        """From a graph's JSON, another program's workflow or an exported program; with the notes of the import."""
+        # These know torch, which the page need not wait for.
+        from surefoot.graph.import_.formats import from_json_text
+        from surefoot.graph.import_.program import from_program
 
-        if not text.lstrip().startswith("{"):
-            found = from_program(text)
-        elif parse_json(text).get("format") == "surefoot.graph":
-            return self.new(name, parse_graph(text)), []
-        else:
-            found = from_workflow(text)
+        found = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
         return self.new(name, found.graph), list(found.notes)
 
     def put_away(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Which policy is the town's: candidates pass gates several times before they take over, and the last release is kept."""
+"""Promotion: a candidate must pass the gates several times before it becomes the release; earlier releases are kept."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HISTORY = 50
 
 @dataclass(slots=True, kw_only=True)
 class Promotion:
-    """The state of one town's releases; `state` goes from monitoring to ready to promoted."""
+    """The releases of one town; `state` goes from monitoring to ready to promoted."""
 
     state: str = "monitoring"
     pass_streak: int = 0
     required_passes: int = 2
     candidate: str | None = None
-    """The hash of the policy that is on its way."""
+    """The hash of the policy that is being examined."""
     current_release: dict[str, Any] | None = None
     initial_release: dict[str, Any] | None = None
     last_result: str | None = None
@@ -33,11 +33,11 @@ class Promotion:
 
     @property
     def candidate_ready(self) -> bool:
-        """It has passed often enough."""
+        """True once the candidate has passed often enough."""
         return self.pass_streak >= self.required_passes
 
     def evaluated(self, candidate: str, reasons: Sequence[str], *, failed: bool) -> Decision:
-        """Note one look at a candidate; another candidate begins from nothing."""
+        """Record one examination and return the decision; a new candidate starts with no passes."""
         if candidate != self.candidate:
             self.candidate, self.pass_streak = candidate, 0
         if failed or reasons:
@@ -48,18 +48,18 @@ class Promotion:
             self.state = "ready" if self.candidate_ready else "monitoring"
             self.last_result = "PROMOTE" if self.candidate_ready else "HOLD"
         self._note(self.last_result, candidate=candidate, reasons=list(reasons))
-        found: Any = self.last_result
-        return found
+        decision: Any = self.last_result
+        return decision
 
     def promoted(self, release: Mapping[str, Any]) -> None:
-        """The candidate takes over; what was before stays in the history to go back to."""
+        """Make the candidate the release; the one before stays in the history."""
         self._note("promoted", release=dict(release), before=self.current_release)
         self.current_release = dict(release)
         self.initial_release = self.initial_release or dict(release)
         self.state, self.candidate, self.pass_streak = "promoted", None, 0
 
     def rolled_back(self) -> dict[str, Any] | None:
-        """Go back to the release before the current one; None means there is none, and the script takes over."""
+        """Go back to the release before the current one and return it; None: the script takes over."""
         if self.current_release is None:
             raise CheckpointError("nothing was promoted here, so there is nothing to take back")
         before = next(
@@ -79,15 +79,15 @@ class Promotion:
         del self.history[:-HISTORY]
 
     def save(self, path: Path) -> None:
-        """Write it whole or not at all."""
+        """Write the file atomically."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        waiting = path.with_suffix(".tmp")
-        waiting.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-        waiting.replace(path)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Promotion:
-        """What `save` wrote; a new one if there is no file."""
+        """Read what `save` wrote; return a new one if there is no file."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -96,7 +96,7 @@ class Promotion:
             raise CheckpointError(f"{path} is not the state of a promotion: {why}") from why
 
 
-def gates(
+def worse_measures(
     candidate: Mapping[str, np.ndarray],
     release: Mapping[str, np.ndarray],
     measures: Sequence[str],
@@ -104,12 +104,12 @@ def gates(
     tolerance: float = 0.02,
     named: str = "release",
 ) -> list[str]:
-    """What speaks against a candidate: measures in which its interval lies beyond the other's mean by the tolerance."""
-    found: list[str] = []
+    """Return a sentence per measure in which the candidate's interval lies beyond the release's mean by the tolerance."""
+    sentences: list[str] = []
     for name in measures:
         mine, theirs = candidate[name], release[name]
         margin = 1.96 * float(mine.std()) / max(len(mine), 1) ** 0.5 + tolerance * max(abs(float(theirs.mean())), 1e-3)
         worse = float(mine.mean() - theirs.mean()) * (1.0 if name in SMALLER_IS_BETTER else -1.0)
         if worse > margin:
-            found.append(f"{name} is {mine.mean():.4g}, the {named}'s is {theirs.mean():.4g}")
-    return found
+            sentences.append(f"{name} is {mine.mean():.4g}, the {named}'s is {theirs.mean():.4g}")
+    return sentences

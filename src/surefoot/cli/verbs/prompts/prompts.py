@@ -6,22 +6,18 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from surefoot.cli.drive import attending, drive
-from surefoot.cli.options import Display, Json, Pairs, pairs, user_object
+from surefoot.cli.options import Display, Json, Pairs, pairs, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from surefoot.decide.prompts.improve import Chooser, Improved
     from surefoot.decide.prompts.runs import PromptTask
     from surefoot.decide.prompts.scorers import Scorer
-    from surefoot.decide.prompts.world import PromptWorld
-    from surefoot.envs.api import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +85,7 @@ class PromptsTrainArgs:
         return drive(run, self.display)
 
     def _scorer(self) -> Scorer:
+        from surefoot.decide.prompts.runs import read_scores
         from surefoot.decide.prompts.scorers import FeatureScorer, RidgeScorer
 
         if self.scores is not None and self.scorer is not None:
@@ -145,13 +142,14 @@ class PromptsImproveArgs:
     def _chooser(self, text: str) -> tuple[PromptTask, Chooser]:
         from dataclasses import replace
 
-        from surefoot.decide.prompts.runs import PromptTask
+        from surefoot.decide.prompts.improve import greedy
+        from surefoot.decide.prompts.runs import PromptTask, load_prompt_policy
         from surefoot.decide.prompts.world import PromptConfig
 
         if self.run_name is None:
             task = PromptTask(prompts=(text,), encoder="hashing-1-16", config=PromptConfig(token_cost=self.token_cost))
             return task, greedy
-        task, choose = trained(self.run_name, self.runs)
+        task, choose = load_prompt_policy(run_directory(self.run_name, self.runs))
         return replace(task, prompts=(text,)), choose
 
 
@@ -177,9 +175,9 @@ class PromptsEvalArgs:
         import numpy as np
 
         from surefoot.decide.prompts.improve import at_random, improve, round_robin
-        from surefoot.decide.prompts.runs import read_prompts
+        from surefoot.decide.prompts.runs import load_prompt_policy, read_prompts
 
-        task, choose = trained(self.run_name, self.runs)
+        task, choose = load_prompt_policy(run_directory(self.run_name, self.runs))
         if self.prompts is not None:
             task = replace(task, prompts=tuple(read_prompts(self.prompts)))
         rows: dict[str, dict[str, float]] = {}
@@ -225,11 +223,10 @@ class PromptsReportArgs:
 
         from surefoot.decide.prompts.improve import at_random, improve, round_robin
         from surefoot.decide.prompts.page import headline, prompts_page
-        from surefoot.decide.prompts.runs import read_prompts
-        from surefoot.train.rundir.rundir import find_run, runs_root
+        from surefoot.decide.prompts.runs import load_prompt_policy, read_prompts, reward_curve
 
-        directory = find_run(self.run_name, runs_root(self.runs))
-        task, choose = trained(self.run_name, self.runs)
+        directory = run_directory(self.run_name, self.runs)
+        task, choose = load_prompt_policy(directory)
         if self.prompts is not None:
             task = replace(task, prompts=tuple(read_prompts(self.prompts)))
         named = {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}
@@ -237,61 +234,11 @@ class PromptsReportArgs:
             name: improve(way, task.world(min(64, len(task.prompts)), in_order=True)) for name, way in named.items()
         }
         title = f"{directory.name}: which mutations prompts need"
-        page = prompts_page(title, ways, learned(directory.path), token_cost=task.config.token_cost)
+        page = prompts_page(title, ways, reward_curve(directory.path), token_cost=task.config.token_cost)
         out = self.out or directory.path / "prompts.html"
         out.write_text(page, encoding="utf-8")
         print(f"{headline(ways)} → {out}")
         return 0
-
-
-def learned(directory: Path) -> list[tuple[float, float]]:
-    """(mutations so far, reward of an episode) of every update in a run's record."""
-    from surefoot.telemetry.reader import read_records
-    from surefoot.telemetry.schema import UpdateRecord
-
-    return [
-        (float(record.env_steps), float(record.episodes.return_mean))
-        for record in read_records(directory)
-        if isinstance(record, UpdateRecord) and record.episodes is not None and record.episodes.return_mean is not None
-    ]
-
-
-def trained(name: str, runs: Path | None) -> tuple[PromptTask, Chooser]:
-    """What a run was about, and its policy's choices."""
-    from surefoot.decide.prompts.improve import by_policy
-    from surefoot.decide.prompts.runs import PromptTask
-    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-    from surefoot.nets.description import load_weights
-    from surefoot.train.rundir.rundir import find_run, runs_root
-    from surefoot.train.spec import RunSpec
-    from surefoot.train.training import Training
-
-    directory = find_run(name, runs_root(runs))
-    task = PromptTask.load(directory.path)
-    training = Training(RunSpec.from_json(directory.read_header()["spec"]), make=task.make)
-    load_weights(training.policy, load_checkpoint(directory.checkpoints).parts["weights"])
-    return task, by_policy(training.policy)
-
-
-def greedy(world: PromptWorld, view: View) -> np.ndarray:
-    """Whatever would gain most right now, by asking the scorer about each mutation; stop where nothing gains."""
-    import numpy as np
-
-    from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
-    from surefoot.decide.prompts.text import tokens
-
-    assert view.action_mask is not None
-    chosen = np.full(world.num_envs, ACTIONS.index(STOP))
-    for i, text in enumerate(world.texts):
-        best = 0.0
-        for k in range(len(MUTATIONS)):
-            if view.action_mask[i, k]:
-                made = mutate(text, k, category=world.categories[i], seed=world.seed).text
-                cost = world.config.token_cost * (tokens(made) - tokens(text))
-                gain = float(world.scorer.score([made], [world.categories[i]])[0]) - world.scores[i] - cost
-                if gain > best:
-                    best, chosen[i] = gain, k
-    return chosen
 
 
 def lines(found: Improved, who: str) -> list[str]:
@@ -314,27 +261,3 @@ def own_scorer(name: str) -> Scorer:
         return CallableScorer(scorer(name.removeprefix("lm").removeprefix(":") or "smollm2"))
     wrong = f"--scorer {name} is neither MODULE:FUNCTION, such as judges:politeness, nor lm:MODEL"
     return CallableScorer(user_object(name, "--scorer", wrong))
-
-
-def read_scores(path: Path) -> tuple[list[str], list[float]]:
-    """Prompts and people's scores of 1 to 5 as 0 to 1; a bad line is named by its number."""
-    from surefoot.errors import ConfigError
-
-    prompts, scores = list[str](), list[float]()
-    try:
-        rows = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as why:
-        raise ConfigError(f"cannot read scores from {path}: {why}") from why
-    for number, line in enumerate(rows, 1):
-        if not line.strip():
-            continue
-        try:
-            row: Any = json.loads(line)
-            prompt, score = str(row["prompt"]), float(row["score"])
-        except (ValueError, TypeError, KeyError, RecursionError) as why:
-            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {why}') from why
-        if not 1.0 <= score <= 5.0:
-            raise ConfigError(f"{path}:{number} has score {score:g}; people score from 1 to 5")
-        prompts.append(prompt)
-        scores.append((score - 1.0) / 4.0)
-    return prompts, scores

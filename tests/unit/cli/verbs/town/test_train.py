@@ -3,15 +3,13 @@
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from surefoot.cli.main import main
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import TownTrainArgs
-from surefoot.errors import CheckpointError, ConfigError
+from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import load_scenario
-from surefoot.town.training.promote import Promotion, gates
 from surefoot.town.training.spec import town_spec
 from surefoot.town.training.teach import parse_stages
 
@@ -100,34 +98,6 @@ def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monk
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.mp4"), "--ticks", "3"]) == 2
     assert "imageio-ffmpeg" in capsys.readouterr().err
-
-
-def test_a_candidate_passes_several_times_before_it_takes_over(tmp_path: Path) -> None:
-    promotion = Promotion(required_passes=2)
-    assert promotion.evaluated("a", [], failed=False) == "HOLD"
-    assert promotion.evaluated("b", [], failed=False) == "HOLD"  # another one begins from nothing
-    assert promotion.evaluated("b", [], failed=False) == "PROMOTE"
-    promotion.promoted({"run": "b"})
-    assert promotion.evaluated("c", ["worse"], failed=False) == "HOLD"
-    assert promotion.evaluated("c", ["worse"], failed=True) == "FAIL"
-    promotion.promoted({"run": "c"})
-    promotion.save(tmp_path / "p.json")
-    again = Promotion.load(tmp_path / "p.json")
-    assert again.current_release == {"run": "c"}
-    assert again.rolled_back() == {"run": "b"}
-    assert again.rolled_back() is None
-    with pytest.raises(CheckpointError, match="nothing was promoted"):
-        again.rolled_back()
-
-
-def test_gates_know_which_way_is_worse_and_what_chance_explains() -> None:
-    rng = np.random.default_rng(0)
-    good = {"waiting": rng.normal(5, 1, 64), "wages": rng.normal(2, 0.1, 64)}
-    bad = {"waiting": rng.normal(9, 1, 64), "wages": rng.normal(1, 0.1, 64)}
-    assert gates(good, bad, ["waiting", "wages"]) == []
-    assert len(gates(bad, good, ["waiting", "wages"])) == 2
-    same = {name: values + rng.normal(0, 0.01, 64) for name, values in good.items()}
-    assert gates(same, good, ["waiting", "wages"]) == []
 
 
 def test_fewer_towns_live_longer_between_updates_but_no_longer_than_an_episode() -> None:

@@ -1,10 +1,11 @@
-"""ComfyUI-style workflows (version 0.4) with the seed's nodes, read as graphs; the report says what became of what."""
+"""ComfyUI workflows (version 0.4) with DNNE's nodes, read as graphs; the notes say what was changed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from surefoot.compat.dnne import register
 from surefoot.data.kinds import as_list, as_mapping
 from surefoot.errors import GraphError
 from surefoot.graph.import_.program import Imported
@@ -69,11 +70,12 @@ DEFAULTS = {
     "IsaacGymEnvNode": {"num_envs": 64},
     "PPOTrainerNode": {"horizon_length": 16, "epochs": 4, "minibatch_size": 32},
 }
-"""What the original's nodes have where a workflow leaves a parameter out; its trainer differs from the seed's document."""
+"""What the original's nodes have where a workflow leaves a parameter out; its trainer differs from its document."""
 
 
 def from_workflow(text: str) -> Imported:
     """From a workflow's JSON text."""
+    register()
     told = parse_json(text)
     if not is_workflow(told):
         raise GraphError("this is not a ComfyUI workflow; one has nodes, links and a version")
@@ -104,7 +106,7 @@ class _Workflow:
             self._node(each)
         for each in links:
             self._link(each)
-        self._mend()
+        self._complete()
         return Imported(self.graph, self.notes)
 
     def _node(self, entry: Any) -> None:
@@ -196,7 +198,7 @@ class _Workflow:
             raise GraphError(f"{id}: {declared.name} has no slot {slot}")
         return there[slot].name
 
-    def _mend(self) -> None:
+    def _complete(self) -> None:
         """What the original left to chance: delays on the edges that go back, and steps paired with what they were taken on."""
         graph = self.graph
         by_type = {id: node.type for id, node in graph.nodes.items()}
@@ -211,6 +213,7 @@ class _Workflow:
         for id, type in by_type.items():
             if type == "PPOTrainerNode":
                 self._tell_ends_apart(id, by_type)
+                self._one_learning_rate(id)
 
     def _delay(self, edge: Edge, delay: Any, why: str) -> None:
         self.graph.edges[self.graph.edges.index(edge)] = Edge(edge.source, edge.target, delay)
@@ -233,6 +236,14 @@ class _Workflow:
             f"{edge.target}: now {seen}, what the agent acted on; where the step led goes to next_states. "
             "The original paired each action with the observation after it"
         )
+
+    def _one_learning_rate(self, trainer: str) -> None:
+        """The original has a learning rate on agent and trainer and uses the trainer's."""
+        model = next((e.source.node for e in self.graph.edges if e.target == End(trainer, "model")), None)
+        if model is not None and "learning_rate" in self.graph.nodes[trainer].params:
+            rate = self.graph.nodes[model].params.pop("learning_rate", None)
+            if rate is not None:
+                self.notes.append(f"{model}: learning_rate={rate} is left out; that of {trainer} is used")
 
     def _tell_ends_apart(self, trainer: str, by_type: Mapping[str, str]) -> None:
         """`done` of our own Step becomes the two flags it was made of."""

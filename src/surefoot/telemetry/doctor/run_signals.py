@@ -1,4 +1,4 @@
-"""Signs in the record itself, the environment, observations, rewards and weights; see `signals` for those of learning."""
+"""Signs in gradients and weights, the record, the environment, observations and rewards; `signals` has those of learning."""
 
 from __future__ import annotations
 
@@ -7,6 +7,60 @@ import numpy as np
 from surefoot.telemetry.doctor.metric_history import Chart
 from surefoot.telemetry.doctor.signals import SIGNS as SIGNS
 from surefoot.telemetry.doctor.signals import Evidence, Limits, sign, zero_for_nan
+
+
+@sign
+def gradient_clipped(chart: Chart, limits: Limits) -> Evidence:
+    """Nearly every gradient is cut to a small part of its length."""
+    window, limit = chart.last("grad_norm", limits["window"]), chart.knob("max_grad_norm")
+    if len(window) < limits["window"] or not isinstance(limit, int | float) or chart.thriving:
+        return None
+    norm = float(np.median(window))
+    if norm > limits["times"] * limit and np.mean(window > limit) > 0.9:
+        return {"grad_norm": norm, "max_grad_norm": float(limit)}
+    return None
+
+
+@sign
+def gradient_dead(chart: Chart, limits: Limits) -> Evidence:
+    """There is no gradient."""
+    window = chart.last("grad_norm", limits["window"])
+    if len(window) < limits["window"] or not chart.now("minibatches") > 0 or window.max() >= limits["limit"]:
+        return None
+    return {"grad_norm": float(window.max())}
+
+
+@sign
+def step_size(chart: Chart, limits: Limits) -> Evidence:
+    """The weights move by too small or too large a part of themselves."""
+    window = chart.last("weight_step", limits["window"])
+    if len(window) < limits["window"] or chart.thriving or not chart.now("lr") > 0.05 * chart.first("lr"):
+        return None
+    step = float(np.median(window))
+    return None if limits["low"] <= step <= limits["high"] else {"weight_step": step}
+
+
+@sign
+def dormant(chart: Chart, limits: Limits) -> Evidence:
+    """Hidden units that answer nothing."""
+    share = chart.now("dormant_share")
+    return {"dormant_share": share} if share > limits["limit"] and not chart.thriving else None
+
+
+@sign
+def weights_grown(chart: Chart, limits: Limits) -> Evidence:
+    """The weights are many times as large as at the start."""
+    norm, first = chart.now("weight_norm"), chart.first("weight_norm")
+    return {"weight_norm": norm, "at_start": first} if norm > limits["times"] * first and not chart.thriving else None
+
+
+@sign
+def stale(chart: Chart, limits: Limits) -> Evidence:
+    """Rollouts of older policies, of which little still counts."""
+    lag, size = zero_for_nan(chart.high("policy_lag")), chart.now("effective_sample_size")
+    if lag > limits["lag"] or (lag > 0 and size < limits["effective_sample_size"]):
+        return {"policy_lag": lag, "effective_sample_size": size}
+    return None
 
 
 @sign

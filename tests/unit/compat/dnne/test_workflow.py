@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.compat import dnne
+from surefoot.compat.dnne.workflow import from_workflow
 from surefoot.errors import GraphError
-from surefoot.graph.import_.comfy import from_workflow
+from surefoot.graph.import_.formats import from_json_text
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.check import check
 
-WORKFLOW = (Path(__file__).parents[2] / "samples" / "graph" / "Cartpole_PPO.json").read_text()
+WORKFLOW = (Path(__file__).parents[3] / "samples" / "graph" / "Cartpole_PPO.json").read_text()
 
 
 def changed(change) -> str:
@@ -82,3 +85,19 @@ def test_it_runs_and_learns_from_what_it_saw() -> None:
 def test_a_broken_or_foreign_workflow_is_one_clear_error(change, said: str) -> None:
     with pytest.raises(GraphError, match=said):
         from_workflow(changed(change))
+
+
+def test_the_names_of_its_nodes_are_known_once_registered_and_are_constructors_here() -> None:
+    dnne.register()
+    assert dnne.IsaacGymEnvNode(env_name="CartPole-v1").type == "Environment"
+    for name, aliases in dnne.ALIASES.items():
+        assert all(REGISTRY.get(alias).name == name for alias in aliases)
+    assert from_json_text(WORKFLOW).notes == from_workflow(WORKFLOW).notes
+    with pytest.raises(AttributeError):
+        _ = dnne.NoSuchNode
+
+
+def test_the_learning_rate_of_the_trainer_is_used_and_that_of_the_agent_is_named() -> None:
+    found = from_workflow(WORKFLOW)
+    assert "learning_rate" not in found.graph.nodes["agent3"].params
+    assert any("that of trainer6 is used" in note for note in found.notes)
