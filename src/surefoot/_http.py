@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import urllib.request
+from functools import lru_cache
 from typing import Any
 
 
@@ -14,6 +15,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Return True if `host` is a name or an address of this machine."""
     if host == "localhost":

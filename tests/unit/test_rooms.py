@@ -35,7 +35,6 @@ def test_the_earlier_systems_are_named_in_compat_and_on_one_page(folder: str):
     kinds = (".py", ".md", ".ipynb", ".json", ".yaml", ".yml")
     own = {
         ROOT / "src/surefoot/compat",
-        ROOT / "src/surefoot/decide/tools",
         ROOT / "examples/compat",
         ROOT / "docs/explain/origins.md",
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot._http import NoRedirect
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.encoders.encoder import Likeness, unit_rows
 from surefoot.errors import EncoderError
@@ -100,9 +101,4 @@ class OpenAIEncoder:
         raise AssertionError("unreachable")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
+_OPENER = urllib.request.build_opener(NoRedirect)

@@ -21,7 +21,7 @@ Chooser = Callable[[PromptWorld, View], np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One mutation and what came of it."""
+    """One mutation and its effect."""
 
     mutation: str
     gain: float

@@ -24,7 +24,7 @@ Judge = Callable[[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptPair:
-    """Two versions of a prompt and what was said of them."""
+    """Two versions of a prompt and the judgements of them."""
 
     before: str
     after: str
@@ -102,9 +102,9 @@ class Rlaif:
     def _judged(self, each: Improved) -> float:
         """Both orders are asked, so that a judge who always prefers the first says nothing."""
         forth, back = self.judge(each.text, each.original), self.judge(each.original, each.text)
-        for said in (forth, back):
-            if not 0.0 <= said <= 1.0:
-                raise ConfigError(f"the judge said {said}; it must be a probability, 0 to 1")
+        for probability in (forth, back):
+            if not 0.0 <= probability <= 1.0:
+                raise ConfigError(f"the judge said {probability}; it must be a probability, 0 to 1")
         return 0.5 * (forth + 1.0 - back)
 
     def _ask(self, fresh: list[PromptPair]) -> list[PromptPair]:
@@ -113,19 +113,19 @@ class Rlaif:
         sure = sorted(range(len(fresh)), key=lambda i: -abs(fresh[i].judged - 0.5))[: self.human_pairs]
         answered = list(fresh)
         for i in sure:
-            pair, said = fresh[i], self.person(fresh[i].after, fresh[i].before)
+            pair, human = fresh[i], self.person(fresh[i].after, fresh[i].before)
             answered[i] = PromptPair(
-                before=pair.before, after=pair.after, category=pair.category, judged=pair.judged, human=said
+                before=pair.before, after=pair.after, category=pair.category, judged=pair.judged, human=human
             )
-            if said != 0.5:
-                agrees = (said > 0.5) == (pair.judged > 0.5)
+            if human != 0.5:
+                agrees = (human > 0.5) == (pair.judged > 0.5)
                 self.agreement.asked += 1
                 self.agreement.agreed += agrees
                 self.agreement.corrections += not agrees
         return answered
 
     def fit(self) -> None:
-        """Scores that say of every pair what was said of it: the better version above, by as much as it was preferred."""
+        """Fit the scorer to the judgements: the better version of a pair higher, by as much as it was preferred."""
         base = self.scorer.prior
         texts, scores, kinds = list[str](), list[float](), list[Category]()
         for pair in self.pairs:

@@ -119,7 +119,7 @@ class RidgeScorer:
         rest = np.setdiff1d(order, apart)
         self.weights = self._solve(prompts, kinds, truth, rest)
         guess = self.score([prompts[int(i)] for i in apart], [kinds[int(i)] for i in apart])
-        told = ScorerFit(
+        fit = ScorerFit(
             mae=float(np.abs(guess - truth[apart]).mean()),
             rank_correlation=rank_correlation(guess, truth[apart]),
             examples=len(rest),
@@ -127,7 +127,7 @@ class RidgeScorer:
         )
         self.weights = self._solve(prompts, kinds, truth, order)  # what is kept has seen them all
         self.examples = len(truth)
-        return told
+        return fit
 
     def _solve(
         self, prompts: Sequence[str], kinds: Sequence[Category], truth: np.ndarray, rows: np.ndarray
@@ -166,11 +166,11 @@ class CallableScorer:
         self.function, self.with_category = function, with_category
 
     def score(self, prompts: Sequence[str], categories: Sequence[Category]) -> np.ndarray:
-        told = [
+        scores = [
             float(self.function(p, c) if self.with_category else self.function(p))
             for p, c in zip(prompts, categories, strict=True)
         ]
-        found = np.array(told)
+        found = np.array(scores)
         bad = ~(np.isfinite(found) & (found >= 0.0) & (found <= 1.0))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])

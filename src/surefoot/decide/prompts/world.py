@@ -30,7 +30,7 @@ FACTS = (
     *("confidence", "tokens", "sentences", *GENERAL),
     *(f"did_{mutation}" for mutation in MUTATIONS),
 )
-"""What is told of a prompt besides its embedding."""
+"""Numbers that the policy gets besides the embedding of a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +190,8 @@ class PromptWorld:
 
     def _score(self, streams: np.ndarray) -> None:
         if len(streams):
-            told = self.scorer.score([self.texts[i] for i in streams], [self.categories[i] for i in streams])
-            self.scores[streams] = told
+            texts, categories = [self.texts[i] for i in streams], [self.categories[i] for i in streams]
+            self.scores[streams] = self.scorer.score(texts, categories)
             self.scorer_calls += len(streams)
 
     def _view(self) -> View:

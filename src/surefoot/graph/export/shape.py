@@ -17,7 +17,7 @@ from surefoot.graph.export.plain import by_role, is_wired, plain_roles
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End, as_end
 from surefoot.graph.wiring import GATHERED, LEVEL_ROLES, LEVELS, several_edges
-from surefoot.nets.torsos import image_kind
+from surefoot.nets.images import image_kind
 
 AS_SCRIPT = "export this graph as a script"
 

@@ -30,15 +30,31 @@ def last_token(states: Tensor, mask: Tensor) -> Tensor:
     return states[torch.arange(len(states), device=states.device), place.argmax(1)]
 
 
-class RewardModel(nn.Module):
+class _ScoreHead(nn.Module):
+    """The linear head of a reward model: one score per row, (raw - shift) · gain."""
+
+    shift: Tensor
+    gain: Tensor
+
+    def make_head(self, width: int) -> None:
+        """Add the head for features of `width` numbers, with small random weights (Stiennon et al. 2020)."""
+        self.head = nn.Linear(width, 1)
+        nn.init.normal_(self.head.weight, std=1.0 / math.sqrt(width + 1))
+        nn.init.zeros_(self.head.bias)
+        self.register_buffer("shift", torch.zeros(()))
+        self.register_buffer("gain", torch.ones(()))
+
+    def scored(self, features: Tensor) -> Tensor:
+        """Return [B] scores from [B, width] features."""
+        return (self.head(features).squeeze(-1) - self.shift) * self.gain
+
+
+class RewardModel(_ScoreHead):
     """`model(input_ids, attention_mask) → [B]`: a trunk of its own and a linear head on the last token.
 
     Scores are (raw - shift) · gain, with both set by `train_reward_model` so that they have mean 0 and deviation 1 on the
     pairs it was fitted to. `frozen` leaves the trunk as it is and learns the head alone.
     """
-
-    shift: Tensor
-    gain: Tensor
 
     def __init__(self, base_model: Any, hidden_size: int | None = None, *, frozen: bool = False) -> None:
         super().__init__()
@@ -46,11 +62,7 @@ class RewardModel(nn.Module):
         width = int(self.trunk.get_input_embeddings().weight.shape[1])
         if hidden_size not in (None, width):
             raise ConfigError(f"hidden_size is {hidden_size} but this model's hidden states have {width}")
-        self.head = nn.Linear(width, 1)
-        nn.init.normal_(self.head.weight, std=1.0 / math.sqrt(width + 1))
-        nn.init.zeros_(self.head.bias)
-        self.register_buffer("shift", torch.zeros(()))
-        self.register_buffer("gain", torch.ones(()))
+        self.make_head(width)
         self.frozen = frozen
         self.trunk.requires_grad_(not frozen)
 
@@ -63,26 +75,16 @@ class RewardModel(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         return self.scored(self.features(input_ids, attention_mask))
 
-    def scored(self, features: Tensor) -> Tensor:
-        """[B] from features."""
-        return (self.head(features).squeeze(-1) - self.shift) * self.gain
 
-
-class BackboneReward(nn.Module):
+class BackboneReward(_ScoreHead):
     """A reward head on the policy's own trunk with its adapters off: no second model in memory."""
 
-    shift: Tensor
-    gain: Tensor
     frozen = True
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
         self.__dict__["backbone"] = backbone  # past torch's registry: the trunk is not this module's
-        self.head = nn.Linear(backbone.width, 1)
-        nn.init.normal_(self.head.weight, std=1.0 / math.sqrt(backbone.width + 1))
-        nn.init.zeros_(self.head.bias)
-        self.register_buffer("shift", torch.zeros(()))
-        self.register_buffer("gain", torch.ones(()))
+        self.make_head(backbone.width)
         self.to(backbone.device)
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -97,10 +99,6 @@ class BackboneReward(nn.Module):
             states = backbone.hidden(input_ids)
         backbone.remember(input_ids, states)  # the KL to the reference is asked for next, of the same tokens
         return self.scored(last_token(states, attention_mask).float())
-
-    def scored(self, features: Tensor) -> Tensor:
-        """[B] from features."""
-        return (self.head(features).squeeze(-1) - self.shift) * self.gain
 
 
 class ValueModel(nn.Module):

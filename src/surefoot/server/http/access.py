@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from surefoot._http import is_loopback
 from surefoot.errors import ConfigError
 from surefoot.server.http.problems import Refused
 
@@ -52,17 +51,6 @@ def require(scope: Scope, scopes: frozenset[Scope]) -> None:
     """Raise `Refused` unless a token's scopes include this one."""
     if scope not in scopes and "admin" not in scopes:
         raise Refused("forbidden", f"this token may {', '.join(sorted(scopes))}; the request takes {scope}")
-
-
-@lru_cache(maxsize=256)
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any, cast
 import yaml
 
 from surefoot.errors import ConfigError
-from surefoot.telemetry.doctor.run_signals import SIGNS
 from surefoot.telemetry.doctor.findings import SEVERITIES, Severity, gravity
+from surefoot.telemetry.doctor.run_signals import SIGNS
 from surefoot.telemetry.doctor.signals import Limits, Sign
 
 SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")

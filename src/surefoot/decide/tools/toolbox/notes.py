@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from surefoot._http import NoRedirect
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 NOTION_VERSION = "2022-06-28"
@@ -120,12 +121,7 @@ class NotionNotes:
         raise AssertionError("unreachable")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirect)
+_OPENER = urllib.request.build_opener(NoRedirect)
 
 
 class NoteTool:
@@ -143,7 +139,7 @@ class NoteTool:
     def __init__(self, store: NoteStore) -> None:
         self.store = store
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         text = str(request.arguments.get("text") or note_of(request.text))
         title = str(request.arguments.get("title") or text[:60])
         where = await asyncio.to_thread(self.store.write, title, text)
