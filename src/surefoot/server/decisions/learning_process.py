@@ -68,8 +68,8 @@ def learner_of(recipe: Recipe, root: Path) -> Any:
     """The learner of a policy as its newest version left it; a new one where there is none."""
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
+    from surefoot.nets.description import load_weights
     from surefoot.train.config import split_settings
-    from surefoot.train.training import load_weights
 
     ppo, net, collect = split_settings(recipe.settings)
     if net or collect:
