@@ -9,7 +9,7 @@ import numpy as np
 import vowpalwabbit
 
 from surefoot.decide.encoders.encoder import Likeness
-from surefoot.decide.policy.choosers import Choice, Episode
+from surefoot.decide.policy.choosers import Episode, OptionChoice
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene
 
 WARM = 400
@@ -33,11 +33,11 @@ class VW:
             rows = [f"{f'0:{-g:.4f}:0.2 ' if k == at else ''}|p guess:{g:.4f}" for k, g in enumerate(guesses)]
             self._vw.learn("\n".join(["shared |x", *rows]))
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         drawn = np.asarray(self._vw.predict(self._lines(scene)))
         probabilities = drawn / drawn.sum()
         at = int(generator.choice(len(scene), p=probabilities))
-        return Choice(at=at, probability=float(probabilities[at]), probabilities=probabilities.astype(np.float32))
+        return OptionChoice(at=at, probability=float(probabilities[at]), probabilities=probabilities.astype(np.float32))
 
     def learn(self, episodes: Sequence[Episode]) -> None:
         for episode in episodes:

@@ -164,7 +164,7 @@ class Versions:
         raise CheckpointMissing(f"{self.root} has no version {number}; there are {self.numbers}")
 
 
-class Agreement:
+class AgreementRate:
     """How often a policy would have done what the application did, over the last decisions."""
 
     def __init__(self, window: int = 1000) -> None:

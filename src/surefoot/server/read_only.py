@@ -17,7 +17,7 @@ from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import net_of
-from surefoot.server.decisions.served_policy import Serving, chances_of, encoder_of
+from surefoot.server.decisions.served_policy import ServedPolicy, chances_of, encoder_of
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
@@ -36,7 +36,7 @@ class Copies:
 
     def __init__(self, directory: Path, digits: int | None = None) -> None:
         self.directory, self.digits = directory, digits
-        self.policies: dict[str, Serving] = {}
+        self.policies: dict[str, ServedPolicy] = {}
         self._journal: Journal | None = None
         self._turn = threading.Lock()  # one refresh at a time: the last one must win
 
@@ -44,7 +44,7 @@ class Copies:
         """Load new policies and versions. One that cannot be read stays at the version that is loaded."""
         with self._turn:
             self._journal = self._journal or Journal(self.directory / "decisions.sqlite")
-            policies: dict[str, Serving] = {}
+            policies: dict[str, ServedPolicy] = {}
             for entry in self._journal.scan("policy"):
                 config = msgspec.convert(entry.body, schema.NewPolicy)
                 serving = self._current(config)
@@ -52,7 +52,7 @@ class Copies:
                     policies[config.name] = serving
             self.policies = policies
 
-    def _current(self, config: schema.NewPolicy) -> Serving | None:
+    def _current(self, config: schema.NewPolicy) -> ServedPolicy | None:
         versions = Versions(self.directory / "policies" / config.name)
         known, live = self.policies.get(config.name), versions.live
         if live is None or (known is not None and known.version == live):
@@ -82,11 +82,11 @@ class Copies:
             self._journal.close()
 
 
-def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> Serving:
+def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> ServedPolicy:
     parts: dict[str, Any] = versions.load(live).parts
     weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
     network = net_of(weights, actions=len(config.actions))
-    return Serving(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
+    return ServedPolicy(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
 
 
 class ReadOnlyService:

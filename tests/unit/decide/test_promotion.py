@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.decide.promotion import Agreement, Versions
+from surefoot.decide.promotion import AgreementRate, Versions
 from surefoot.errors import CheckpointMissing, DecisionError
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_version_is_named(tmp_path: Path):
 
 
 def test_match_counts_agreement_over_a_window():
-    match = Agreement(window=4)
+    match = AgreementRate(window=4)
     for own, done in (("a", "b"), ("a", "a"), ("a", "a"), ("b", "b"), ("b", "b")):
         match.add(own, done)
     assert match.rate == 1.0, "the first, a disagreement, is out of the window"

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
-from surefoot.server.decisions.served_policy import Told, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route
@@ -118,7 +118,7 @@ class Directive023:
                 made, _ = made_of(entry, self.config)
                 self._wait_for(entry.id, made.obs["obs"], made.action, made.log_prob)
         for entry in self.service.store.latest("reward", 100_000, tag=POLICY):
-            self._count(Told(**entry.body))
+            self._count(RewardRecord(**entry.body))
 
     def routes(self) -> list[Route]:
         """Return the routes in the order of Directive-023's documentation."""
@@ -257,7 +257,7 @@ class Directive023:
                 return id
         raise Refused("conflict", "no open decision has this state, action and log_prob; /select_action makes one")
 
-    def _count(self, reward: Told) -> None:
+    def _count(self, reward: RewardRecord) -> None:
         self._rewards.append(reward.value)
         self._largest = max(self._largest, reward.value)
         self._episodes += reward.terminated

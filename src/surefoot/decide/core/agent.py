@@ -21,7 +21,7 @@ from surefoot.decide.policy.calibration import Calibration
 from surefoot.decide.policy.choosers import Chooser, EpsilonGreedy, LinTS, LinUCB, Residual, ZeroShot
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.ppo import PPOChooser
-from surefoot.decide.promotion import Agreement, GateConfig, Judgement, Versions
+from surefoot.decide.promotion import AgreementRate, GateConfig, Judgement, Versions
 from surefoot.errors import CheckpointIncompatible, ConfigError, DecisionError, UnknownDecision
 from surefoot.learn.report import UpdateReport
 
@@ -90,7 +90,7 @@ class Agent:
         self.options = Options(self.encoder, reserved)
         self.chooser = chooser or make_chooser(self.config.chooser, encoder, self.config.extra)
         self.store = store or MemoryStore()
-        self.calibration, self.agreement = Calibration(), Agreement()
+        self.calibration, self.agreement = Calibration(), AgreementRate()
         self.cursor = 0
         """Position in the store up to which everything is learned."""
         self._generator = np.random.default_rng(seed_for("decide", self.config.seed))

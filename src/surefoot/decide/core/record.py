@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from surefoot.decide.policy.choosers import Choice, Experience
+from surefoot.decide.policy.choosers import Experience, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 
 _SCENE = ("x", "option", "cosine")
@@ -27,7 +27,7 @@ class DecisionRecord:
     names: list[str]
     """The candidates, in the order of `scene` and `choice`."""
     scene: Scene
-    choice: Choice
+    choice: OptionChoice
     confidence: float
     """Expected success rate, 0 … 1, calibrated on past outcomes."""
     encoder: str = ""
@@ -96,7 +96,7 @@ class DecisionRecord:
 
     @classmethod
     def _from(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        choice = Choice(
+        choice = OptionChoice(
             at=int(values["at"]),
             probability=float(values["probability"]),
             value=float(values["value"]),

@@ -77,61 +77,11 @@ def _features(text: str) -> list[tuple[str, float]]:
 
 
 _COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "i",
-        "my",
-        "me",
-        "you",
-        "your",
-        "it",
-        "its",
-        "is",
-        "are",
-        "was",
-        "be",
-        "been",
-        "do",
-        "does",
-        "did",
-        "have",
-        "has",
-        "had",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "to",
-        "of",
-        "in",
-        "on",
-        "for",
-        "from",
-        "with",
-        "at",
-        "by",
-        "and",
-        "or",
-        "not",
-        "this",
-        "that",
-        "there",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "why",
-        "how",
-        "if",
-        "as",
-        "so",
-        "but",
-        "please",
-    ]
+    _WORD.findall(
+        "a an the i my me you your it its is are was be been do does did have has had will would "
+        "can could should to of in on for from with at by and or not this that there what when "
+        "where which who why how if as so but please"
+    )
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.decide.evaluation.offpolicy import Evaluation, Target, evaluate, per_decision
+from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation, Target, evaluate, per_decision
 from surefoot.decide.policy.experience_log import Logged
 from surefoot.decide.policy.outcome_model import OutcomeModel
 from surefoot.decide.policy.ppo import PPOChooser
@@ -18,7 +18,7 @@ from surefoot.decide.promotion import GateConfig, Judgement, Side, judge
 class Replay:
     """Two policies on one log, and what the gate says of the first against the second."""
 
-    policies: dict[str, Evaluation]
+    policies: dict[str, OffPolicyEvaluation]
     judgement: Judgement
 
     def as_text(self) -> str:
@@ -42,7 +42,7 @@ def compare(core: PPOChooser, log: Logged, targets: Mapping[str, Target], config
     def model() -> OutcomeModel:
         return OutcomeModel(core.model.dim, core.model.likeness, core.model.config)
 
-    sides, found, predicted = list[Side](), dict[str, Evaluation](), np.zeros(len(log))
+    sides, found, predicted = list[Side](), dict[str, OffPolicyEvaluation](), np.zeros(len(log))
     for name, target in targets.items():
         predicted, expected, chosen = per_decision(log, target, model)
         sides.append(Side(target=chosen, expected=expected))

@@ -36,7 +36,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class OffPolicyEvaluation:
     """All four estimates of one policy on one log."""
 
     decisions: int
@@ -65,7 +65,7 @@ def evaluate(
     expected: np.ndarray,
     *,
     confidence: float = 0.95,
-) -> Evaluation:
+) -> OffPolicyEvaluation:
     """Four estimates from n decisions; every array is [n].
 
     `logged` and `target`: probability of the action taken by the policy that acted and by the one in question.
@@ -77,7 +77,7 @@ def evaluate(
     snips = float((weight * reward).sum() / total) if total > 0 else math.nan
     # Delta method: the mean of w (r - snips) / mean(w) has the variance of the ratio.
     around = weight * (reward - snips) / weight.mean() if total > 0 else np.full(len(reward), math.nan)
-    return Evaluation(
+    return OffPolicyEvaluation(
         decisions=len(reward),
         effective_sample_size=size,
         largest_weight=float(weight.max()),
@@ -135,7 +135,11 @@ Target = Callable[[Logged], np.ndarray]
 def per_decision(
     log: Logged, target: Target, model: Callable[[], OutcomeModel], *, folds: int = 2
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """[B] each: the model's reward of the action taken, of the policy in question, and that policy's probability of it."""
+    """Return [B] each: the model's reward of the action taken, of the policy in question, and its probability of it.
+
+    The model never predicts a decision that it has learned from: it is fitted on the other folds only, because on its
+    training data it would explain the rewards away.
+    """
     count = len(log)
     probabilities = target(log)
     predicted, expected = np.zeros(count), np.zeros(count)

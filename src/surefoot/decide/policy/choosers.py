@@ -17,7 +17,7 @@ NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class OptionChoice:
     """Which candidate, how likely it was, and what it was chosen by."""
 
     at: int
@@ -46,7 +46,7 @@ class Experience:
     """A choice and its reward, 0 (worst) to 1 (best)."""
 
     scene: Scene
-    choice: Choice
+    choice: OptionChoice
     reward: float
     weight: float = 1.0
     id: str = ""
@@ -61,7 +61,7 @@ class Chooser(Protocol):
     version: int
     """Counts the policies there have been; a cached answer of another one is stale."""
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice: ...
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice: ...
 
     def learn(self, episodes: Sequence[Episode]) -> UpdateReport | None: ...
 
@@ -70,13 +70,13 @@ class Chooser(Protocol):
     def set_state(self, state: dict[str, Any]) -> None: ...
 
 
-def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> Choice:
+def certain(scene: Scene, worth: np.ndarray, version: int = 0, **parts: Any) -> OptionChoice:
     """The best candidate, with probability 1."""
     require_candidates(scene)
     at = int(worth.argmax())
     probabilities = np.zeros(len(scene), np.float32)
     probabilities[at] = 1.0
-    return Choice(
+    return OptionChoice(
         at=at,
         probability=1.0,
         probabilities=probabilities,
@@ -98,7 +98,7 @@ class ZeroShot:
     def __init__(self, dim: int, likeness: Likeness) -> None:
         self.version, self.dim, self.likeness = 0, dim, likeness
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         return certain(scene, scene.cosine, prior=scene.cosine)
 
     def learn(self, episodes: Sequence[Episode]) -> None:
@@ -110,7 +110,7 @@ class ZeroShot:
     def set_state(self, state: dict[str, Any]) -> None: ...
 
 
-class Linear:
+class LinearChooser:
     """What the linear choosers share: a guess from descriptions, a ridge regression an option on what it missed."""
 
     def __init__(
@@ -140,17 +140,17 @@ class Linear:
         self.version = int(state["version"])
 
 
-class Residual(Linear):
+class Residual(LinearChooser):
     """Greedy on a guess plus its ridge correction: the bar. Logs no propensities, so nothing can be evaluated offline."""
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
         seen = self._seen(scene)
         guess, correction = self.model.guess(seen), self.model.correction(seen)
         return certain(scene, guess + correction, self.version, prior=guess, learned=correction)
 
 
-class EpsilonGreedy(Linear):
+class EpsilonGreedy(LinearChooser):
     """Residual, but a share ε of decisions is spread over all candidates alike."""
 
     def __init__(self, dim: int, likeness: Likeness, *, epsilon: float = 0.1, **options: Any) -> None:
@@ -159,7 +159,7 @@ class EpsilonGreedy(Linear):
             raise ConfigError(f"epsilon is {epsilon}; it must be at least 0 and at most 1")
         self.epsilon = epsilon
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
         worth = self.model.predict(self._seen(scene))
         if greedy:
@@ -167,7 +167,7 @@ class EpsilonGreedy(Linear):
         probabilities = np.full(len(scene), self.epsilon / len(scene))
         probabilities[worth.argmax()] += 1.0 - self.epsilon
         at = int(generator.choice(len(scene), p=probabilities / probabilities.sum()))
-        return Choice(
+        return OptionChoice(
             at=at,
             probability=float(probabilities[at]),
             probabilities=probabilities.astype(np.float32),
@@ -177,28 +177,28 @@ class EpsilonGreedy(Linear):
         )
 
 
-class LinUCB(Linear):
+class LinUCB(LinearChooser):
     """The best that each candidate may well be: worth plus α standard widths (Li et al. 2010). Deterministic."""
 
     def __init__(self, dim: int, likeness: Likeness, *, alpha: float = 0.2, **options: Any) -> None:
         super().__init__(dim, likeness, **options)
         self.alpha = alpha
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
         seen = self._seen(scene)
         bonus = 0.0 if greedy else self.alpha * self.model.width(seen)
         return certain(scene, self.model.predict(seen) + bonus, self.version)
 
 
-class LinTS(Linear):
+class LinTS(LinearChooser):
     """One draw from what is believed of each candidate, then the best draw (Agrawal and Goyal 2013)."""
 
     def __init__(self, dim: int, likeness: Likeness, *, spread: float = 0.1, **options: Any) -> None:
         super().__init__(dim, likeness, **options)
         self.spread = spread
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         require_candidates(scene)
         seen = self._seen(scene)
         worth = self.model.predict(seen)
@@ -208,7 +208,7 @@ class LinTS(Linear):
         drawn = worth + self.spread * self.model.width(seen) * generator.standard_normal(len(scene))
         at = int(drawn.argmax())
         unknown = np.full(len(scene), np.nan, np.float32)
-        return Choice(
+        return OptionChoice(
             at=at,
             probability=float("nan"),
             probabilities=unknown,

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from surefoot.decide.policy.embedding_network import Tower
 from surefoot.decide.policy.rowwise import RowwisePolicy
 
 HIDDEN, MEETING = 128, 32
 """Units of a tower, and numbers in which what is seen and what is described meet."""
-
-
-class Tower(nn.Module):
-    """[…, before] to […, after] through two hidden layers with LayerNorm."""
-
-    def __init__(self, before: int, after: int) -> None:
-        super().__init__()
-        layers: list[nn.Module] = []
-        for a, b in pairwise((before, HIDDEN, HIDDEN)):
-            layers += [nn.Linear(a, b), nn.LayerNorm(b), nn.ReLU()]
-        self.trunk = nn.Sequential(*layers)
-        self.out = nn.Linear(HIDDEN, after)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.out(self.trunk(x))
 
 
 class DescribedPolicy(RowwisePolicy):
@@ -42,7 +27,9 @@ class DescribedPolicy(RowwisePolicy):
         self.dim = dim
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.query, self.described, self.critic = Tower(dim, MEETING), Tower(dim, MEETING), Tower(dim, 1)
+            self.query, self.described, self.critic = (
+                Tower((dim, HIDDEN, HIDDEN), outputs) for outputs in (MEETING, MEETING, 1)
+            )
         nn.init.zeros_(self.described.out.weight)
         nn.init.zeros_(self.described.out.bias)
         self.prior = nn.Parameter(torch.tensor([float(prior)]))

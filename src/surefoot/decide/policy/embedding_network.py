@@ -7,6 +7,7 @@ accepts only with `allow_stateful_norm=True`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -18,22 +19,23 @@ FIRST_LOGITS = 0.01
 
 
 class Tower(nn.Module):
-    """Embeddings [B, inputs] through hidden, hidden and hidden / 2 units to [B, outputs]; Xavier weights."""
+    """[…, widths[0]] to […, outputs] through hidden layers of the other widths, with LayerNorm and ReLU."""
 
-    def __init__(self, inputs: int, outputs: int, hidden: int, *, stateful: bool = False) -> None:
+    def __init__(self, widths: Sequence[int], outputs: int, *, xavier: bool = False, stateful: bool = False) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for before, after in pairwise((inputs, hidden, hidden, hidden // 2)):
+        for before, after in pairwise(widths):
             linear = nn.Linear(before, after)
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+            if xavier:
+                nn.init.xavier_uniform_(linear.weight)
+                nn.init.zeros_(linear.bias)
             layers += [linear, nn.BatchNorm1d(after) if stateful else nn.LayerNorm(after), nn.ReLU()]
             layers += [nn.Dropout(DROPOUT)] if stateful else []
         self.trunk = nn.Sequential(*layers)
-        self.out = nn.Linear(hidden // 2, outputs)
+        self.out = nn.Linear(widths[-1], outputs)
 
-    def forward(self, embedding: Tensor) -> Tensor:
-        return self.out(self.trunk(embedding))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.trunk(x))
 
 
 class EmbeddingNetwork(nn.Module):
@@ -42,11 +44,11 @@ class EmbeddingNetwork(nn.Module):
     def __init__(self, parts: dict[str, int], actions: int, hidden: int = 256, *, stateful: bool = False) -> None:
         super().__init__()
         self.parts = tuple(parts)
-        width = sum(parts.values())
-        self.policy = Tower(width, actions, hidden, stateful=stateful)
+        widths = (sum(parts.values()), hidden, hidden, hidden // 2)
+        self.policy = Tower(widths, actions, xavier=True, stateful=stateful)
         nn.init.xavier_uniform_(self.policy.out.weight, gain=FIRST_LOGITS)
         nn.init.zeros_(self.policy.out.bias)
-        self.value = Tower(width, 1, hidden, stateful=stateful)
+        self.value = Tower(widths, 1, xavier=True, stateful=stateful)
 
     def forward(self, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         embedding = torch.cat([obs[name].flatten(1) for name in self.parts], dim=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.decide.policy.choosers import Choice, Episode, Experience
+from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 
 _ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
@@ -47,7 +47,7 @@ def unpack(packed: dict[str, Any]) -> list[Episode]:
                     option=np.array(packed["option"][span]),
                     cosine=np.array(packed["cosine"][span]),
                 ),
-                choice=Choice(
+                choice=OptionChoice(
                     at=int(at), probability=probability, value=value, version=int(packed["versions"][i]), **parts
                 ),
                 reward=reward,

@@ -27,7 +27,7 @@ from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
 from surefoot.decide.policy.candidates import CandidatePolicy
-from surefoot.decide.policy.choosers import Choice, Episode, Experience, require_candidates
+from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
 from surefoot.decide.policy.experience_log import Log, Logged, beside
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
 from surefoot.decide.policy.packing import pack, unpack
@@ -105,7 +105,7 @@ class PPOChooser:
         self._generator = np.random.default_rng(seed_for("reuse", self.ppo.seed))
         self._now = self._snapshot()
 
-    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> Choice:
+    def choose(self, scene: Scene, generator: np.random.Generator, *, greedy: bool = False) -> OptionChoice:
         """Draw a candidate; with `greedy` the likeliest one, whose probability is then 1."""
         require_candidates(scene)
         prior, correction, trained, now = self._parts(scene)
@@ -120,7 +120,7 @@ class PPOChooser:
         else:
             probabilities, plausible = spread(logits, self.config.floor)
         at = draw(probabilities, generator)
-        return Choice(
+        return OptionChoice(
             at=at,
             probability=float(probabilities[at]),
             probabilities=probabilities,

@@ -15,7 +15,7 @@ from surefoot.decide.core.agent import Agent
 from surefoot.decide.core.record import DecisionRecord
 from surefoot.decide.tools.depth import Depth
 from surefoot.decide.tools.memory import TextMemory
-from surefoot.decide.tools.protocol import Request, Toolbox, ToolResult
+from surefoot.decide.tools.protocol import Toolbox, ToolRequest, ToolResult
 from surefoot.decide.tools.query_features import detect_cues, encode_features, weighted
 from surefoot.decide.tools.run import RunTrace, ToolRun, now
 from surefoot.errors import SurefootError
@@ -105,7 +105,7 @@ class Answering:
         if decision.name is None:
             return None
         left = self.depth.timeout - (time.perf_counter() - self.begin)
-        request = Request(text=self.query, context=context, arguments=arguments)
+        request = ToolRequest(text=self.query, context=context, arguments=arguments)
         result = await self.workshop.toolbox.run(decision.name, request, seconds=max(0.05, left))
         self.trace.warnings += result.warnings
         return result

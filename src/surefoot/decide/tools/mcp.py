@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 
@@ -18,7 +18,7 @@ class McpTool:
         self._session, self._there = session, name
         self.name, self.description, self.schema = name, description or name.replace("_", " "), schema
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         answer = await self._session.call_tool(self._there, arguments=arguments_for(self.schema, request))
         text = "\n".join(part.text for part in answer.content if getattr(part, "type", "") == "text")
         if getattr(answer, "isError", getattr(answer, "is_error", False)):
@@ -27,7 +27,7 @@ class McpTool:
         return ToolResult(text=text, data=data)
 
 
-def arguments_for(schema: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def arguments_for(schema: Mapping[str, Any], request: ToolRequest) -> dict[str, Any]:
     """The caller's arguments; the query itself for the first required text that is missing."""
     given = dict(request.arguments)
     properties: Mapping[str, Any] = schema.get("properties", {})

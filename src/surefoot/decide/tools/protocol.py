@@ -26,7 +26,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ToolRequest:
     """A query and what was found for it; tools take from it what they need."""
 
     text: str
@@ -44,7 +44,7 @@ class Tool(Protocol):
     schema: dict[str, Any]
     """JSON Schema of the arguments, an object."""
 
-    async def call(self, request: Request) -> ToolResult: ...
+    async def call(self, request: ToolRequest) -> ToolResult: ...
 
 
 class FunctionTool:
@@ -61,7 +61,7 @@ class FunctionTool:
             raise ToolError(f"tool {self.name!r} has no description; give it a docstring: the policy chooses by it")
         self.schema = schema_of(function)
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         given = dict(request.arguments)
         required = [n for n in self.schema["required"] if n not in given]
         texts = [n for n, spec in self.schema["properties"].items() if spec.get("type") == "string" and n not in given]
@@ -156,7 +156,7 @@ class Toolbox:
     def __len__(self) -> int:
         return len(self._tools)
 
-    async def run(self, name: str, request: Request, *, seconds: float) -> ToolResult:
+    async def run(self, name: str, request: ToolRequest, *, seconds: float) -> ToolResult:
         """Run one; after `seconds` it is cut off with a ToolError."""
         try:
             async with asyncio.timeout(seconds):

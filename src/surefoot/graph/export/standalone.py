@@ -27,8 +27,9 @@ from surefoot.graph.spec.check import Checked
 from surefoot.graph.spec.model import Graph
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
-from surefoot.nets.heads import DiscreteHead, GaussianHead
-from surefoot.nets.torsos import image_kind
+from surefoot.nets.continuous_heads import GaussianHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.images import image_kind
 from surefoot.train.algorithms.hierarchy import Decisions
 
 READ_OF_PPO = (

@@ -14,13 +14,13 @@ import numpy as np
 
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Encoder, make_encoder
-from surefoot.decide.policy.choosers import Choice, Experience
+from surefoot.decide.policy.choosers import Experience, OptionChoice
 from surefoot.decide.policy.options import Options
 from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
 from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.memory import TextMemory
-from surefoot.decide.tools.protocol import Request, Toolbox
+from surefoot.decide.tools.protocol import Toolbox, ToolRequest
 from surefoot.decide.tools.toolbox.assistant import questions, tools
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
@@ -104,7 +104,7 @@ class ChosenTool:
 
     name: str
     scene: Scene
-    choice: Choice
+    choice: OptionChoice
 
 
 class ToolPolicyNode(RuntimeNode):
@@ -185,7 +185,7 @@ class ToolRunnerNode(RuntimeNode):
         begin = time.perf_counter()
         context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
         try:
-            found = await toolbox.box.run(name, Request(text=text, context=context), seconds=self.params.seconds)
+            found = await toolbox.box.run(name, ToolRequest(text=text, context=context), seconds=self.params.seconds)
         except SurefootError as why:
             return ToolOutput(text="", error=str(why), milliseconds=1000.0 * (time.perf_counter() - begin))
         return ToolOutput(

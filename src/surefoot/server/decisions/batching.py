@@ -15,12 +15,19 @@ from surefoot.data.experience import Decision as Made
 from surefoot.data.journal import Row
 from surefoot.server import schema
 from surefoot.server.decisions.numpy_network import Net, draw, log
-from surefoot.server.decisions.served_policy import Asked, Kept, Serving, Waiting, taken_of, told_chances
+from surefoot.server.decisions.served_policy import (
+    DecisionRequest,
+    ServedPolicy,
+    StoredDecision,
+    TrackedDecision,
+    taken_of,
+    told_chances,
+)
 
 if TYPE_CHECKING:
     from surefoot.server.decisions.service import Service
 
-Slot = tuple[Serving, Asked, Waiting]
+Slot = tuple[ServedPolicy, DecisionRequest, TrackedDecision]
 
 GATHER_SECONDS = 0.001
 """How long a question waits for others, where others are to be expected."""
@@ -30,7 +37,7 @@ BUSY = 4
 encode = msgspec.json.Encoder().encode
 
 
-class Turns:
+class DecisionBatcher:
     """The questions that wait, and their next turn. Everything happens in one event loop."""
 
     def __init__(self, service: Service, rng: np.random.Generator) -> None:
@@ -73,7 +80,7 @@ class Turns:
                 rows.append(_decide(slot, chances, action, version, now, t, self._service.digits))
         return rows
 
-    def _whose(self, serving: Serving) -> tuple[int, Net]:
+    def _whose(self, serving: ServedPolicy) -> tuple[int, Net]:
         """Which version answers a decision."""
         if serving.canary is not None and self._rng.random() < serving.canary[1]:
             return serving.canary[0], serving.canary[2]
@@ -140,7 +147,7 @@ def _decide(
     )
     waiting.deferred = new.defer
     waiting.learns = new.mode != "shadow" and not new.deterministic
-    kept = Kept(
+    kept = StoredDecision(
         answer=msgspec.Raw(encode(waiting.answer)),
         log_prob=waiting.made.log_prob,
         episode=waiting.made.episode,

@@ -48,7 +48,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LearningResult:
     """What the learning process answers."""
 
     version: int
@@ -68,8 +68,8 @@ def learner_of(recipe: Recipe, root: Path) -> Any:
     """The learner of a policy as its newest version left it; a new one where there is none."""
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
+    from surefoot.nets.description import load_weights
     from surefoot.train.config import split_settings
-    from surefoot.train.training import load_weights
 
     ppo, net, collect = split_settings(recipe.settings)
     if net or collect:
@@ -132,25 +132,25 @@ def serve(pipe: Connection, root: Path) -> None:
         pipe.send(answer(learners, recipe, rollout, root / recipe.name))
 
 
-def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, root: Path) -> Learned:
+def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, root: Path) -> LearningResult:
     """Learn from a rollout, or see that there is a first version; mistakes are told, not raised."""
     try:
         if recipe.name not in learners:
             learners[recipe.name] = learner_of(recipe, root)
         learner = learners[recipe.name]
         if rollout is None:
-            return Learned(version=save(learner, root, {}) if not Versions(root).numbers else learner.updates)
+            return LearningResult(version=save(learner, root, {}) if not Versions(root).numbers else learner.updates)
         report = learner.update(rollout)
         tell(record_of(recipe, root, learner), report, rollout)
         metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
         metrics["reward_mean"] = float(rollout.reward[rollout.valid].mean())
         if report.rolled_back or report.skipped_reason:
             why = report.skipped_reason or "the numbers left the finite; the update was taken back"
-            return Learned(version=learner.updates - 1, metrics=metrics, error=why)
-        return Learned(version=save(learner, root, metrics), metrics=metrics)
+            return LearningResult(version=learner.updates - 1, metrics=metrics, error=why)
+        return LearningResult(version=save(learner, root, metrics), metrics=metrics)
     except SurefootError as why:
         learners.pop(recipe.name, None)
-        return Learned(version=-1, error=f"{type(why).__name__}: {why}")
+        return LearningResult(version=-1, error=f"{type(why).__name__}: {why}")
 
 
 def record_of(recipe: Recipe, root: Path, learner: Any) -> Recorder:
@@ -188,15 +188,15 @@ def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
         )
 
 
-class Pupil(Protocol):
+class PolicyLearner(Protocol):
     """Whoever learns for the service."""
 
-    def ask(self, recipe: Recipe, rollout: Rollout | None) -> Learned: ...
+    def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult: ...
 
     def close(self) -> None: ...
 
 
-class Apprentice:
+class LearningProcess:
     """The parent's end: one request at a time; a child that died is replaced and the request fails."""
 
     def __init__(self, root: Path) -> None:
@@ -207,11 +207,11 @@ class Apprentice:
         self._turn = threading.Lock()
         self._over = False
 
-    def ask(self, recipe: Recipe, rollout: Rollout | None) -> Learned:
+    def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult:
         """Blocks until it is learned; call it from a thread. Whoever asks meanwhile waits for its turn."""
         with self._turn:
             if self._over:
-                return Learned(version=-1, error="the service is closing")
+                return LearningResult(version=-1, error="the service is closing")
             if self._pipe is None or not self._process.is_alive():
                 self._start()
             assert self._pipe is not None
@@ -220,7 +220,7 @@ class Apprentice:
                 return self._pipe.recv()
             except (EOFError, OSError) as why:
                 self._end()
-                return Learned(version=-1, error=f"the learning process died ({why}); it is started again")
+                return LearningResult(version=-1, error=f"the learning process died ({why}); it is started again")
 
     def close(self) -> None:
         """End the child, whatever it does; nothing is learned afterwards."""

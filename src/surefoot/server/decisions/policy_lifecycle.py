@@ -14,13 +14,13 @@ import numpy as np
 from surefoot.data.journal import Entry
 from surefoot.data.rollout import Rollout
 from surefoot.decide.evaluation import offpolicy
-from surefoot.decide.evaluation.offpolicy import Evaluation
+from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation
 from surefoot.errors import CheckpointError, DecisionError
 from surefoot.server import schema
 from surefoot.server.decisions import direct_method
-from surefoot.server.decisions.learning_process import Learned, Recipe
+from surefoot.server.decisions.learning_process import LearningResult, Recipe
 from surefoot.server.decisions.numpy_network import Net, log, net_of, probabilities
-from surefoot.server.decisions.served_policy import Serving, Told, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 
@@ -37,7 +37,7 @@ class Steward:
         self.jobs: dict[str, schema.JobResponse] = {}
         self._done: dict[str, asyncio.Event] = {}
         self._turn = asyncio.Lock()
-        service.learned_from = lambda serving: void(self.begin_update(serving))
+        service.learned_from = self.begin_update
 
     async def update(self, name: str, least: int | None = None) -> schema.JobResponse:
         """Learn from what is finished, as a job."""
@@ -49,7 +49,7 @@ class Steward:
             raise Refused("conflict", f"{len(serving.ledger)} finished decisions; an update takes at least {wanted}")
         return self.begin_update(serving)
 
-    def begin_update(self, serving: Serving) -> schema.JobResponse:
+    def begin_update(self, serving: ServedPolicy) -> schema.JobResponse:
         """Learn from all that is finished, beside the requests."""
         job = schema.JobResponse(
             job_id=f"job-{uuid.uuid4().hex[:12]}", policy=serving.config.name, kind="update", state="waiting"
@@ -67,7 +67,7 @@ class Steward:
         await self._done[job.job_id].wait()
         return job
 
-    async def _update(self, serving: Serving, job: schema.JobResponse) -> None:
+    async def _update(self, serving: ServedPolicy, job: schema.JobResponse) -> None:
         try:
             async with self._turn:
                 job.state = "running"
@@ -80,7 +80,7 @@ class Steward:
             if job.job_id in self._done:
                 self._done[job.job_id].set()
 
-    async def _learn(self, serving: Serving, job: schema.JobResponse) -> None:
+    async def _learn(self, serving: ServedPolicy, job: schema.JobResponse) -> None:
         name = serving.config.name
         too_much = excess(serving)
         serving.ledger.discard(too_much)
@@ -92,7 +92,7 @@ class Steward:
         loop = asyncio.get_running_loop()
         network = serving.network
 
-        def work() -> Learned:
+        def work() -> LearningResult:
             return self.service.apprentice.ask(Recipe.of(serving.config), with_values(rollout, network))
 
         told = await loop.run_in_executor(None, work)
@@ -198,7 +198,7 @@ class Steward:
             enough=found.enough,
         )
 
-    def _estimate(self, serving: Serving, network: Net, last: int) -> Evaluation:
+    def _estimate(self, serving: ServedPolicy, network: Net, last: int) -> OffPolicyEvaluation:
         log_of = self._log(serving, last)
         if len(log_of) < 10:
             raise Refused("conflict", f"{len(log_of)} finished decisions are logged; an evaluation takes at least 10")
@@ -211,12 +211,12 @@ class Steward:
         chosen = np.array([chances[m.action] for chances, m in zip(target, made, strict=True)])
         return offpolicy.evaluate(reward, logged, chosen, predicted, expected)
 
-    def _log(self, serving: Serving, last: int) -> list[Any]:
+    def _log(self, serving: ServedPolicy, last: int) -> list[Any]:
         """(decision, reward) of the last ones that were left to chance and have a reward."""
         name = serving.config.name
-        rewards: dict[str, list[Told]] = {}
+        rewards: dict[str, list[RewardRecord]] = {}
         for entry in self.store.latest("reward", 2 * last, tag=name):
-            rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
+            rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         found: list[Any] = []
         for entry in self.store.latest("decision", last, tag=name):
             told = rewards.get(entry.id)
@@ -230,7 +230,7 @@ class Steward:
         serving, waiting = self.service.decision(id)
         return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
 
-    def _explain(self, serving: Serving, id: str, final: float | None) -> schema.Explained:
+    def _explain(self, serving: ServedPolicy, id: str, final: float | None) -> schema.Explained:
         entry = self.store.entry("decision", id)
         assert entry is not None
         made, answer = made_of(entry, serving.config)
@@ -260,13 +260,13 @@ class Steward:
             nearest=near,
         )
 
-    def _go_live(self, serving: Serving, number: int, why: str) -> None:
+    def _go_live(self, serving: ServedPolicy, number: int, why: str) -> None:
         network = self._network(serving, number)
         if serving.versions.live != number:
             serving.versions.promote(number, why)
         serving.network, serving.version, serving.canary = network, number, None
 
-    def _network(self, serving: Serving, number: int) -> Net:
+    def _network(self, serving: ServedPolicy, number: int) -> Net:
         try:
             parts: dict[str, Any] = serving.versions.load(number).parts
         except CheckpointError as why:
@@ -276,7 +276,7 @@ class Steward:
         return net_of(weights, actions=len(serving.config.actions))
 
 
-def excess(serving: Serving) -> set[int]:
+def excess(serving: ServedPolicy) -> set[int]:
     """Places of finished episodes that are too many of one client's: its newest count, up to its share."""
     ready = serving.ledger.ready
     whose = [serving.tellers.get(episode[-1][0].id, "") for episode in ready]
@@ -301,7 +301,3 @@ def with_values(rollout: Rollout, network: Net) -> Rollout:
     after[:-1] = value[1:]
     given = np.where(np.isnan(rollout.next_value), value, rollout.next_value)
     return replace(rollout, value=value, next_value=np.where(rollout.truncated, given, after))
-
-
-def void(job: schema.JobResponse) -> None:
-    """Nobody waits for it."""

@@ -31,7 +31,7 @@ MOST_NUMBERS = 1 << 20
 """Of all candidates of a decision together."""
 
 
-class Told(NamedTuple):
+class RewardRecord(NamedTuple):
     """A reward as it was told."""
 
     value: float
@@ -42,13 +42,13 @@ class Told(NamedTuple):
     client: str = ""
     """Whose it is, in a few letters."""
 
-    def same(self, other: Told) -> bool:
-        """Told again, by whomever."""
+    def same(self, other: RewardRecord) -> bool:
+        """Return whether the same reward came again, from any client."""
         return self[:5] == other[:5]
 
 
 @dataclass(slots=True, kw_only=True)
-class Waiting:
+class TrackedDecision:
     """A decision and what has come of it so far."""
 
     policy: str
@@ -64,13 +64,13 @@ class Waiting:
     made: Made | None = None
     deferred: bool = False
     learns: bool = True
-    rewards: list[Told] = field(default_factory=list[Told])
+    rewards: list[RewardRecord] = field(default_factory=list[RewardRecord])
     final: float | None = None
     """The reward it was closed with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DecisionRequest:
     """A question that can be answered."""
 
     id: str
@@ -85,7 +85,7 @@ class Asked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Serving:
+class ServedPolicy:
     """One policy in memory."""
 
     config: schema.NewPolicy
@@ -112,7 +112,7 @@ class Serving:
         self.everything = np.ones(len(self.config.actions), bool)
 
 
-def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> Asked:
+def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> DecisionRequest:
     """The question, looked at: what it sees, what there is to choose from, what is allowed, how it is asked."""
     row, raw = _row(new, config, encoder, pointer)
     seen, names = {"obs": row}, config.actions
@@ -126,7 +126,7 @@ def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | No
     if new.mode == "apprentice":
         taken_of(new, mask, len(names), pointer)
     id = ordered_id() if new.decision_id is UNSET else new.decision_id
-    return Asked(id, new, seen, mask, names, _manner(new, names), raw)
+    return DecisionRequest(id, new, seen, mask, names, _manner(new, names), raw)
 
 
 _PLAIN = ("live", UNSET, False, False, False, UNSET, UNSET, UNSET)
@@ -260,7 +260,7 @@ def told_chances(chances: np.ndarray, digits: int | None) -> list[float]:
     return chances.tolist() if digits is None else np.round(chances, digits).tolist()
 
 
-def chances_of(serving: Serving, new: schema.NewDecision, digits: int | None = None) -> schema.Chances:
+def chances_of(serving: ServedPolicy, new: schema.NewDecision, digits: int | None = None) -> schema.Chances:
     """What would be chosen how often."""
     asked = ask(new, serving.config, serving.encoder, "")
     chances = probabilities(serving.network.answer([asked.seen])[0], asked.mask)
@@ -272,7 +272,7 @@ def chances_of(serving: Serving, new: schema.NewDecision, digits: int | None = N
     )
 
 
-class Kept(msgspec.Struct, kw_only=True):
+class StoredDecision(msgspec.Struct, kw_only=True):
     """A decision as the store keeps it; what was seen lies beside it, as it lies in memory."""
 
     answer: msgspec.Raw

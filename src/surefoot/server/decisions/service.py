@@ -18,14 +18,14 @@ from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server import schema
-from surefoot.server.decisions.batching import Turns
-from surefoot.server.decisions.learning_process import Apprentice, Learned, Pupil, Recipe
+from surefoot.server.decisions.batching import DecisionBatcher
+from surefoot.server.decisions.learning_process import LearningProcess, LearningResult, PolicyLearner, Recipe
 from surefoot.server.decisions.numpy_network import net_of
 from surefoot.server.decisions.served_policy import (
-    Asked,
-    Serving,
-    Told,
-    Waiting,
+    DecisionRequest,
+    RewardRecord,
+    ServedPolicy,
+    TrackedDecision,
     ask,
     chances_of,
     encoder_of,
@@ -48,7 +48,7 @@ class Service:
         *,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
-        pupil: Pupil | None = None,
+        pupil: PolicyLearner | None = None,
         durability: Durability = "disk",
         digits: int | None = None,
     ) -> None:
@@ -61,18 +61,18 @@ class Service:
             ) from why
         self._lock = RunLock(directory).__enter__()
         self.store = Store(directory / "decisions.sqlite", durability=durability)
-        self.apprentice = pupil or Apprentice(directory / "policies")
-        self.policies: dict[str, Serving] = {}
-        self.decisions: dict[str, Waiting] = {}
+        self.apprentice = pupil or LearningProcess(directory / "policies")
+        self.policies: dict[str, ServedPolicy] = {}
+        self.decisions: dict[str, TrackedDecision] = {}
         self.draining = False
-        self.learned_from: Callable[[Serving], None] = lambda serving: None
+        self.learned_from: Callable[[ServedPolicy], object] = lambda serving: None
         """Called when enough is finished for an update; the steward begins one."""
         self.bootstraps: dict[str, float] = {}
         """What a truncated decision's successor is worth, where the caller knows; else the critic is asked."""
         self._forgot = False
         """True once there are decisions that only the disk knows."""
         self._rng = np.random.default_rng(seed)
-        self._turns = Turns(self, self._rng)
+        self._turns = DecisionBatcher(self, self._rng)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
@@ -118,13 +118,13 @@ class Service:
         self.policies[new.name] = serving
         return self.describe(serving)
 
-    def policy(self, name: str) -> Serving:
+    def policy(self, name: str) -> ServedPolicy:
         """The policy of that name."""
         if name not in self.policies:
             raise Refused("unknown", f"there is no policy {name!r}; there are {', '.join(self.policies) or 'none yet'}")
         return self.policies[name]
 
-    def describe(self, serving: Serving) -> schema.PolicyResponse:
+    def describe(self, serving: ServedPolicy) -> schema.PolicyResponse:
         """How a policy is doing."""
         numbers = serving.versions.numbers
         return schema.PolicyResponse(
@@ -186,14 +186,16 @@ class Service:
         if fresh:
             self._turns.take([(serving, a, waiting[a.id]) for a in fresh])
 
-    def _admit(self, serving: Serving, asked: Sequence[Asked]) -> tuple[dict[str, Waiting], list[Asked]]:
+    def _admit(
+        self, serving: ServedPolicy, asked: Sequence[DecisionRequest]
+    ) -> tuple[dict[str, TrackedDecision], list[DecisionRequest]]:
         """Each question's place, and those that are new. Refused where an id was used for another question."""
-        waiting: dict[str, Waiting] = {}
-        fresh: dict[str, Asked] = {}
+        waiting: dict[str, TrackedDecision] = {}
+        fresh: dict[str, DecisionRequest] = {}
         for a in asked:
             known = waiting.get(a.id) or self.find(a.id)
             if known is None:
-                known = Waiting(policy=serving.config.name, asked=a.manner, raw=a.raw, waiters=[])
+                known = TrackedDecision(policy=serving.config.name, asked=a.manner, raw=a.raw, waiters=[])
                 fresh[a.id] = a
             elif known.policy != serving.config.name or known.asked != a.manner or self._raw(a.id, known) != a.raw:
                 raise Refused("conflict", f"decision {a.id!r} was asked for with another body")
@@ -202,7 +204,7 @@ class Service:
             self.decisions[id] = waiting[id]
         return waiting, list(fresh.values())
 
-    def _raw(self, id: str, known: Waiting) -> bytes:
+    def _raw(self, id: str, known: TrackedDecision) -> bytes:
         """What a known decision saw."""
         if known.raw:
             return known.raw
@@ -217,7 +219,7 @@ class Service:
         """The same, with names."""
         return chances_of(self.policy(name), new, self.digits)
 
-    def count_in(self, serving: Serving, waiting: Waiting) -> None:
+    def count_in(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         """A decision was made and is on the disk."""
         serving.made += 1
         if not waiting.deferred:
@@ -229,14 +231,14 @@ class Service:
             del self.decisions[oldest]
             self._forgot = True
 
-    def _open_for_reward(self, serving: Serving, waiting: Waiting) -> None:
+    def _open_for_reward(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         assert waiting.answer is not None
         assert waiting.made is not None
         serving.due.append((waiting.answer.expires_at, waiting.answer.decision_id))
         if waiting.learns:
             serving.ledger.open(waiting.made)
 
-    def find(self, id: str) -> Waiting | None:
+    def find(self, id: str) -> TrackedDecision | None:
         """The decision of that id, from the disk if memory has let go of it; None if it was never made."""
         known = self.decisions.get(id)
         if known is not None or not self._forgot:
@@ -245,9 +247,11 @@ class Service:
         if entry is None:
             return None
         answer = msgspec.convert(entry.body["answer"], schema.DecisionResponse)
-        return Waiting(policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0)
+        return TrackedDecision(
+            policy=answer.policy, asked=entry.body["asked"], raw=entry.raw or b"", answer=answer, final=0.0
+        )
 
-    def decision(self, id: str) -> tuple[Serving, Waiting]:
+    def decision(self, id: str) -> tuple[ServedPolicy, TrackedDecision]:
         """The decision of that id, whichever policy made it."""
         waiting = self.find(id)
         if waiting is None or waiting.answer is None or waiting.policy not in self.policies:
@@ -273,7 +277,7 @@ class Service:
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
         named = "" if told.reward_id is UNSET else told.reward_id
-        new = Told(value, parts, told.terminated and not told.truncated, told.truncated, named, client)
+        new = RewardRecord(value, parts, told.terminated and not told.truncated, told.truncated, named, client)
         how = serving.config.aggregation
         if waiting.deferred:
             raise Refused("conflict", f"decision {id!r} was not activated yet")
@@ -294,7 +298,7 @@ class Service:
         counted = sum(r.value for r in waiting.rewards) if how == "sum" else value
         return schema.RewardResponse(decision_id=id, value=counted, status="added" if number else "stored")
 
-    def _was_told(self, waiting: Waiting, new: Told, *, adds: bool) -> bool:
+    def _was_told(self, waiting: TrackedDecision, new: RewardRecord, *, adds: bool) -> bool:
         """Whether it is the same reward once more; where rewards add up, only an id can tell."""
         if new.id and (known := next((r for r in waiting.rewards if r.id == new.id), None)) is not None:
             if not known.same(new):
@@ -302,7 +306,9 @@ class Service:
             return True
         return bool(waiting.rewards) and waiting.rewards[-1].same(new) and (not adds or waiting.final is not None)
 
-    async def _store_reward(self, serving: Serving, waiting: Waiting, new: Told, number: int) -> None:
+    async def _store_reward(
+        self, serving: ServedPolicy, waiting: TrackedDecision, new: RewardRecord, number: int
+    ) -> None:
         assert waiting.answer is not None
         id = waiting.answer.decision_id
         waiting.rewards.append(new)
@@ -320,7 +326,7 @@ class Service:
         if serving.config.aggregation == "first" and waiting.final is None:
             self.finish(serving, waiting)
 
-    def finish(self, serving: Serving, waiting: Waiting) -> None:
+    def finish(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         """Close a decision with what it has, or with the default reward."""
         config, told = serving.config, waiting.rewards
         assert waiting.answer is not None
@@ -368,18 +374,18 @@ class Service:
                     count += 1
         return count
 
-    async def _open(self, config: schema.NewPolicy) -> Serving:
+    async def _open(self, config: schema.NewPolicy) -> ServedPolicy:
         root = self.directory / "policies" / config.name
         versions = Versions(root)
         recipe = Recipe.of(config)
         if not versions.numbers:
             loop = asyncio.get_running_loop()
-            told: Learned = await loop.run_in_executor(None, self.apprentice.ask, recipe, None)
+            told: LearningResult = await loop.run_in_executor(None, self.apprentice.ask, recipe, None)
             if told.error:
                 raise Refused("invalid", told.error, pointer="/training/settings")
         parts: dict[str, Any] = versions.load().parts
         network = net_of({name: np.asarray(x) for name, x in parts["weights"].items()}, actions=len(config.actions))
-        return Serving(
+        return ServedPolicy(
             config=config, versions=versions, network=network, version=versions.live or 0, encoder=encoder_of(config)
         )
 
@@ -387,9 +393,9 @@ class Service:
         """Decisions and rewards of before, as they were acknowledged."""
         learned = {id for e in self.store.all("version") for id in e.body["decisions"]}
         activated = {e.id: float(e.body) for e in self.store.all("activated")}
-        rewards: dict[str, list[Told]] = {}
+        rewards: dict[str, list[RewardRecord]] = {}
         for entry in self.store.latest("reward", 2 * KEPT):
-            rewards.setdefault(entry.id.rpartition("#")[0], []).append(Told(**entry.body))
+            rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         counts = self.store.reader.tallies("decision")
         for name, serving in self.policies.items():
             serving.made = counts.get(name, (0, 0.0, 0))[0]
@@ -398,7 +404,7 @@ class Service:
             if (serving := self.policies.get(entry.tag)) is None:
                 continue
             made, answer = made_of(entry, serving.config)
-            waiting = Waiting(
+            waiting = TrackedDecision(
                 policy=entry.tag,
                 asked=entry.body["asked"],
                 raw=b"",
@@ -429,7 +435,7 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
 
-def _answer(waiting: Waiting) -> schema.DecisionResponse:
+def _answer(waiting: TrackedDecision) -> schema.DecisionResponse:
     assert waiting.answer is not None
     return waiting.answer
 

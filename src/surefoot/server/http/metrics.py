@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from surefoot.server.decisions.policy_lifecycle import Steward
-from surefoot.server.decisions.served_policy import Serving
+from surefoot.server.decisions.served_policy import ServedPolicy
 from surefoot.server.decisions.service import Service
 
 
@@ -16,11 +16,11 @@ def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, in
     for job in steward.jobs.values():
         jobs[(job.policy, job.state)] = jobs.get((job.policy, job.state), 0) + 1
 
-    def each(name: str, kind: str, about: str, value: Callable[[Serving], float | None]) -> list[str]:
+    def each(name: str, kind: str, about: str, value: Callable[[ServedPolicy], float | None]) -> list[str]:
         samples = [({"policy": s.config.name}, x) for s in served if (x := value(s)) is not None]
         return _family(name, kind, about, samples)
 
-    def mean(serving: Serving) -> float | None:
+    def mean(serving: ServedPolicy) -> float | None:
         return sum(serving.recent) / len(serving.recent) if serving.recent else None
 
     rewarded, waiting = "Decisions closed with a reward that was told.", "Decisions that wait to be learned from."

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from surefoot.decide.tools.protocol import Request, Toolbox, tool
+from surefoot.decide.tools.protocol import Toolbox, ToolRequest, tool
 from surefoot.errors import ToolError, UnknownOption
 
 
@@ -20,7 +20,7 @@ def test_a_function_becomes_a_tool_with_its_schema():
     assert convert.schema["properties"]["factor"] == {"type": "number", "default": 2.0}
     assert convert.schema["properties"]["tags"] == {"type": "array", "items": {"type": "string"}}
     assert convert.schema["required"] == ["text"]
-    assert asyncio.run(convert.call(Request(text="3 m", arguments={"factor": 5}))).text == "3 m times 5"
+    assert asyncio.run(convert.call(ToolRequest(text="3 m", arguments={"factor": 5}))).text == "3 m times 5"
 
 
 def test_a_tool_without_a_description_or_with_stars_is_refused():
@@ -43,6 +43,6 @@ def test_a_slow_tool_is_stopped_and_an_unknown_one_is_named():
 
     box = Toolbox(slow)
     with pytest.raises(ToolError, match=r"not ready after 0\.1 s"):
-        asyncio.run(box.run("slow", Request(text="x"), seconds=0.1))
+        asyncio.run(box.run("slow", ToolRequest(text="x"), seconds=0.1))
     with pytest.raises(UnknownOption, match="no tool 'quick'"):
-        asyncio.run(box.run("quick", Request(text="x"), seconds=0.1))
+        asyncio.run(box.run("quick", ToolRequest(text="x"), seconds=0.1))

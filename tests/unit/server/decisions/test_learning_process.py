@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from surefoot.data.rollout import Rollout
-from surefoot.server.decisions.learning_process import Apprentice, Recipe
+from surefoot.server.decisions.learning_process import LearningProcess, Recipe
 
 
 def recipe(name: str) -> Recipe:
@@ -34,7 +34,7 @@ def one_step() -> Rollout:
 
 
 def test_two_who_ask_at_once_are_each_told_their_own(tmp_path):
-    with contextlib.closing(Apprentice(tmp_path)) as apprentice, ThreadPoolExecutor(6) as threads:
+    with contextlib.closing(LearningProcess(tmp_path)) as apprentice, ThreadPoolExecutor(6) as threads:
         assert apprentice.ask(recipe("learns"), None).error == ""
         refused = [threads.submit(apprentice.ask, recipe("learns"), one_step()) for _ in range(12)]
         made = [threads.submit(apprentice.ask, recipe(f"new{k}"), None) for k in range(6)]
@@ -43,7 +43,7 @@ def test_two_who_ask_at_once_are_each_told_their_own(tmp_path):
 
 
 def test_nothing_is_started_after_the_end(tmp_path):
-    apprentice = Apprentice(tmp_path)
+    apprentice = LearningProcess(tmp_path)
     apprentice.close()
     assert "closing" in apprentice.ask(recipe("late"), None).error
     assert not np.any([path.name == "late" for path in tmp_path.iterdir()])

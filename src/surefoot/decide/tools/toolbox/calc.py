@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
@@ -52,7 +52,7 @@ class CalcTool:
         "additionalProperties": False,
     }
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         text = str(request.arguments.get("expression", request.text))
         expression = find_expression(text)
         value = evaluate(expression)

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.decide.encoders.encoder import Encoder
 from surefoot.decide.tools.memory import TextMemory, words_of
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 Llm = Callable[[str, list[str]], Any]
@@ -39,7 +39,7 @@ class SearchTool:
     def __init__(self, memory: TextMemory) -> None:
         self.memory = memory
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         k = min(max(int(request.arguments.get("k", 5)), 1), 20)
         text = str(request.arguments.get("text", request.text))
         hits = await asyncio.to_thread(self.memory.lookup, text, k)
@@ -69,7 +69,7 @@ class AnswerTool:
     def __init__(self, memory: TextMemory, encoder: Encoder, llm: Llm | None = None) -> None:
         self.memory, self.encoder, self.llm = memory, encoder, llm
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         question = str(request.arguments.get("question", request.text))
         hits = await asyncio.to_thread(self.memory.lookup, question, 4)
         context = list(request.context)

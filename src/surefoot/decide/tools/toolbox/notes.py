@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from surefoot._http import NoRedirect
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 NOTION_VERSION = "2022-06-28"
@@ -139,7 +139,7 @@ class NoteTool:
     def __init__(self, store: NoteStore) -> None:
         self.store = store
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         text = str(request.arguments.get("text") or note_of(request.text))
         title = str(request.arguments.get("title") or text[:60])
         where = await asyncio.to_thread(self.store.write, title, text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.tools.memory import words_of
-from surefoot.decide.tools.protocol import Request, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult
 from surefoot.errors import ToolError
 
 _ALLOWED = {
@@ -52,7 +52,7 @@ class QueryTool:
         except sqlite3.Error as error:
             raise ToolError(f"{path} cannot be read as a SQLite database: {error}") from error
 
-    async def call(self, request: Request) -> ToolResult:
+    async def call(self, request: ToolRequest) -> ToolResult:
         return await asyncio.to_thread(self.run, str(request.arguments.get("sql", request.text)))
 
     def run(self, text: str) -> ToolResult:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import pytest
 
 from surefoot.decide.encoders.encoder import HashingEncoder
-from surefoot.decide.tools.protocol import Request
+from surefoot.decide.tools.protocol import ToolRequest
 from surefoot.decide.tools.toolbox.assistant import database, questions, tools
 from surefoot.decide.tools.toolbox.calc import evaluate, find_expression, show
 from surefoot.decide.tools.toolbox.notes import LocalNotes, NoteTool, NotionNotes, note_of
@@ -34,7 +34,7 @@ def test_each_tool_answers_its_shipped_questions_rightly(five, name: str):
     asked = questions()[name]
     assert len(asked) >= 10
     for question, expected in asked:
-        text = asyncio.run(five[name].call(Request(text=question))).text
+        text = asyncio.run(five[name].call(ToolRequest(text=question))).text
         first = text.splitlines()[0] if name == "search" else text
         assert re.search(expected, first), f"{question!r} got {text[:200]!r}"
 
@@ -115,7 +115,7 @@ def test_query_has_no_attach_a_deadline_and_a_cap_on_rows(tmp_path: Path):
 
 def test_notes_stay_and_a_note_is_what_follows_the_command(tmp_path: Path):
     store = LocalNotes(tmp_path / "n.sqlite")
-    asyncio.run(NoteTool(store).call(Request(text="Please write down that tea is out")))
+    asyncio.run(NoteTool(store).call(ToolRequest(text="Please write down that tea is out")))
     store.close()
     assert LocalNotes(tmp_path / "n.sqlite").latest()[0]["text"] == "tea is out"
     assert note_of("Write down") == "Write down"

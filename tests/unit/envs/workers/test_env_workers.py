@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.envs.workers.worker_pool import shares
+from surefoot.envs.workers.env_workers import shares
 
 
 @pytest.mark.parametrize(("streams", "count", "sizes"), [(8, 2, [4, 4]), (5, 3, [1, 2, 2]), (3, 3, [1, 1, 1])])
