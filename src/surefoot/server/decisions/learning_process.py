@@ -189,7 +189,7 @@ def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
 
 
 class PolicyLearner(Protocol):
-    """Whoever learns for the service."""
+    """Learns for the service: in another process, or in this one in tests."""
 
     def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult: ...
 
@@ -208,7 +208,7 @@ class LearningProcess:
         self._over = False
 
     def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult:
-        """Blocks until it is learned; call it from a thread. Whoever asks meanwhile waits for its turn."""
+        """Block until it is learned; call it from a thread. Other callers wait for their turn."""
         with self._turn:
             if self._over:
                 return LearningResult(version=-1, error="the service is closing")
