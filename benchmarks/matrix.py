@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from surefoot.envs.builtin.memory_toy import Recall, Shape
+from surefoot.envs.builtin.memory_toy import Recall, RecallShape
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.train.evaluate import play
@@ -49,8 +49,8 @@ class Cell:
         return (self.see, self.act, self.noise, "masked" if self.masked else "open", self.memory, self.agents)
 
     @property
-    def shape(self) -> Shape:
-        return Shape(
+    def shape(self) -> RecallShape:
+        return RecallShape(
             see=self.see,
             act=self.act,
             masked=self.masked,
@@ -168,7 +168,7 @@ def refused() -> list[tuple[str, str]]:
         "beta and squash": lambda: ActorCritic(obs, box, NetConfig(beta=True, squash=True)),
         "beta without bounds": lambda: ActorCritic(obs, Box((2,)), NetConfig(beta=True)),
         "squash without bounds": lambda: ActorCritic(obs, Box((2,)), NetConfig(squash=True)),
-        "a mask for a box": lambda: Shape(act="box", masked=True),
+        "a mask for a box": lambda: RecallShape(act="box", masked=True),
         "a central critic on a shared trunk": lambda: NetConfig(shared=True, critic_only=("state",)),
         "a critic's part that is not there": lambda: ActorCritic(obs, box, NetConfig(critic_only=("state",))),
     }

@@ -29,7 +29,7 @@ from typing import Any
 
 from scale_model import Cost, Handing, line, piece, update
 from surefoot.envs.make import make_world
-from surefoot.scale.backend_spec import WORLDS, Placement, open_backend
+from surefoot.scale.backend_spec import WORLDS, BackendSpec, open_backend
 from surefoot.scale.remote_training import FarTraining
 from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.device import pin_threads
@@ -112,7 +112,7 @@ def training_of(work: Workload, spec: RunSpec, placement: str) -> Training:
         return Training(spec, make=work.make(spec))
     spec = replace(spec, rollouts=kind, overlap=bool(overlap))
     address = "here" if kind.startswith("ray") else ""
-    where = replace(Placement.parse(kind), address=address, worlds=work.worlds)
+    where = replace(BackendSpec.parse(kind), address=address, worlds=work.worlds)
     return FarTraining(spec, make=work.make(spec), placement=where)
 
 
@@ -132,7 +132,7 @@ class Probe:
             for streams, which in ((1, small), (spec.ppo.envs, spec))
         }
         long = replace(spec, ppo=spec.ppo.replace(steps=LONG * spec.ppo.steps))
-        self._beside = None if work.waits else open_backend(long, Placement("local", 1, worlds=work.worlds))
+        self._beside = None if work.waits else open_backend(long, BackendSpec("local", 1, worlds=work.worlds))
         self._half = ("walk", str(spec.ppo.envs // 2))
         self._seen: dict[tuple[str, ...], list[float]] = {}
         first = self._walkers[spec.ppo.envs].collect(0).rollout

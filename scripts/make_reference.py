@@ -27,7 +27,8 @@ from surefoot.cli.verbs.doctor import plan_text
 from surefoot.cli.verbs.settings import all_knobs
 from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
-from surefoot.learn.schedule import Linear, schedule_to_json
+from surefoot.learn.schedule import Linear
+from surefoot.learn.schedule_text import schedule_to_json
 from surefoot.telemetry.doctor.rules import SYMPTOMS, shipped_rules
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -31,7 +31,7 @@ BAD = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "1e39": 1e39}
 @contextlib.contextmanager
 def with_defect(defect: str) -> Iterator[None]:
     from surefoot.core import advantage, losses, moments
-    from surefoot.learn import learner
+    from surefoot.learn import learner, torch_update
     from surefoot.nets import distributions, heads, normalizer
 
     with contextlib.ExitStack() as undo:
@@ -56,7 +56,7 @@ def with_defect(defect: str) -> Iterator[None]:
             patch(learner, "refuse_bad_numbers", lambda rollout, valid: None)
             patch(learner, "refuse_bad_masks", lambda *_: None)
         elif defect == NOISE:
-            for module in (learner, moments):
+            for module in (torch_update, moments):
                 patch(
                     module,
                     "standardize",
@@ -270,7 +270,7 @@ def surrogate(ratio: float, advantage: float, dual: float | None) -> str | None:
 
 
 def density(log_std: float, action: float, squashed: bool) -> str | None:
-    from surefoot.nets.distributions import Gaussian, TanhGaussian
+    from surefoot.nets.continuous_distributions import Gaussian, TanhGaussian
 
     mean, spread = torch.zeros(2, 3, requires_grad=True), torch.full((3,), log_std, requires_grad=True)
     said = TanhGaussian(mean, spread, torch.zeros(3)) if squashed else Gaussian(mean, spread)
@@ -310,7 +310,7 @@ def normalised(value: float, at: int, count: int) -> str | None:
 
 def refused_layer(make: Callable[[], nn.Module]) -> str | None:
     from surefoot.errors import SurefootError
-    from surefoot.nets.actor_critic import refuse_stateful_layers
+    from surefoot.nets.own_network import refuse_stateful_layers
 
     try:
         refuse_stateful_layers(nn.Sequential(nn.Linear(4, 4), make()))

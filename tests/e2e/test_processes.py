@@ -20,7 +20,7 @@ from surefoot.data.spaces import Box, Discrete, Hybrid
 from surefoot.envs.api import Step, View, World
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.workers import worker_pool
+from surefoot.envs.workers import worker_process
 from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SurefootError
 from surefoot.train.facade import PPO, make_vec_env
@@ -279,7 +279,7 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
     assert all(map(alive, ids))
     began = time.monotonic()
     world.close()
-    assert time.monotonic() - began < worker_pool._PATIENCE  # they went by themselves
+    assert time.monotonic() - began < worker_process._PATIENCE  # they went by themselves
     assert not any(map(alive, ids))
     world.close()
     with pytest.raises(EnvError, match="is closed"):
@@ -292,7 +292,7 @@ def test_closing_ends_the_workers_and_frees_what_they_shared(envs: Any) -> None:
 def test_a_worker_that_hangs_in_a_step_does_not_outlive_its_world(
     troubled: ProcessWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_pool, "_PATIENCE", 0.1)
+    monkeypatch.setattr(worker_process, "_PATIENCE", 0.1)
     troubled.reset(0)
     troubled._board.action[:] = 3
     troubled._crew.workers[0].ask("step")

@@ -19,7 +19,7 @@ from surefoot.data.spaces import Discrete
 from surefoot.envs.api import Step
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.workers import supervise, worker_pool
+from surefoot.envs.workers import supervise, worker_pool, worker_process
 from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
@@ -117,7 +117,7 @@ def test_training_does_not_wait_for_a_new_worker_that_is_slow_to_come(
     world = world_of("Troubled")
     world.reset(0)
     monkeypatch.setattr(
-        worker_pool, "_PROGRAM", f"import time; time.sleep(4 * {supervise.GRACE}); {worker_pool._PROGRAM}"
+        worker_process, "_PROGRAM", f"import time; time.sleep(4 * {supervise.GRACE}); {worker_process._PROGRAM}"
     )
     kill(world)
     began = time.monotonic()
@@ -248,7 +248,7 @@ def test_an_env_that_fails_is_still_an_error_and_not_a_loss(world_of: Any) -> No
 def test_a_worker_that_dies_again_and_again_ends_it(world_of: Any) -> None:
     world, deadly = world_of("Troubled"), np.array([0, 0, 0, 2])
     world.reset(0)
-    for _ in range(supervise.TRIES - 1):
+    for _ in range(worker_pool.TRIES - 1):
         until_whole(world, deadly)
     told = r"worker 1 of Troubled, with envs 2 to 3, ended with exit code 7 .*5th time in a row"
     with pytest.raises(WorkersLost, match=told):
@@ -266,11 +266,11 @@ def test_a_worker_that_lived_long_is_replaced_as_often_as_it_takes(
     monkeypatch.setattr(supervise, "EARLY_SECONDS", 0.0)
     world = world_of("Troubled")
     world.reset(0)
-    for _ in range(supervise.TRIES + 1):
+    for _ in range(worker_pool.TRIES + 1):
         for _ in range(3):
             world.step(nothing(world))
         until_whole(world, np.array([0, 0, 0, 2]))
-    assert world.losses == supervise.TRIES + 1
+    assert world.losses == worker_pool.TRIES + 1
 
 
 def test_a_worker_whose_envs_cannot_be_built_again_ends_it_with_the_reason(
@@ -286,7 +286,7 @@ def test_a_worker_whose_envs_cannot_be_built_again_ends_it_with_the_reason(
 
 
 def test_a_worker_that_dies_while_its_envs_are_built_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "_PROGRAM", "raise SystemExit(3)")
+    monkeypatch.setattr(worker_process, "_PROGRAM", "raise SystemExit(3)")
     with pytest.raises(WorkersLost, match=r"worker 1 of CartPole-v1, with env 1, ended with exit code 3 before"):
         make_world("CartPole-v1", 2, backend="gymnasium", workers=1)
 
@@ -432,12 +432,12 @@ def test_the_spare_process_ends_with_the_world(world_of: Any) -> None:
     world.reset(0)
     kill(world)
     until_whole(world)
-    spare = world._crew._spare
+    spare = world._crew.pool.spare
     assert spare is not None
     kill(world)
     until_whole(world)
     assert world.worker_pids == [spare.process.pid]
-    another = world._crew._spare
+    another = world._crew.pool.spare
     assert another is not None
     world.close()
     for pid in (spare.process.pid, another.process.pid):

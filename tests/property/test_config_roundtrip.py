@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.learn.aliases import PPO_NAMES
-from surefoot.learn.config import PPOConfig, split_sizes
-from surefoot.learn.schedule import (
-    Cosine,
-    Linear,
-    Piecewise,
-    StepDecay,
-    extremes,
-    parse_schedule,
-    schedule_to_json,
-    value_at,
-)
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.minibatches import split_sizes
+from surefoot.learn.schedule import Cosine, Linear, Piecewise, StepDecay, value_at
+from surefoot.learn.schedule_text import extremes, parse_schedule, schedule_to_json
 from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 

@@ -12,8 +12,10 @@ from hypothesis.extra import numpy as nps
 from torch import distributions as td
 
 from surefoot.data.spaces import Box
-from surefoot.nets.distributions import Categorical, Gaussian, MultiCategorical, TanhGaussian, mask_logits
-from surefoot.nets.heads import GaussianHead, TanhHead
+from surefoot.nets.continuous_distributions import Gaussian, TanhGaussian
+from surefoot.nets.continuous_heads import GaussianHead, TanhHead
+from surefoot.nets.distributions import Categorical, mask_logits
+from surefoot.nets.multi_discrete import MultiCategorical
 
 FEW = settings(max_examples=60)
 logit = st.floats(-50, 50, width=32)

@@ -1,37 +1,80 @@
-"""The files that `make distance` counts are one chain: whoever starts at the loop meets every one of them."""
+"""The files that `make distance` counts are those that an update of `surefoot train CartPole-v1` really passes."""
 
-import ast
+import importlib.util
+import re
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import surefoot
+from surefoot.data.spaces import Discrete
+from surefoot.train.spec import make_spec
+from surefoot.train.training import Training
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "surefoot"
-FILES = (ROOT / "docs" / "explain" / "path.txt").read_text().split()
-START = "train/loop.py"
+SOURCE = Path(surefoot.__file__).parent
+WORLD = "envs/builtin/"
+DATACLASSES = {"envs/api.py", "nets/policy.py", "learn/report.py"}
+"""Only dataclasses and protocols: Python shows no file for the methods that it writes itself."""
 
 
-def imported_files(name: str) -> set[str]:
-    """The files of the package that `name` takes something from, by their paths under src/surefoot."""
-    nodes = ast.walk(ast.parse((SOURCE / name).read_text()))
-    modules = [
-        n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module and n.module.startswith("surefoot.")
-    ]
-    return {"/".join(module.split(".")[1:]) + ".py" for module in modules}
+def distance() -> Any:
+    spec = importlib.util.spec_from_file_location("distance", ROOT / "scripts" / "distance.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_every_file_of_the_path_is_reached_from_the_loop():
-    reached, waiting = {START}, [START]
-    while waiting:
-        for name in imported_files(waiting.pop()) & set(FILES) - reached:
-            reached.add(name)
-            waiting.append(name)
-    assert sorted(reached) == sorted(FILES)
+SECTIONS = distance().read_path()
 
 
-def test_only_the_loop_is_imported_by_no_other_file_of_the_path():
-    wanted = set().union(*(imported_files(name) for name in FILES))
-    assert [name for name in FILES if name not in wanted] == [START]
+def passed_files(path: str) -> set[str]:
+    """The files of the package whose functions run during two updates with the default settings."""
+    training = Training(make_spec("CartPole-v1", Discrete(2), settings={"path": path, "device": "cpu"}))
+    files: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+            files.add(Path(frame.f_code.co_filename).relative_to(SOURCE).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        for _ in range(2):
+            training.update()
+    finally:
+        sys.setprofile(before)
+        training.close()
+    return {name for name in files if not name.startswith(WORLD)}
 
 
-def test_the_path_is_shorter_than_1200_lines():
-    lines = [line for name in FILES for line in (SOURCE / name).read_text().splitlines() if line.strip()]
-    assert len(lines) < 1200
+@pytest.mark.parametrize(("section", "path"), [("torch", "torch"), ("kernel", "auto")])
+def test_every_file_that_an_update_passes_is_listed(section: str, path: str):
+    listed = {name for name in SECTIONS[section] if name.endswith(".py")}
+    passed = passed_files(path)
+    assert passed - listed - set(SECTIONS["observers"]) == set()
+    assert listed - passed - DATACLASSES == set()
+
+
+def test_every_listed_file_of_the_kernel_is_included_or_bound_by_another():
+    files = [name for name in SECTIONS["kernel"] if not name.endswith(".py")]
+    sources = {Path(name).name: (ROOT / "src/surefoot" / name).read_text() for name in files}
+    included = {Path(name).name for text in sources.values() for name in re.findall(r'#include "([^"]+)"', text)}
+    roots = {name for name in sources if name.endswith(".c")}
+    assert set(sources) - roots <= included
+
+
+def test_what_only_observes_is_imported_by_a_file_of_the_path():
+    files = [name for name in {*SECTIONS["torch"], *SECTIONS["observers"]} if name.endswith(".py")]
+    texts = "\n".join((ROOT / "src/surefoot" / name).read_text() for name in files)
+    for name in set(SECTIONS["observers"]) - set(SECTIONS["torch"]):
+        assert f"from surefoot.{name.removesuffix('.py').replace('/', '.')} import" in texts
+
+
+def test_the_torch_path_is_not_longer_than_2200_lines():
+    assert sum(map(distance().count_lines, SECTIONS["torch"])) <= 2200

@@ -25,7 +25,7 @@ from surefoot.errors import ReplayError
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReplayEntry:
     """One sample of a manifest."""
 
     sample: Path
@@ -34,14 +34,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ReplayManifest:
     """A list of samples, and what is said of all of them."""
 
-    entries: list[Entry]
+    entries: list[ReplayEntry]
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-def read_manifest(path: Path | str, *, agents: Sequence[str] | None = None) -> Manifest:
+def read_manifest(path: Path | str, *, agents: Sequence[str] | None = None) -> ReplayManifest:
     """A manifest in JSON or YAML: a list of names, a list of {sample, meta, agent_id}, or {metadata, samples}.
 
     Paths are relative to the manifest, then to the working directory. `agents` keeps only samples of those.
@@ -67,16 +67,16 @@ def read_manifest(path: Path | str, *, agents: Sequence[str] | None = None) -> M
             there = ", ".join(sorted(str(agent) for agent in known))
             raise ReplayError(f"{path} has no sample of {', '.join(strangers)}; there are samples of {there}")
         entries = [entry for entry in entries if entry.agent_id in agents]
-    return Manifest(entries, about)
+    return ReplayManifest(entries, about)
 
 
-def _entry(item: Any, manifest: Path, number: int) -> Entry:
+def _entry(item: Any, manifest: Path, number: int) -> ReplayEntry:
     if isinstance(item, str):
         item = {"sample": item}
     if not isinstance(item, dict) or not isinstance(item.get("sample"), str):
         raise ReplayError(f"{manifest}: entry {number} is {item!r:.60}; it must be a file's name or have a 'sample'")
     meta = item.get("meta")
-    return Entry(
+    return ReplayEntry(
         sample=_find(item["sample"], manifest, number),
         meta=None if meta is None else _find(str(meta), manifest, number),
         agent_id=None if item.get("agent_id") is None else str(item["agent_id"]),
@@ -166,7 +166,7 @@ class ReplayDataset:
 
     def __init__(
         self,
-        source: Sequence[Entry] | Sequence[ReplaySample],
+        source: Sequence[ReplayEntry] | Sequence[ReplaySample],
         *,
         batch_size: int = 1,
         shuffle: bool = False,

@@ -25,7 +25,7 @@ _LARGE = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EnvFinding:
     """One problem."""
 
     level: Literal["error", "advice"]
@@ -37,13 +37,13 @@ class Finding:
         return f"{self.level}: {self.what}; {self.fix}"
 
 
-def check_env(env: str | SingleEnv | Callable[[], SingleEnv], *, episodes: int = 3) -> list[Finding]:
+def check_env(env: str | SingleEnv | Callable[[], SingleEnv], *, episodes: int = 3) -> list[EnvFinding]:
     """Run an env with random actions for some episodes and tell what is wrong with it; errors first. Raises nothing."""
     probe = _Probe()
     try:
         single = _single(env)
     except SurefootError as error:
-        return [Finding("error", str(error), "nothing else could be looked at")]
+        return [EnvFinding("error", str(error), "nothing else could be looked at")]
     try:
         if _check_spaces(probe, single):
             _run(probe, single, episodes)
@@ -63,16 +63,16 @@ def assert_env(env: str | SingleEnv | Callable[[], SingleEnv]) -> None:
 
 @dataclass(slots=True)
 class _Probe:
-    found: list[Finding] = field(default_factory=list[Finding])
+    found: list[EnvFinding] = field(default_factory=list[EnvFinding])
     largest: float = 0.0
 
     def error(self, what: str, fix: str) -> None:
-        self._add(Finding("error", what, fix))
+        self._add(EnvFinding("error", what, fix))
 
     def advise(self, what: str, fix: str) -> None:
-        self._add(Finding("advice", what, fix))
+        self._add(EnvFinding("advice", what, fix))
 
-    def _add(self, finding: Finding) -> None:
+    def _add(self, finding: EnvFinding) -> None:
         # The same fix at another step with other numbers is the same problem.
         if all(finding.fix != other.fix for other in self.found):
             self.found.append(finding)

@@ -11,7 +11,8 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.runtime.base import node_seed, ticks_for
-from surefoot.graph.spec.check import Checked, check, declared_types
+from surefoot.graph.spec.check import check, declared_types
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.declare import NodeType, Port
 from surefoot.graph.spec.model import Edge, End, Graph, RunSettings
 from surefoot.graph.spec.types import CONST, HANDLES, ONCE, TICK, Clock

@@ -8,7 +8,8 @@ from typing import Any
 from surefoot.data.kinds import truth
 from surefoot.data.knobs import Vocabulary, require_known
 from surefoot.errors import ConfigError
-from surefoot.learn.schedule import Linear, parse_schedule
+from surefoot.learn.schedule import Linear
+from surefoot.learn.schedule_text import parse_schedule
 from surefoot.nets.config import NET_HINTS, NET_NAMES
 
 

@@ -23,8 +23,10 @@ from surefoot.data.kinds import (
 from surefoot.data.knobs import Config, Vocabulary, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
+from surefoot.learn.minibatches import minibatch_size_for
 from surefoot.learn.presets import preset as preset_called
-from surefoot.learn.schedule import Schedule, extremes, parse_schedule, schedule_to_json
+from surefoot.learn.schedule import Schedule
+from surefoot.learn.schedule_text import extremes, parse_schedule, schedule_to_json
 
 DEFAULT_MINIBATCH_SIZE = 64
 
@@ -280,29 +282,4 @@ class PPOConfig(Config):
 
     def minibatch_size_for(self, samples: int) -> tuple[int, str | None]:
         """The size to split `samples` steps by, and a sentence to print where two knobs had to be weighed up."""
-        if samples < 1:
-            raise ConfigError(f"samples is {samples}; there is no minibatch of less than 1")
-        if self.minibatches is None:
-            assert self.minibatch_size is not None
-            return self.minibatch_size, None
-        by_count = samples // min(self.minibatches, samples)
-        if self.minibatch_size is None:
-            return by_count, None
-        size = min(self.minibatch_size, by_count)
-        return size, (
-            f"minibatch_size is {self.minibatch_size} and minibatches is {self.minibatches}: "
-            f"the smaller minibatch counts, {size} of {samples} samples."
-        )
-
-
-def split_sizes(samples: int, minibatch_size: int) -> list[int]:
-    """Sizes of the minibatches of one epoch; they add up to `samples` and differ by at most 1.
-
-    A remainder is no minibatch of its own, small and noisy: the count nearest to samples / minibatch_size is taken
-    (at least one) and all share alike. 2050 by 64 are 32 minibatches, two of them of 65.
-    """
-    if samples < 1:
-        return []
-    count = max(1, (2 * samples + minibatch_size) // (2 * minibatch_size))
-    size, over = divmod(samples, count)
-    return [size + 1] * over + [size] * (count - over)
+        return minibatch_size_for(samples, self.minibatch_size, self.minibatches)

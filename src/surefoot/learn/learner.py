@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from surefoot.core.batch import Batch
-from surefoot.core.divergence import effective_sample_size, k3
-from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
-from surefoot.core.masked import masked_mean
-from surefoot.core.moments import spread, standardize
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
-from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.choose_path import choose_path
+from surefoot.learn.config import PPOConfig
 from surefoot.learn.describe import describe
-from surefoot.learn.native import NativeUpdate, choose_path
+from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer, critic_of
-from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
+from surefoot.learn.prepare import to_batch
 from surefoot.learn.rate_control import Knobs, Pace
+from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import Table, Tally
+from surefoot.learn.report_builder import GradientSteps
 from surefoot.learn.sequences import pieces
-from surefoot.learn.value_scaling import ValueScale
+from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
+from surefoot.learn.value_scaling import AnyBatch, ValueScale
 from surefoot.nets.policy import Policy
 from surefoot.nets.temperature import at_temperature, discrete_heads
 
-BAD_STEPS_BEFORE_ROLLBACK = 3
-LARGEST_ROLLBACK = 50_000_000
-"""Parameters up to which a copy is kept to go back to; a second copy of a large model would not fit."""
-
-
-@dataclass(slots=True)
-class _Learned:
-    """What the gradient steps of one update came to."""
-
-    table: Table
-    first_ratio_error: float = 0.0
-    stopped_early: bool = False
-    bad_steps: int = 0
-    rolled_back: bool = False
-
-    @property
-    def nothing_learned(self) -> str | None:
-        """Why no gradient step was taken, or None if one was."""
-        if len(self.table.epoch):
-            return None
-        if self.stopped_early:
-            return "the policy was beyond the target KL before the first step"
-        return "no gradient step was finite"
+MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]
+"""Makes what takes the gradient steps where torch does; `TorchUpdate`, or something of its kind."""
 
 
 class Learner:
@@ -65,7 +41,13 @@ class Learner:
     """
 
     def __init__(
-        self, policy: Policy, config: PPOConfig, *, total_updates: int | None = None, device: str | torch.device = "cpu"
+        self,
+        policy: Policy,
+        config: PPOConfig,
+        *,
+        total_updates: int | None = None,
+        device: str | torch.device = "cpu",
+        make_update: MakeUpdate = TorchUpdate,
     ) -> None:
         self.policy, self.config, self.total_updates = policy, config, total_updates
         self.device = torch.device(device)
@@ -81,8 +63,8 @@ class Learner:
         self.updates = 0
         self.lr_scale = 1.0
         """Halved each time an update had to be taken back."""
-        self.bad_in_a_row = 0
-        """Gradient steps that were not finite since the last good one."""
+        self.steps = make_update(policy, self.optimizer, config, self.generator, self.device)
+        """Takes the gradient steps where torch does."""
         self.rollbacks_in_a_row = 0
 
     @property
@@ -107,7 +89,8 @@ class Learner:
 
     def acting(self, progress: float | None = None) -> AbstractContextManager[None]:
         """While the block lasts, the policy is the one to collect the next rollout with: at its temperature."""
-        return at_temperature(self.policy, self.knobs(progress).temperature)
+        temperature = self.knobs(progress).temperature
+        return nullcontext() if temperature == 1.0 else at_temperature(self.policy, temperature)
 
     def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
         """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be.
@@ -115,10 +98,10 @@ class Learner:
         `progress` (0 … 1) is where schedules stand; by default it follows from the updates made and `total_updates`.
         """
         config, knobs = self.config, self.knobs(progress)
-        valid, stale = self._fresh(rollout)
+        valid, stale = self.fresh(rollout)
         samples = int(np.count_nonzero(valid))
         if samples < config.min_samples:
-            return self._skipped(
+            return self.skipped(
                 rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}"
             )
         whole = samples == valid.size
@@ -150,66 +133,42 @@ class Learner:
 
     def _by_torch(
         self, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
+    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
         """The update as it is defined."""
         begin = time.perf_counter()
         raw = self.prepare(rollout, valid)
-        counted = {"effective_sample_size": self._sample_size(raw)} if behind else {}
+        counted = {"effective_sample_size": self.steps.sample_size(raw)} if behind else {}
         prepared = time.perf_counter()
-        with self.values.learning(raw) as batch:
-            put_back = self._copy()
-            done = self._learn(pieces(batch, self.policy, self.config), knobs)
+        with self._in_critic_units(raw) as batch:
+            put_back = self.steps.copy()
+            whole = self.config.sequence is None
+            done = self.steps.learn(batch if whole else pieces(batch, self.policy, self.config), knobs)
             self._settle(put_back, done)
         seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
         return done, describe(raw, rollout, valid) | counted, seconds
 
     def _by_kernel(
         self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[_Learned, dict[str, Any], dict[str, float]]:
+    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
         """The same, all epochs in one call of the kernel, on the same memory."""
         begin = time.perf_counter()
         self._refuse_bad(rollout, valid)
         raw = native.prepare(rollout, valid)
         counted = {"effective_sample_size": native.sample_size(raw)} if behind else {}
         prepared = time.perf_counter()
-        with self.values.learning(raw) as batch:
+        with self._in_critic_units(raw) as batch:
             native.keep()
             said = native.learn(
                 batch,
                 self.generator,
                 knobs,
-                bad_in_a_row=self.bad_in_a_row,
+                bad_in_a_row=self.steps.bad_in_a_row,
                 max_bad_steps=BAD_STEPS_BEFORE_ROLLBACK,
             )
-            self.bad_in_a_row = said.bad_in_a_row
-            done = _Learned(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
+            self.steps.bad_in_a_row = said.bad_in_a_row
+            done = GradientSteps(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
             self._settle(native.restore, done)
         return done, raw.described | counted, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
-
-    def _learn(self, batch: Batch, knobs: Knobs) -> _Learned:
-        """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
-        tally, error, stopped, bad_steps, rolled_back = Tally(), None, False, 0, False
-        for epoch, minibatch in self._minibatches(batch):
-            if minibatch.valid is not None and not bool(minibatch.valid.any()):
-                continue  # streams in which nothing happened
-            losses, advantage_std = self._loss(minibatch, knobs)
-            if error is None:
-                error = _ratio_error(losses.log_ratio, minibatch.valid)
-            if self._too_far(losses, minibatch.valid):
-                stopped = True
-                break
-            grad_norm = self._gradient(losses)
-            if bool(torch.isfinite(grad_norm + losses.total)):
-                self.optimizer.step(knobs.lr)
-                tally.add(epoch, losses, minibatch.valid, grad_norm, advantage_std)
-                self.bad_in_a_row = 0
-                continue
-            # Nothing was applied, so there is nothing to undo; but several in a row mean that the weights are bad.
-            bad_steps, self.bad_in_a_row = bad_steps + 1, self.bad_in_a_row + 1
-            if self.bad_in_a_row == BAD_STEPS_BEFORE_ROLLBACK:
-                rolled_back = True
-                break
-        return _Learned(tally.table(clip=knobs.clip), error or 0.0, stopped, bad_steps, rolled_back)
 
     def prepare(self, rollout: Rollout, valid: np.ndarray | None = None) -> Batch:
         """The batch `update` learns from: checked, with advantages, laid out for this policy."""
@@ -231,59 +190,7 @@ class Learner:
         if rollout.action_mask is not None:
             refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
 
-    def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        """(epoch, minibatch): in every epoch all columns are shuffled and each is used exactly once (detail C6)."""
-        if self.config.normalize_advantage == "batch":
-            batch.advantage, _ = standardize(batch.advantage, batch.valid)
-        steps_per_column = batch.advantage.shape[0]
-        size, _ = self.config.minibatch_size_for(batch.columns * steps_per_column)
-        sizes = split_sizes(batch.columns, max(1, size // steps_per_column))
-        for epoch in range(self.config.epochs):
-            order = torch.randperm(batch.columns, generator=self.generator).to(self.device)
-            shuffled, begin = batch.take(order), 0
-            for width in sizes:
-                yield epoch, shuffled.slice(begin, begin + width)
-                begin += width
-
-    def _loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
-        advantage, std = self._judged(minibatch)
-        return self._objective(minibatch, advantage, knobs), std
-
-    def _judged(self, minibatch: Batch) -> tuple[Tensor, Tensor]:
-        """(the advantage the policy is judged by, the deviation it has as it is)."""
-        if self.config.normalize_advantage == "minibatch":
-            return standardize(minibatch.advantage, minibatch.valid)
-        return minibatch.advantage, spread(minibatch.advantage, minibatch.valid)[1]
-
-    def _objective(self, minibatch: Batch, advantage: Tensor, knobs: Knobs) -> Losses:
-        config = self.config
-        return ppo_loss(
-            self.policy.evaluate(minibatch),
-            minibatch,
-            advantage,
-            clip=knobs.clip,
-            value_clip=config.value_clip,
-            vf_coef=config.vf_coef,
-            ent_coef=knobs.ent_coef,
-            kl_coef=config.kl_coef,
-            dual_clip=config.dual_clip,
-        )
-
-    def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
-        """True once the policy has moved beyond the target KL: ends this epoch and all that follow (P18)."""
-        target = self.config.target_kl
-        if target is None:
-            return False
-        moved = masked_mean(k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)), valid)
-        return float(moved) > self.config.kl_stop_factor * target
-
-    def _gradient(self, losses: Losses) -> Tensor:
-        """Back-propagate and clip over all parameters together (detail C11); the norm before clipping."""
-        self.optimizer.zero_grad()
-        losses.total.backward()
-        return self.optimizer.clip(self.config.max_grad_norm)
-
-    def _fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
+    def fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
         """Which steps count: the valid ones whose policy is not too old; and how many were too old."""
         limit = self.config.max_policy_lag
         if limit is None:
@@ -291,34 +198,12 @@ class Learner:
         stale = rollout.valid & (self.policy_version - rollout.policy_version > limit)
         return rollout.valid & ~stale, int(stale.sum())
 
-    def _sample_size(self, batch: Batch) -> float:
-        with torch.no_grad():
-            log_ratio = self.policy.evaluate(batch).log_prob - batch.log_prob
-        counted = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
-        return float(effective_sample_size(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
-
-    def _copy(self) -> Callable[[], None] | None:
-        """Puts weights and optimiser memory back as they are now; None if the model is too large for a second copy."""
-        parameters = self.optimizer.parameters
-        if sum(p.numel() for p in parameters) > LARGEST_ROLLBACK:
-            return None
-        memory = {name: x.clone() for name, x in self.optimizer.tensors().items()}
-        weights = [p.detach().clone() for p in parameters]
-
-        def put_back() -> None:
-            with torch.no_grad():
-                for parameter, kept in zip(parameters, weights, strict=True):
-                    parameter.copy_(kept)
-            self.optimizer.load(memory)
-
-        return put_back
-
-    def _settle(self, put_back: Callable[[], None] | None, done: _Learned) -> None:
+    def _settle(self, put_back: Callable[[], None] | None, done: GradientSteps) -> None:
         """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
         if not done.rolled_back:
             self.rollbacks_in_a_row *= not len(done.table.epoch)  # only an update that learned something forgives
             return
-        self.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
+        self.steps.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
         if put_back is None or self.rollbacks_in_a_row > 1:
             raise Diverged(
                 f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or without "
@@ -327,7 +212,12 @@ class Learner:
         put_back()
         self.lr_scale *= 0.5
 
-    def _skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
+    def _in_critic_units(self, batch: AnyBatch) -> AbstractContextManager[AnyBatch]:
+        """The batch to learn from: as it is, unless the critic learns standardised targets."""
+        return self.values.learning(batch) if self.config.normalize_value else nullcontext(batch)
+
+    def skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
+        """Return the report of an update that learned nothing, and count it."""
         self.updates += 1
         return UpdateReport(**self._common(knobs, samples), skipped_reason=reason, stats=dict(rollout.stats))
 
@@ -350,7 +240,7 @@ class Learner:
                 "updates": self.updates,
                 "total_updates": self.total_updates,
                 "lr_scale": self.lr_scale,
-                "bad_in_a_row": self.bad_in_a_row,
+                "bad_in_a_row": self.steps.bad_in_a_row,
                 "rollbacks_in_a_row": self.rollbacks_in_a_row,
                 "kl_scale": self.pace.kl_scale,
                 "values": self.values.state(),
@@ -363,13 +253,8 @@ class Learner:
         self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
         mine = state["learner"]
         self.updates, self.total_updates = mine["updates"], mine["total_updates"]
-        self.lr_scale, self.bad_in_a_row = mine["lr_scale"], mine["bad_in_a_row"]
+        self.lr_scale, self.steps.bad_in_a_row = mine["lr_scale"], mine["bad_in_a_row"]
         self.rollbacks_in_a_row = mine["rollbacks_in_a_row"]
         self.pace.kl_scale = mine.get("kl_scale", 1.0)
         self.values.set_state(mine.get("values", {}))
         self.generator.set_state(torch.as_tensor(mine["generator"]))
-
-
-def _ratio_error(log_ratio: Tensor, valid: Tensor | None) -> float:
-    counted = log_ratio if valid is None else log_ratio[valid]
-    return float(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())

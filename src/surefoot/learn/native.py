@@ -11,36 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot import native
 from surefoot.core.divergence import effective_sample_size
 from surefoot.core.losses import LOG_RATIO_LIMIT
 from surefoot.data.rollout import Rollout
-from surefoot.errors import ConfigError
-from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.minibatches import minibatch_size_for, split_sizes
 from surefoot.learn.optimizer import ADAM_BETAS, RMSPROP_ALPHA, SLOTS, Optimizer
 from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel_layout import KernelNet, why_not
-from surefoot.nets.policy import Policy
-
-
-def choose_path(policy: Policy, optimizer: Optimizer, config: PPOConfig) -> tuple[NativeUpdate | None, str]:
-    """The kernel's update or None for torch's, and why; `path="native"` where the kernel cannot is a ConfigError."""
-    if config.path == "torch":
-        return None, "path is set to torch"
-    reason = why_not(policy)
-    if reason is None and config.temperature != 1.0:
-        reason = "the kernel knows no temperature but 1"
-    if reason is None and config.critic_lr_scale != 1.0:
-        reason = "the kernel has one learning rate for all weights"
-    if reason is not None:
-        if config.path == "native":
-            raise ConfigError(f"path is 'native' but {reason}; set path to 'auto' or 'torch'")
-        return None, reason
-    assert isinstance(policy, ActorCritic)
-    update = NativeUpdate(policy, optimizer, config)
-    return update, f"the kernel knows this policy ({native.instruction_set()})"
+from surefoot.nets.kernel_layout import KernelNet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +56,10 @@ class _Cut:
 
     def __init__(self, config: PPOConfig, samples: int) -> None:
         self.samples = samples
-        self.sizes = np.array(split_sizes(samples, config.minibatch_size_for(samples)[0]), dtype=np.int64)
+        self.sizes = np.array(
+            split_sizes(samples, minibatch_size_for(samples, config.minibatch_size, config.minibatches)[0]),
+            dtype=np.int64,
+        )
         drawn = torch.empty((config.epochs, samples), dtype=torch.int64)
         self.rows, self.order = list(drawn), drawn.numpy()
 

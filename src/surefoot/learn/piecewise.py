@@ -1,37 +1,31 @@
-"""A learner that takes the same steps in less memory: a minibatch in pieces, whose gradients add up to its own."""
+"""The same gradient steps in less memory: a minibatch in pieces, whose gradients add up to its own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from surefoot.core.batch import Batch
 from surefoot.core.losses import Losses
-from surefoot.learn.config import PPOConfig
-from surefoot.learn.learner import Knobs, Learner
-from surefoot.nets.policy import Policy
+from surefoot.learn.learner import MakeUpdate
+from surefoot.learn.rate_control import Knobs
+from surefoot.learn.torch_update import TorchUpdate
 
 
-class PiecewiseLearner(Learner):
-    """`columns_at_once` bounds what torch keeps for one gradient. A matter of memory, not of learning: no knob of PPO."""
+class PiecewiseUpdate(TorchUpdate):
+    """Gradient steps that add up the gradient of a minibatch from pieces of at most `columns_at_once` columns.
 
-    def __init__(
-        self,
-        policy: Policy,
-        config: PPOConfig,
-        *,
-        columns_at_once: int,
-        total_updates: int | None = None,
-        device: str | torch.device = "cpu",
-    ) -> None:
-        super().__init__(policy, config, total_updates=total_updates, device=device)
-        self.columns_at_once = columns_at_once
+    That bounds the memory that torch keeps for one gradient. It does not change what is learned, so it is no knob of PPO.
+    """
 
-    def _loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
+    columns_at_once: int
+
+    def loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
         """Already back-propagated; each piece counts by its valid steps."""
-        advantage, std = self._judged(minibatch)
+        advantage, std = self.judged(minibatch)
         whole, most = replace(minibatch, advantage=advantage), self.columns_at_once
         pieces = [whole.slice(i, min(i + most, whole.columns)) for i in range(0, whole.columns, most)]
         counts = [p.advantage.numel() if p.valid is None else int(p.valid.sum()) for p in pieces]
@@ -42,7 +36,7 @@ class PiecewiseLearner(Learner):
             if count == 0:  # streams in which nothing happened
                 log_ratio.append(torch.zeros_like(piece.log_prob))
                 continue
-            losses = self._objective(piece, piece.advantage, knobs)
+            losses = self.objective(piece, piece.advantage, knobs)
             share = count / sum(counts)
             (losses.total * share).backward()
             reference = torch.zeros_like(losses.total) if losses.kl_to_reference is None else losses.kl_to_reference
@@ -53,5 +47,16 @@ class PiecewiseLearner(Learner):
         known = None if minibatch.ref_log_prob is None else reference
         return Losses(total, policy, value, entropy, known, torch.cat(log_ratio, dim=1)), std
 
-    def _gradient(self, losses: Losses) -> Tensor:
+    def gradient(self, losses: Losses) -> Tensor:
         return self.optimizer.clip(self.config.max_grad_norm)
+
+
+def piecewise(columns_at_once: int) -> MakeUpdate:
+    """Return the `make_update` of a learner that computes gradients piece by piece."""
+
+    def make(*parts: Any) -> PiecewiseUpdate:
+        update = PiecewiseUpdate(*parts)
+        update.columns_at_once = columns_at_once
+        return update
+
+    return make

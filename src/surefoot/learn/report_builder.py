@@ -94,3 +94,23 @@ class Table:
             "gradient_steps": self,
             "epochs": tuple([EpochReport(number[a], b - a, *[x / (b - a) for x in each]) for a, b, each in ends]),
         }
+
+
+@dataclass(slots=True)
+class GradientSteps:
+    """What the gradient steps of one update came to."""
+
+    table: Table
+    first_ratio_error: float = 0.0
+    stopped_early: bool = False
+    bad_steps: int = 0
+    rolled_back: bool = False
+
+    @property
+    def nothing_learned(self) -> str | None:
+        """Why no gradient step was taken, or None if one was."""
+        if len(self.table.epoch):
+            return None
+        if self.stopped_early:
+            return "the policy was beyond the target KL before the first step"
+        return "no gradient step was finite"

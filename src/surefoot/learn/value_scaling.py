@@ -8,10 +8,10 @@ and the kernel see ordinary values. Adam's memory is that of the divided layer, 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -29,11 +29,22 @@ MEMORY = 20.0
 AnyBatch = TypeVar("AnyBatch", Batch, NativeBatch)
 
 
+Moments = Callable[[np.ndarray], tuple[float, float, float]]
+"""Returns (mean, variance, count) of some numbers."""
+
+
+def _moments(target: np.ndarray) -> tuple[float, float, float]:
+    wide = target.astype(np.float64)
+    return float(wide.mean()), float(wide.var()), float(wide.size)
+
+
 class ValueScale:
     """The running mean and deviation of the critic's targets; does nothing unless `normalize` is set."""
 
-    def __init__(self, policy: Policy, *, normalize: bool) -> None:
+    def __init__(self, policy: Policy, *, normalize: bool, moments: Moments | None = None) -> None:
+        """`moments` computes the moments of one rollout's targets; processes that learn together share theirs."""
         self.layer = _value_layer(policy) if normalize else None
+        self._moments = moments or _moments
         self.mean, self.std, self.count = 0.0, 1.0, 0.0
 
     @contextmanager
@@ -44,7 +55,7 @@ class ValueScale:
             yield batch
             return
         valid = batch.valid if isinstance(batch, Batch) else None
-        self._count_in(batch.target if valid is None else batch.target[valid])
+        self.count_in(batch.target if valid is None else batch.target[valid])
         mean, std = self.mean, self.std
         with torch.no_grad():
             layer.weight.div_(std)
@@ -56,9 +67,9 @@ class ValueScale:
                 layer.weight.mul_(std)
                 layer.bias.mul_(std).add_(mean)
 
-    def _count_in(self, target: Any) -> None:
-        seen = np.asarray(target.detach().cpu() if isinstance(target, torch.Tensor) else target, np.float64)
-        self.merge(float(seen.mean()), float(seen.var()), float(seen.size))
+    def count_in(self, target: np.ndarray | torch.Tensor) -> None:
+        """Take one rollout's targets in."""
+        self.merge(*self._moments(np.asarray(target.detach().cpu() if isinstance(target, torch.Tensor) else target)))
 
     def merge(self, mean: float, var: float, count: float) -> None:
         """Take one rollout's targets in, of which only these are known (Chan et al. 1979), in float64."""

@@ -17,8 +17,8 @@ from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_m
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import RewardFit
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
+from surefoot.nets.description import load_weights
 from surefoot.train.rundir.rundir import RunDir
-from surefoot.train.training import load_weights
 
 
 def load_policy(directory: RunDir, *, checkpoint: str = "latest", device: str = "cpu") -> tuple[LMPolicy, Speech, int]:

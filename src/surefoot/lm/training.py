@@ -15,8 +15,9 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.learn.piecewise import PiecewiseLearner
+from surefoot.learn.piecewise import piecewise
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.torch_update import TorchUpdate
 from surefoot.lm.config import LMConfig
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
@@ -34,7 +35,7 @@ from surefoot.lm.rewards.rewards import (
 )
 from surefoot.lm.sampling.rollout import ResponseBatch, consult, group_advantages, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, generate
-from surefoot.train.training import load_weights
+from surefoot.nets.description import load_weights
 
 Talk = str | Sequence[dict[str, str]]
 """A plain prompt, or the messages of a conversation."""
@@ -112,11 +113,8 @@ class LMTraining:
             reference=reference,
         )
         length: dict[str, Any] = {"total_updates": config.steps, "device": backbone.device}
-        self.learner = (
-            Learner(self.policy, self.ppo, **length)
-            if config.learn_rows is None
-            else PiecewiseLearner(self.policy, self.ppo, columns_at_once=config.learn_rows, **length)
-        )
+        make_update = TorchUpdate if config.learn_rows is None else piecewise(config.learn_rows)
+        self.learner = Learner(self.policy, self.ppo, make_update=make_update, **length)
         self.skipped: list[str] = []
         """A sentence for each prompt that cannot be used."""
         self.prompts, self.prompt_ids = self._readable(prompts)

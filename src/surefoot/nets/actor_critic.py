@@ -11,14 +11,17 @@ from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_json, space_to_json
-from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError, SpaceError
+from surefoot.data.spaces import ActionSpace, ObservationSpace, space_to_json
+from surefoot.errors import ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
+from surefoot.nets.continuous_heads import HybridHead, StateDependentHead
 from surefoot.nets.distributions import require_choice
-from surefoot.nets.heads import HybridHead, StateDependentHead, make_head
-from surefoot.nets.networks import Trunks, Walk, Whole, check_whole, feature_size
+from surefoot.nets.images import Parts, make_torso
+from surefoot.nets.make_head import make_head
+from surefoot.nets.networks import Trunks, Walk
+from surefoot.nets.own_network import Whole, check_whole, feature_size
 from surefoot.nets.policy import PolicyOutput, Seen
-from surefoot.nets.torsos import Flatten, Parts, image_kind
+from surefoot.nets.torsos import Flatten
 
 
 class ActorCritic(nn.Module):
@@ -211,45 +214,3 @@ class ActorCritic(nn.Module):
         due = age == 0 or (every > 0 and age % every == 0)
         matrix = head.draw(len(context["gsde_age"]), generator) if due else context["gsde"]
         return {"gsde": matrix, "gsde_age": context["gsde_age"] + 1}
-
-
-def make_torso(observation: ObservationSpace, config: NetConfig) -> Flatten | Parts:
-    """What turns these parts into features: one plain row, unless there are images among them."""
-    normalize, clip = config.normalize_obs, config.obs_clip
-    if not any(image_kind(box, config.cnn, name) for name, box in observation.items()):
-        return Flatten(observation, normalize=normalize, clip=clip)
-    return Parts(
-        observation,
-        cnn=config.cnn,
-        features=config.cnn_features,
-        ortho_init=config.ortho_init,
-        normalize=normalize,
-        clip=clip,
-    )
-
-
-def policy_from_description(description: dict[str, Any]) -> ActorCritic:
-    """The architecture that `ActorCritic.describe` described, with fresh weights."""
-    if description.get("kind") != "actor_critic":
-        raise CheckpointIncompatible(f"a policy of kind {description.get('kind')!r} cannot be built by itself")
-    if description["own_module"]:
-        raise CheckpointIncompatible("this policy has a network of your own inside: build it and pass it as policy=")
-    observation: ObservationSpace = {}
-    for name, spec in description["observation"].items():
-        box = space_from_json(spec)
-        assert isinstance(box, Box)
-        observation[name] = box
-    return ActorCritic(observation, space_from_json(description["action"]), NetConfig.from_json(description["config"]))
-
-
-def refuse_stateful_layers(policy: nn.Module) -> None:
-    """Raise for BatchNorm or Dropout: the policy that learns would not be the one that acted (ratio ≠ 1)."""
-    for name, module in policy.named_modules():
-        kind = type(module).__name__
-        drops = "Dropout" in kind and getattr(module, "p", 1.0) != 0.0
-        drops |= isinstance(inside := getattr(module, "dropout", 0.0), float) and inside > 0.0  # LSTM, attention
-        if drops or "BatchNorm" in kind or getattr(module, "track_running_stats", False):
-            raise PolicyError(
-                f"the policy has {kind} at '{name}': with identical weights it gives other probabilities when "
-                "learning than when acting; use LayerNorm, or set allow_stateful_norm=True to insist"
-            )

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from surefoot import native
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.distributions import LOG_STD_RANGE
-from surefoot.nets.heads import DiscreteHead, GaussianHead, HybridHead, MultiDiscreteHead, TanhHead
+from surefoot.nets.continuous_distributions import LOG_STD_RANGE
+from surefoot.nets.continuous_heads import GaussianHead, HybridHead, TanhHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten

@@ -16,21 +16,16 @@ from torch import Tensor, nn
 from surefoot.data.spaces import Box
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.distributions import LOG_STD_RANGE
-from surefoot.nets.heads import (
-    AnyHead,
-    BetaHead,
-    DiscreteHead,
-    GaussianHead,
-    HybridHead,
-    MultiDiscreteHead,
-    StateDependentHead,
-    TanhHead,
-)
+from surefoot.nets.continuous_distributions import LOG_STD_RANGE
+from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.images import Images, Parts
+from surefoot.nets.make_head import AnyHead
+from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.networks import Trunks
-from surefoot.nets.onnx_builder import BATCH, Port, Sheet, onnx_helper, optional_module
+from surefoot.nets.onnx_builder import BATCH, OnnxPort, Sheet, onnx_helper, optional_module
 from surefoot.nets.recurrent import Memory
-from surefoot.nets.torsos import Flatten, Images, Parts
+from surefoot.nets.torsos import Flatten
 
 OPSET, IR_VERSION = 17, 8
 """Old enough for every runtime of the last years, new enough for all that is used."""
@@ -53,7 +48,7 @@ def policy_graph(policy: ActorCritic, *, masks: bool = False) -> tuple[Any, Shee
     helper, proto = onnx_helper(), optional_module("onnx").TensorProto
     kinds = {"float32": proto.FLOAT, "uint8": proto.UINT8, "bool": proto.BOOL, "int64": proto.INT64}
 
-    def port(p: Port) -> Any:
+    def port(p: OnnxPort) -> Any:
         return helper.make_tensor_value_info(p.name, kinds[p.dtype], list(p.shape))
 
     graph = helper.make_graph(
@@ -105,7 +100,7 @@ class _Pen:
             value = sheet.reshape(self.linear(network.value_out, judged))
         action, dtype, shape = self.head(policy.head, raw, features, mask)
         # The action first: whoever reads one output reads that.
-        sheet.outputs.insert(0, Port("action", dtype, (BATCH, *shape)))
+        sheet.outputs.insert(0, OnnxPort("action", dtype, (BATCH, *shape)))
         sheet.nodes.append(onnx_helper().make_node("Identity", [action], ["action"]))
         if value is not None:
             sheet.give("value", value, "float32")

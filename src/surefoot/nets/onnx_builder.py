@@ -26,7 +26,7 @@ def optional_module(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class OnnxPort:
     """An input or output of the graph."""
 
     name: str
@@ -40,17 +40,17 @@ class Sheet:
 
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
-    inputs: list[Port] = field(default_factory=list[Port])
-    outputs: list[Port] = field(default_factory=list[Port])
+    inputs: list[OnnxPort] = field(default_factory=list[OnnxPort])
+    outputs: list[OnnxPort] = field(default_factory=list[OnnxPort])
 
     def take(self, name: str, dtype: str, *shape: int | str) -> str:
         """An input of the graph."""
-        self.inputs.append(Port(name, dtype, (BATCH, *shape)))
+        self.inputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
         return name
 
     def give(self, name: str, source: str, dtype: str, *shape: int | str) -> None:
         """An output of the graph."""
-        self.outputs.append(Port(name, dtype, (BATCH, *shape)))
+        self.outputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
         self.nodes.append(onnx_helper().make_node("Identity", [source], [name]))
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:

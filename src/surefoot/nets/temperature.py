@@ -6,7 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from surefoot.errors import ConfigError
-from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.policy import Policy
 
 

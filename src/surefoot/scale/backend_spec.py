@@ -17,7 +17,7 @@ _FORM = re.compile(r"(local|ray):([1-9][0-9]{0,3})(?:@(\S+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BackendSpec:
     """Where rollouts are made, and by how many workers."""
 
     kind: Literal["local", "ray"]
@@ -30,7 +30,7 @@ class Placement:
     """`module:function`, from a spec to what makes its worlds; the workers call it."""
 
     @classmethod
-    def parse(cls, text: str, *, insecure: bool = False) -> Placement:
+    def parse(cls, text: str, *, insecure: bool = False) -> BackendSpec:
         """local:2 or ray:8@ADDRESS, as a value."""
         match = _FORM.fullmatch(text)
         if match is None or (match[1] == "local" and match[3]):
@@ -41,7 +41,7 @@ class Placement:
         return cls("ray" if match[1] == "ray" else "local", int(match[2]), match[3] or "", insecure)
 
 
-def open_backend(spec: RunSpec, placement: Placement) -> RolloutBackend:
+def open_backend(spec: RunSpec, placement: BackendSpec) -> RolloutBackend:
     """The workers of a placement, built and waiting."""
     if placement.kind == "local":
         from surefoot.scale.local_backend import local_backend

@@ -10,15 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from surefoot.data.rollout import Rollout
-from surefoot.envs.workers.shared_memory import new_memory
-from surefoot.envs.workers.supervise import raise_failure
-from surefoot.envs.workers.worker import serve
-from surefoot.envs.workers.worker_pool import Worker
+from surefoot.envs.workers.shared_memory import Layout, SharedArrays, new_memory
+from surefoot.envs.workers.worker_process import WorkerProcess, raise_failure, serve
 from surefoot.errors import EnvError
 from surefoot.scale.backend import Piece, Weights, shares
 from surefoot.scale.backend_spec import WORLDS
-from surefoot.scale.shared_arrays import Layout, Shared
-from surefoot.scale.worker_ledger import Crew, Lost, Patience
+from surefoot.scale.rollout_pool import Lost, Patience, RolloutPool
 
 if TYPE_CHECKING:
     from surefoot.scale.rollout_worker import RolloutWorker
@@ -26,31 +23,29 @@ if TYPE_CHECKING:
 
 PIECE, START = 60.0, 120.0
 """Seconds for a piece, and for a new process to import what it needs and build its world."""
-_PROGRAM = (
-    "import sys; pipe, memory, *sys.path = sys.argv[1:]; "
-    "from surefoot.scale.local_backend import main; main(int(pipe), int(memory))"
-)
+TARGET = "surefoot.scale.local_backend"
+"""What a worker process runs: `main` of this module."""
 
 
-def local_backend(spec: RunSpec, workers: int, *, timeout: float | None = None, worlds: str = WORLDS) -> Crew:
+def local_backend(spec: RunSpec, workers: int, *, timeout: float | None = None, worlds: str = WORLDS) -> RolloutPool:
     """W processes, each with a share of the streams. `timeout` is how long a piece may take; None follows the slowest."""
     told = spec.to_json()
 
-    def hire() -> _Hand:
-        return _Hand(told, worlds)
+    def start() -> _Handle:
+        return _Handle(told, worlds)
 
     patience = Patience(piece=PIECE, start=START, fixed=timeout)
-    return Crew("local", hire, shares(spec.ppo.envs, workers), patience, spare=True)
+    return RolloutPool("local", start, shares(spec.ppo.envs, workers), patience, spare=True)
 
 
-class _Hand:
+class _Handle:
     """One process, its memory, and what lies where in it."""
 
     def __init__(self, spec: dict[str, Any], worlds: str) -> None:
         self._spec, self._worlds = spec, worlds
         self._file = new_memory()
-        self._memory = Shared(self._file)
-        self._worker = Worker(0, slice(0), self._file, _PROGRAM)
+        self._memory = SharedArrays(self._file)
+        self._worker = WorkerProcess(TARGET, self._file)
 
     @property
     def process(self) -> int:
@@ -97,7 +92,7 @@ class _Share:
     """The other end: its public methods are what the parent may ask for."""
 
     def __init__(self, memory: int) -> None:
-        self._memory = Shared(memory)
+        self._memory = SharedArrays(memory)
         self._worker: RolloutWorker | None = None
 
     def build(self, spec: dict[str, Any], number: int, streams: int, generation: int, worlds: str) -> None:

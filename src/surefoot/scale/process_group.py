@@ -18,7 +18,7 @@ PATIENCE = timedelta(hours=1)
 """How long one process may wait for another: the first may be evaluating meanwhile."""
 
 
-class Group:
+class ProcessGroup:
     """R processes. Whatever they do together, all must do, in the same order."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Group:
         dist.destroy_process_group()
 
 
-def join_group() -> Group:
+def join_group() -> ProcessGroup:
     """This process's place among those that torchrun started."""
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         raise ConfigError(
@@ -67,4 +67,4 @@ def join_group() -> Group:
     # torchrun keeps its store when it starts everybody anew, with the addresses of those who are gone in it.
     store = PrefixStore(f"surefoot {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
-    return Group()
+    return ProcessGroup()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from surefoot.errors import ConfigError, EnvError, SurefootError
 from surefoot.scale.backend import Piece, Weights, shares
 from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.rollout_pool import Lost, Patience, RolloutPool
 from surefoot.scale.rollout_worker import RolloutWorker
-from surefoot.scale.worker_ledger import Crew, Lost, Patience
 
 if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec
@@ -33,7 +33,7 @@ def ray_backend(
     allow_insecure_cluster: bool = False,
     timeout: float | None = None,
     worlds: str = WORLDS,
-) -> Crew:
+) -> RolloutPool:
     """W actors, each with a share of the streams."""
     ray, told = load_ray(), spec.to_json()
     started = connect(ray, address, allow_insecure_cluster=allow_insecure_cluster)
@@ -43,15 +43,15 @@ def ray_backend(
     def make(number: int, streams: int, generation: int) -> Any:
         return kind.remote(told, number, streams, generation, worlds)
 
-    def hire() -> _Hand:  # none to spare: it would hold a CPU of the cluster, or ask for one more machine
-        return _Hand(ray, make)
+    def start() -> _Handle:  # none to spare: it would hold a CPU of the cluster, or ask for one more machine
+        return _Handle(ray, make)
 
     def share(weights: Weights) -> Any:
         return ray.put({name: x.copy() for name, x in weights.items()})
 
-    return Crew(
+    return RolloutPool(
         "ray",
-        hire,
+        start,
         shares(spec.ppo.envs, workers),
         Patience(piece=PIECE, start=START, fixed=timeout),
         share=share,
@@ -60,7 +60,7 @@ def ray_backend(
     )
 
 
-class _Hand:
+class _Handle:
     """One actor, and what it was last asked for."""
 
     def __init__(self, ray: Any, make: Callable[[int, int, int], Any]) -> None:

@@ -13,7 +13,7 @@ from surefoot.learn.checkpoint.checkpoint import LATEST, load_checkpoint, save_c
 from surefoot.scale.remote_trials import Order
 from surefoot.train.device import pin_threads
 from surefoot.train.diagnose.statistics import iqm
-from surefoot.train.tune.search import Contest, Plan, Task, read_params
+from surefoot.train.tune.search import Contest, Plan, TuneTask, read_params
 
 ABOUT = "trial"
 """The part of a checkpoint that is not the contest's."""
@@ -22,7 +22,7 @@ ABOUT = "trial"
 class Rungs:
     """What Ray Tune calls a Trainable, without Ray: a step is a rung."""
 
-    _task: Task
+    _task: TuneTask
     _plan: Plan
     _order: Order
     _contest: Contest | None = None
@@ -30,7 +30,7 @@ class Rungs:
     _why = ""
     """Set once it cannot go on."""
 
-    def setup(self, config: dict[str, Any], task: Task, plan: Plan) -> None:
+    def setup(self, config: dict[str, Any], task: TuneTask, plan: Plan) -> None:
         pin_threads(1)
         self._task, self._plan = task, plan
         self.reset_config(config)

@@ -16,7 +16,7 @@ from surefoot.envs.api import Step, View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy
 from surefoot.scale.backend import Piece, RolloutBackend, join, shares
-from surefoot.scale.backend_spec import Placement, open_backend
+from surefoot.scale.backend_spec import BackendSpec, open_backend
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.spec import RunSpec
@@ -39,10 +39,10 @@ class FarTraining(Training):
         *,
         make: WorldMaker | None = None,
         backend: RolloutBackend | None = None,
-        placement: Placement | None = None,
+        placement: BackendSpec | None = None,
     ) -> None:
         _refuse_what_stays_here(spec)
-        chosen = placement or Placement.parse(spec.rollouts)
+        chosen = placement or BackendSpec.parse(spec.rollouts)
         shares(spec.ppo.envs, chosen.workers)  # says so before a process is started, if they do not fit
         make = make or world_maker(spec)
         self.backend = backend or open_backend(spec, chosen)

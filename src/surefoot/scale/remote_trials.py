@@ -10,7 +10,18 @@ from typing import Any
 from surefoot.data.seeds import seed_for
 from surefoot.learn.search_ranges import nearby
 from surefoot.train.diagnose.statistics import iqm
-from surefoot.train.tune.search import Plan, Task, Tell, begun, nobody, optuna, read_params, suggest, take_back, told
+from surefoot.train.tune.search import (
+    Plan,
+    Tell,
+    TuneTask,
+    begun,
+    nobody,
+    optuna,
+    read_params,
+    suggest,
+    take_back,
+    told,
+)
 
 Order = dict[str, Any]
 """What a worker is told: a trial's `number`, its `params` as the study keeps them, a checkpoint to go on `from` or ""."""
@@ -19,7 +30,7 @@ Order = dict[str, Any]
 class Book:
     """The trials of a study that are under way, by number. Only the process that has the book writes the study."""
 
-    def __init__(self, task: Task, study: Any, plan: Plan, directory: Path, tell: Tell = nobody) -> None:
+    def __init__(self, task: TuneTask, study: Any, plan: Plan, directory: Path, tell: Tell = nobody) -> None:
         self.task, self.study, self.plan, self.directory, self.tell = task, study, plan, directory, tell
         self.broken = ""
         """Why no trial can be trained at all, once one has said so."""

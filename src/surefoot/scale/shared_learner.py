@@ -21,37 +21,28 @@ from surefoot.core.divergence import k3
 from surefoot.core.losses import LOG_RATIO_LIMIT, Losses
 from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError, Diverged
-from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
+from surefoot.learn.minibatches import split_sizes
+from surefoot.learn.rate_control import Knobs
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import Table
+from surefoot.learn.report_builder import GradientSteps, Table
+from surefoot.learn.torch_update import TorchUpdate
 from surefoot.learn.value_scaling import ValueScale
 from surefoot.nets.normalizer import Normalizer
 from surefoot.nets.policy import Policy
-from surefoot.scale.process_group import Group
-from surefoot.train.collect.reward import RewardScaler
+from surefoot.scale.process_group import ProcessGroup
 
 
-class SharedLearner(Learner):
-    """A `Learner` whose batch lies in several processes. Its policy must be the same in all, and stays so."""
+class SharedUpdate(TorchUpdate):
+    """Gradient steps on a batch of which this process has a part; all processes take the same steps."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        config: PPOConfig,
-        group: Group,
-        *,
-        total_updates: int | None = None,
-        device: str | torch.device = "cpu",
-    ) -> None:
-        if config.temperature != 1.0:
-            raise ConfigError("temperature is not known to learning together; leave it at 1.0")
-        self.whole, self.group = config, group
-        """The config as asked for; the base class standardises nothing, since it sees a part only."""
-        config = config.replace(path="torch", normalize_advantage="off", min_samples=1)
-        super().__init__(policy, config, total_updates=total_updates, device=device)
-        self.values = _SharedValues(policy, group, normalize=config.normalize_value)
-        self._normalizers = [m for m in policy.modules() if isinstance(m, Normalizer)]
+    group: ProcessGroup
+    mode: str
+    """How advantages are standardised: over the minibatch or the batch of all processes, or not."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
         self._where = torch.zeros(0, dtype=torch.int64)
         """[own columns]: which column of the whole batch each is; of a policy with memory a column is a stream."""
         self._columns = 0
@@ -60,19 +51,7 @@ class SharedLearner(Learner):
         self._spread = torch.zeros(())
         self._widths: list[tuple[int, int]] = []
 
-    def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
-        valid, _ = self._fresh(rollout)
-        samples = self.group.gather(np.array([np.count_nonzero(valid)]))[:, 0]
-        if samples.sum() < self.whole.min_samples or samples.min() < 1:
-            why = f"{samples.sum():.0f} valid steps, {samples.min():.0f} in one of {self.group.size} processes"
-            return self._skipped(rollout, int(samples.sum()), self.knobs(progress), why)
-        self._locate(valid)
-        before = [_moments(normalizer) for normalizer in self._normalizers]
-        report = super().update(rollout, progress=progress)
-        self._share_statistics(before, {name: x[valid] for name, x in rollout.obs.items()})
-        return replace(report, samples=int(samples.sum()))
-
-    def _locate(self, valid: np.ndarray) -> None:
+    def locate(self, valid: np.ndarray) -> None:
         """Where this process's columns are in the batch of all, whose streams are side by side."""
         steps, streams = valid.shape
         files = self.group.gather_bytes(np.packbits(valid).tobytes() + streams.to_bytes(4, "little"))
@@ -92,8 +71,8 @@ class SharedLearner(Learner):
         self._where = torch.from_numpy(number[:, first : first + streams][valid])
         self._columns = int(whole.sum())
 
-    def _minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        mode, pieces = self.whole.normalize_advantage, batch.columns // max(1, len(self._where))
+    def minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        mode, pieces = self.mode, batch.columns // max(1, len(self._where))
         # Streams may have been cut into pieces since they were located: the first of every stream, then the second.
         where = torch.cat([self._where + k * self._columns for k in range(pieces)])
         columns, long = self._columns * pieces, batch.advantage.shape[0]
@@ -131,13 +110,13 @@ class SharedLearner(Learner):
         mean, std = mean.to(advantage), std.to(advantage)
         return (advantage - mean) / (std + 1e-8), std, int(total[2])
 
-    def _loss(self, minibatch: Batch, knobs: Any) -> tuple[Losses, Tensor]:
+    def loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
         if self._own == 0:  # all of this minibatch is elsewhere
             nothing = torch.zeros((), device=self.device)
             return Losses(nothing, nothing, nothing, nothing, None, torch.zeros(1, 1, device=self.device)), self._spread
-        return super()._loss(minibatch, knobs)[0], self._spread
+        return super().loss(minibatch, knobs)[0], self._spread
 
-    def _too_far(self, losses: Losses, valid: Tensor | None) -> bool:
+    def too_far(self, losses: Losses, valid: Tensor | None) -> bool:
         target = self.config.target_kl
         if target is None:
             return False
@@ -145,7 +124,7 @@ class SharedLearner(Learner):
         moved = (each if valid is None else each[valid]).sum().cpu()
         return float(self.group.sum_(moved)) / self._all > self.config.kl_stop_factor * target
 
-    def _gradient(self, losses: Losses) -> Tensor:
+    def gradient(self, losses: Losses) -> Tensor:
         self.optimizer.zero_grad()
         if self._own:
             (losses.total * (self._own / self._all)).backward()
@@ -163,8 +142,8 @@ class SharedLearner(Learner):
             self._widths.append((self._own, self._all))
         return norm
 
-    def _learn(self, batch: Batch, knobs: Any) -> Any:
-        done = super()._learn(batch, knobs)
+    def learn(self, batch: Batch, knobs: Knobs) -> GradientSteps:
+        done = super().learn(batch, knobs)
         done.first_ratio_error = float(self.group.gather(np.array([done.first_ratio_error])).max())
         steps = len(done.table.epoch)
         if steps:
@@ -172,6 +151,48 @@ class SharedLearner(Learner):
             rows = np.where(own > 0, done.table.rows * own / whole, 0.0)
             done.table = Table(done.table.epoch, self.group.sum_(torch.from_numpy(rows)).numpy())
         return done
+
+
+class SharedLearner(Learner):
+    """A `Learner` whose batch lies in several processes. Its policy must be the same in all, and stays so."""
+
+    shared: SharedUpdate
+
+    def __init__(
+        self,
+        policy: Policy,
+        config: PPOConfig,
+        group: ProcessGroup,
+        *,
+        total_updates: int | None = None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if config.temperature != 1.0:
+            raise ConfigError("temperature is not known to learning together; leave it at 1.0")
+        self.whole, self.group = config, group
+        """The config as asked for; the base class standardises nothing, since it sees a part only."""
+        config = config.replace(path="torch", normalize_advantage="off", min_samples=1)
+
+        def make_update(*parts: Any) -> SharedUpdate:
+            self.shared = SharedUpdate(*parts)
+            self.shared.group, self.shared.mode = group, self.whole.normalize_advantage
+            return self.shared
+
+        super().__init__(policy, config, total_updates=total_updates, device=device, make_update=make_update)
+        self.values = ValueScale(policy, normalize=config.normalize_value, moments=lambda x: _pooled(group, x))
+        self._normalizers = [m for m in policy.modules() if isinstance(m, Normalizer)]
+
+    def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
+        valid, _ = self.fresh(rollout)
+        samples = self.group.gather(np.array([np.count_nonzero(valid)]))[:, 0]
+        if samples.sum() < self.whole.min_samples or samples.min() < 1:
+            why = f"{samples.sum():.0f} valid steps, {samples.min():.0f} in one of {self.group.size} processes"
+            return self.skipped(rollout, int(samples.sum()), self.knobs(progress), why)
+        self.shared.locate(valid)
+        before = [_moments(normalizer) for normalizer in self._normalizers]
+        report = super().update(rollout, progress=progress)
+        self._share_statistics(before, {name: x[valid] for name, x in rollout.obs.items()})
+        return replace(report, samples=int(samples.sum()))
 
     def _share_statistics(self, before: list[tuple[Tensor, Tensor, Tensor]], obs: dict[str, np.ndarray]) -> None:
         """Observation statistics as if all had been seen in one place: own rows apart, then everybody's in turn."""
@@ -198,35 +219,16 @@ class SharedLearner(Learner):
             raise Diverged("the processes that learn together no longer have the same weights; resume the run")
 
 
-class SharedScaler(RewardScaler):
-    """Rewards scaled by the spread of the returns of all processes."""
-
-    def __init__(self, streams: int, group: Group, *, gamma: float, clip: float) -> None:
-        super().__init__(streams, gamma=gamma, clip=clip)
-        self.group = group
-
-    def _merge(self, seen: np.ndarray) -> None:
-        for mean, var, count in _everybody(self.group, seen):
-            self.merge(mean, var, count)
+def _pooled(group: ProcessGroup, numbers: np.ndarray) -> tuple[float, float, float]:
+    """Return (mean, variance, count) of the numbers of all processes together."""
+    parts = moments_of_all(group, numbers.ravel())
+    count = sum(n for *_, n in parts)
+    mean = sum(m * n for m, _, n in parts) / count
+    return mean, sum((v + (m - mean) ** 2) * n for m, v, n in parts) / count, count
 
 
-class _SharedValues(ValueScale):
-    """Targets scaled by the moments of all processes' together."""
-
-    def __init__(self, policy: Policy, group: Group, *, normalize: bool) -> None:
-        super().__init__(policy, normalize=normalize)
-        self.group = group
-
-    def _count_in(self, target: Any) -> None:
-        found = _everybody(self.group, target.detach().cpu().numpy().ravel())
-        count = sum(n for *_, n in found)
-        mean = sum(m * n for m, _, n in found) / count
-        var = sum((v + (m - mean) ** 2) * n for m, v, n in found) / count
-        self.merge(mean, var, count)
-
-
-def _everybody(group: Group, seen: np.ndarray) -> list[tuple[float, float, float]]:
-    """(mean, variance, count) of each process's numbers, of those that have any."""
+def moments_of_all(group: ProcessGroup, seen: np.ndarray) -> list[tuple[float, float, float]]:
+    """Return (mean, variance, count) of each process's numbers, of those that have any."""
     wide = seen.astype(np.float64)
     mine = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)
     return [(float(m), float(v), float(n)) for m, v, n in group.gather(mine) if n > 0]

@@ -15,12 +15,14 @@ from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import from_bytes, to_bytes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
+from surefoot.nets.description import load_weights
 from surefoot.scale.backend import shares
-from surefoot.scale.process_group import Group
-from surefoot.scale.shared_learner import SharedLearner, SharedScaler
+from surefoot.scale.process_group import ProcessGroup
+from surefoot.scale.shared_learner import SharedLearner, moments_of_all
 from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.reward import RewardScaler
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker, load_weights
+from surefoot.train.training import Training, WorldMaker
 
 UPDATE, STATE, STOP = range(1, 4)
 
@@ -28,7 +30,7 @@ UPDATE, STATE, STOP = range(1, 4)
 class TogetherTraining(Training):
     """A `Training` of this process's share of the streams, whose learner is everybody's."""
 
-    def __init__(self, spec: RunSpec, group: Group, *, make: WorldMaker | None = None) -> None:
+    def __init__(self, spec: RunSpec, group: ProcessGroup, *, make: WorldMaker | None = None) -> None:
         if spec.collect.curiosity != "none" or spec.rollouts != "here":
             raise ConfigError("learning together goes neither with curiosity nor with rollouts made elsewhere")
         self.group, self.whole = group, replace(spec, learners=group.size)
@@ -55,8 +57,11 @@ class TogetherTraining(Training):
             device=self.device,
             path=spec.ppo.path,
         )
-        collector.scaler = SharedScaler(
-            self.world.num_envs, self.group, gamma=spec.ppo.gamma, clip=spec.collect.reward_clip
+        collector.scaler = RewardScaler(
+            self.world.num_envs,
+            gamma=spec.ppo.gamma,
+            clip=spec.collect.reward_clip,
+            moments=lambda returns: moments_of_all(self.group, returns),
         )
         return collector
 

@@ -23,8 +23,8 @@ from surefoot.scale.ray_backend import connect, load_ray
 from surefoot.scale.ray_trial import Rungs
 from surefoot.scale.remote_trials import Book
 from surefoot.train.device import pin_threads
-from surefoot.train.tune.final_round import Standing, final_scores
-from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna
+from surefoot.train.tune.final_round import TrialStanding, final_scores
+from surefoot.train.tune.search import Plan, Tell, TuneTask, nobody, optuna
 
 FOLDER = "ray"
 RETRIES = 3
@@ -52,7 +52,7 @@ class Cluster:
 
     def search(
         self,
-        task: Task,
+        task: TuneTask,
         study: Any,
         plan: Plan,
         directory: Path,
@@ -74,8 +74,8 @@ class Cluster:
             raise ConfigError(book.broken)
 
     def play(
-        self, task: Task, chosen: Sequence[Standing], plan: Plan, stop: Stop
-    ) -> Iterator[tuple[Standing, list[float]]]:
+        self, task: TuneTask, chosen: Sequence[TrialStanding], plan: Plan, stop: Stop
+    ) -> Iterator[tuple[TrialStanding, list[float]]]:
         """The finalists side by side; a worker that is lost begins again."""
         ray = self.ray
         final = ray.remote(num_cpus=1, max_retries=RETRIES)(_final)
@@ -160,7 +160,7 @@ def load_tune() -> Any:
         raise ConfigError("searching on Ray needs Ray Tune: pip install 'surefoot[ray-tune]'") from error
 
 
-def _final(task: Task, params: dict[str, Any], plan: Plan) -> list[float]:
+def _final(task: TuneTask, params: dict[str, Any], plan: Plan) -> list[float]:
     pin_threads(1)
     return final_scores(task, params, plan, lambda: False) or []
 

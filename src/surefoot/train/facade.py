@@ -18,7 +18,7 @@ from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, p
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
-from surefoot.nets.actor_critic import policy_from_description
+from surefoot.nets.description import load_weights, policy_from_description
 from surefoot.nets.policy import Policy
 from surefoot.train.assemble import (
     assemble,
@@ -45,7 +45,7 @@ from surefoot.train.interrupt import GentleStop
 from surefoot.train.learn_output import Telling, curves_directory
 from surefoot.train.predict import Spaces, choose, refuse_other_spaces, spaces_of
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, load_weights
+from surefoot.train.training import Training
 
 log = logging.getLogger("surefoot")
 

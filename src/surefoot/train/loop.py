@@ -22,9 +22,3 @@ def training_loop(rollouts: Iterable[Rollout], learner: Learner) -> Iterator[Upd
     """Yield one report per update. The report of an update is yielded before the next rollout is collected."""
     for rollout in rollouts:
         yield learner.update(rollout)
-
-
-def timed(report: UpdateReport, collector: Collector) -> UpdateReport:
-    """Add the collector's times to the report and return it."""
-    report.seconds.update(collector.seconds)
-    return report

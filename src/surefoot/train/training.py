@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 
 from surefoot.data.rollout import Rollout
-from surefoot.envs.api import View, World
+from surefoot.envs.api import World
 from surefoot.envs.make import make_world
 from surefoot.envs.workers.placement import Workers
 from surefoot.envs.workers.process_world import ProcessWorld
-from surefoot.errors import CheckpointIncompatible, ConfigError, WorkersLost
+from surefoot.errors import ConfigError
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.actor_critic import ActorCritic, refuse_stateful_layers
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.description import load_weights
+from surefoot.nets.own_network import refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.collector import Collector
+from surefoot.train.collect.lost_workers import state_with_all_workers
 from surefoot.train.device import choose_device
 from surefoot.train.diagnose.diagnostics import Vitals
-from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
 
 
@@ -135,12 +135,14 @@ class Training:
         else:
             self.vitals.forget()
         if self.curiosity is None:
-            report = timed(self.learner.update(rollout, progress=progress), self.collector)
+            report = self.learner.update(rollout, progress=progress)
+            report.seconds.update(self.collector.seconds)
             report.stats.update(self.vitals.moved())
             return report
         after, updates = self.collector.view.obs, self.learner.updates
         rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
-        report = timed(self.learner.update(rollout, progress=progress), self.collector)
+        report = self.learner.update(rollout, progress=progress)
+        report.seconds.update(self.collector.seconds)
         report.seconds["curiosity"] = self.curiosity.seconds
         report.stats.update(self.vitals.moved())
         return report
@@ -171,15 +173,7 @@ class Training:
 
     def collector_state(self) -> dict[str, Any]:
         """The collector's, with no worker missing: where one was lost, new episodes begin before the state is taken."""
-        if not isinstance(self.world, ProcessWorld):
-            return self.collector.state()
-        while True:
-            with suppress(WorkersLost):  # the next try takes what is left: all streams begin anew
-                if (settled := self.world.settle()) is not None:
-                    begin_anew(self.collector, *settled)
-                lost, state = self.world.losses, self.collector.state()
-                if lost == self.world.losses:
-                    return state
+        return state_with_all_workers(self.collector, self.world)
 
     def set_state(self, parts: dict[str, Any]) -> None:
         """Go on from a checkpoint's parts."""
@@ -196,15 +190,6 @@ class Training:
         self.world.close()
 
 
-def begin_anew(collector: Collector, view: View, streams: np.ndarray) -> None:
-    """Go on at `view`; the episodes that ran in `streams` ([N] bool) are forgotten."""
-    collector.view = collector.guard.cleaned(view)
-    collector.start = collector.start | streams
-    collector.scaler.running = np.where(streams, 0.0, collector.scaler.running)
-    for stream in np.flatnonzero(streams):
-        collector.episodes.forget(int(stream))
-
-
 def world_maker(spec: RunSpec) -> WorldMaker:
     """What makes a spec's worlds."""
 
@@ -213,18 +198,3 @@ def world_maker(spec: RunSpec) -> WorldMaker:
         return make_world(spec.env, streams, backend=spec.backend, env_kwargs=kwargs, workers=workers)
 
     return make
-
-
-def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
-    """Put saved weights into a policy of the same architecture, or say where they differ."""
-    own = policy.state_dict()
-    given = {name: torch.as_tensor(np.array(x) if isinstance(x, np.ndarray) else x) for name, x in weights.items()}
-    different = sorted(set(own) ^ set(given)) or [n for n in own if own[n].shape != given[n].shape]
-    if different:
-        name = different[0]
-        here, there = (list(w[name].shape) if name in w else "nothing" for w in (own, given))
-        raise CheckpointIncompatible(
-            f"these weights belong to another policy: {name} is {there} in the checkpoint and {here} here; "
-            "use the same env, net settings and surefoot version, or train anew"
-        )
-    policy.load_state_dict(given)

@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from surefoot.envs import check
-from surefoot.envs.check import Finding, assert_env, check_env
+from surefoot.envs.check import EnvFinding, assert_env, check_env
 from surefoot.errors import EnvError
 
 
@@ -36,15 +36,15 @@ class Fine(gym.Env[Any, Any]):
         return self.np_random.uniform(-1, 1, 2).astype(np.float32)
 
 
-def errors(env: Any) -> list[Finding]:
+def errors(env: Any) -> list[EnvFinding]:
     return [finding for finding in check_env(env) if finding.level == "error"]
 
 
-def advice(env: Any) -> list[Finding]:
+def advice(env: Any) -> list[EnvFinding]:
     return [finding for finding in check_env(env) if finding.level == "advice"]
 
 
-def the_error(env: Any) -> Finding:
+def the_error(env: Any) -> EnvFinding:
     found = errors(env)
     assert len(found) == 1, [str(finding) for finding in found]
     return found[0]

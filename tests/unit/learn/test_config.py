@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.schedule import Linear, Piecewise, StepDecay
 
 

@@ -8,7 +8,8 @@ import torch
 
 from surefoot.data.rollout import Rollout
 from surefoot.errors import AllActionsMasked, IllegalAction, NonFiniteValue
-from surefoot.learn.prepare import refuse_bad_masks, refuse_bad_numbers, to_batch
+from surefoot.learn.prepare import to_batch
+from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 
 T, N = 3, 2
 

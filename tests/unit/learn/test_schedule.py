@@ -7,16 +7,8 @@ import math
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.learn.schedule import (
-    Cosine,
-    Linear,
-    Piecewise,
-    StepDecay,
-    extremes,
-    parse_schedule,
-    schedule_to_json,
-    value_at,
-)
+from surefoot.learn.schedule import Cosine, Linear, Piecewise, StepDecay, value_at
+from surefoot.learn.schedule_text import extremes, parse_schedule, schedule_to_json
 
 
 def test_a_plain_number_never_moves():

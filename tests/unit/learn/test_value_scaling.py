@@ -127,8 +127,8 @@ def test_the_first_rollout_sets_the_scale_by_its_own_targets():
 def test_two_rollouts_of_one_size_are_merged_like_one_of_both():
     scale, rng = ValueScale(a_policy(), normalize=True), np.random.default_rng(0)
     a, b = rng.normal(3, 2, 500), rng.normal(-1, 5, 500)
-    scale._count_in(a)
-    scale._count_in(torch.from_numpy(b))
+    scale.count_in(a)
+    scale.count_in(torch.from_numpy(b))
     both = np.concatenate([a, b])
     assert scale.mean == pytest.approx(both.mean())
     assert scale.std == pytest.approx(both.std())
@@ -137,15 +137,15 @@ def test_two_rollouts_of_one_size_are_merged_like_one_of_both():
 def test_the_past_fades_so_that_the_scale_follows_returns_that_grow():
     scale, rng = ValueScale(a_policy(), normalize=True), np.random.default_rng(0)
     for _ in range(1000):
-        scale._count_in(rng.normal(0, 1, 100))
+        scale.count_in(rng.normal(0, 1, 100))
     for _ in range(int(5 * MEMORY)):
-        scale._count_in(rng.normal(50, 1, 100))
+        scale.count_in(rng.normal(50, 1, 100))
     assert scale.mean == pytest.approx(50, abs=1)
 
 
 def test_targets_that_are_all_alike_have_no_scale_and_leave_the_old_one():
     scale = ValueScale(a_policy(), normalize=True)
-    scale._count_in(np.full(100, 12345.678, np.float32))
+    scale.count_in(np.full(100, 12345.678, np.float32))
     assert scale.std == 1.0
     assert scale.mean == pytest.approx(12345.678)
 

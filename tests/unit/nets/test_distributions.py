@@ -10,18 +10,9 @@ import torch
 from torch import distributions as td
 
 from surefoot.errors import AllActionsMasked
-from surefoot.nets.distributions import (
-    Beta,
-    Categorical,
-    Gaussian,
-    Joint,
-    MultiCategorical,
-    TanhGaussian,
-    log_tanh_slope,
-    mask_logits,
-    require_choice,
-    side_by_side,
-)
+from surefoot.nets.continuous_distributions import Beta, Gaussian, Joint, TanhGaussian, log_tanh_slope, side_by_side
+from surefoot.nets.distributions import Categorical, mask_logits, require_choice
+from surefoot.nets.multi_discrete import MultiCategorical
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:

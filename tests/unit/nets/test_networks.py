@@ -13,8 +13,9 @@ from torch import Tensor
 from surefoot.core.batch import Batch
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.errors import ConfigError, SpaceError
-from surefoot.nets.actor_critic import ActorCritic, policy_from_description
+from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.description import policy_from_description
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import PolicyOutput, Seen
 

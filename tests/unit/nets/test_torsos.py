@@ -10,7 +10,8 @@ import torch
 
 from surefoot.data.spaces import Box
 from surefoot.errors import ConfigError, SpaceError
-from surefoot.nets.torsos import ACTIVATIONS, Flatten, Images, Parts, image_kind, layer, mlp
+from surefoot.nets.images import Images, Parts, image_kind
+from surefoot.nets.torsos import ACTIVATIONS, Flatten, layer, mlp
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(5, 3), (3, 5), (4, 4)])

@@ -18,7 +18,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend import Piece, join, shares
 from surefoot.scale.backend_check import check_backend
-from surefoot.scale.backend_spec import WORLDS, Placement
+from surefoot.scale.backend_spec import WORLDS, BackendSpec
 from surefoot.scale.local_backend import local_backend
 from surefoot.scale.remote_training import FarTraining
 from surefoot.scale.rollout_worker import RolloutWorker
@@ -91,7 +91,7 @@ class InProcess:
 
 def far(spec: RunSpec, workers: int = 2, backend: Any = None) -> FarTraining:
     return FarTraining(
-        spec, backend=backend or InProcess(spec, workers), placement=Placement("local", workers, "", False)
+        spec, backend=backend or InProcess(spec, workers), placement=BackendSpec("local", workers, "", False)
     )
 
 
@@ -115,7 +115,7 @@ def test_ray_workers_keep_the_same_contract():
 
 
 def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("surefoot.scale.worker_ledger.SETTLED", 0.0)
+    monkeypatch.setattr("surefoot.scale.rollout_pool.SETTLED", 0.0)
     spec = a_spec()
     backend: Any = local_backend(spec, 1, timeout=20.0)
     everyone: set[int] = set()
@@ -123,19 +123,19 @@ def test_a_spare_process_takes_the_place_of_a_lost_one_unless_it_is_lost_itself(
     def turn() -> Piece:
         backend.ask()
         (piece,) = backend.hear()
-        everyone.update((*backend.processes, backend._spare.process))
+        everyone.update((*backend.processes, backend.pool.spare.process))
         return piece
 
     try:
         backend.publish(weights_of(spec), 0)
         assert turn().serial == "0.0.0"
-        spare = backend._spare.process
+        spare = backend.pool.spare.process
         os.kill(backend.processes[0], signal.SIGKILL)
         piece = turn()
         assert (piece.serial, piece.began_anew) == ("0.1.0", True)
         assert backend.processes == [spare]
         assert len(backend.take_losses()) == 1
-        os.kill(backend._spare.process, signal.SIGKILL)
+        os.kill(backend.pool.spare.process, signal.SIGKILL)
         os.kill(spare, signal.SIGKILL)
         assert turn().serial == "0.3.0"
         assert len(backend.take_losses()) == 2
@@ -258,12 +258,12 @@ def test_joined_streams_are_in_the_order_of_the_workers():
 @pytest.mark.parametrize("text", ["local", "local:0", "ray:x", "local:2@here", "dask:2", "local:-1", ""])
 def test_a_placement_that_is_none_is_refused(text: str):
     with pytest.raises(ConfigError, match="rollouts is"):
-        Placement.parse(text)
+        BackendSpec.parse(text)
 
 
 def test_a_placement_is_a_few_letters():
-    assert Placement.parse("local:2") == Placement("local", 2)
-    assert Placement.parse("ray:8@10.0.0.1:6379").address == "10.0.0.1:6379"
+    assert BackendSpec.parse("local:2") == BackendSpec("local", 2)
+    assert BackendSpec.parse("ray:8@10.0.0.1:6379").address == "10.0.0.1:6379"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
 from surefoot.envs.builtin.classic import CLASSIC
-from surefoot.envs.builtin.memory_toy import Recall, Shape
+from surefoot.envs.builtin.memory_toy import Recall, RecallShape
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
@@ -225,4 +225,4 @@ def test_a_cue_that_is_shown_once_is_answered_by_a_policy_that_remembers_it():
                 action=action, value=cue, log_prob=dist.log_prob(action), distribution=dist, context={"count": cue}
             )
 
-    assert play(Recaller(), Recall(6, Shape(hidden=True)), 30, seed=1).mean == pytest.approx(1.0)
+    assert play(Recaller(), Recall(6, RecallShape(hidden=True)), 30, seed=1).mean == pytest.approx(1.0)

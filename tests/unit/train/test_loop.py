@@ -11,7 +11,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.train.collect.collector import Collector
-from surefoot.train.loop import live, timed, training_loop
+from surefoot.train.loop import live, training_loop
 
 
 def parts() -> tuple[Collector, Learner]:
@@ -42,9 +42,3 @@ def test_any_rollouts_can_be_learned_from():
     collector, learner = parts()
     stored = [collector.collect(0) for _ in range(3)]
     assert [r.policy_lag for r in training_loop(stored, learner)] == [0, 1, 2]
-
-
-def test_the_times_of_collecting_stand_beside_those_of_learning():
-    collector, learner = parts()
-    report = timed(learner.update(collector.collect()), collector)
-    assert set(report.seconds) == {"collect", "env", "policy", "prepare", "learn"}

@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 from surefoot.data.spaces import Box, Discrete, Hybrid
-from surefoot.envs.builtin.memory_toy import Recall, Shape
+from surefoot.envs.builtin.memory_toy import Recall, RecallShape
 from surefoot.errors import ConfigError, ShapeError, SpaceError
 from surefoot.train.facade import PPO, evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces
@@ -83,9 +83,9 @@ def test_the_order_of_an_unsorted_dict_survives_its_tree() -> None:
 
 
 def test_a_hybrid_policy_may_live_in_its_own_world_and_in_no_other() -> None:
-    world = Recall(4, Shape(act="hybrid"))
+    world = Recall(4, RecallShape(act="hybrid"))
     model = PPO("MlpPolicy", world, **SMALL).learn(32)
-    evaluate_policy(model, Recall(4, Shape(act="hybrid")), 4)
+    evaluate_policy(model, Recall(4, RecallShape(act="hybrid")), 4)
     action, _ = model.predict(np.zeros(4, np.float32))
     assert model.spaces.gym_action.contains(action)
     narrow = Hybrid((2,), Box((1,), -0.5, 0.5))  # bounds may differ
@@ -96,7 +96,9 @@ def test_a_hybrid_policy_may_live_in_its_own_world_and_in_no_other() -> None:
 
 
 def a_model(memory: str) -> PPO:
-    return PPO("MlpPolicy", Recall(4, Shape(hidden=True)), **SMALL, policy_kwargs={"memory": memory, "memory_size": 6})
+    return PPO(
+        "MlpPolicy", Recall(4, RecallShape(hidden=True)), **SMALL, policy_kwargs={"memory": memory, "memory_size": 6}
+    )
 
 
 def worth(model: PPO, obs: np.ndarray, state: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -18,9 +18,10 @@ from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.description import load_weights
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, load_weights
+from surefoot.train.training import Training
 
 
 def a_spec(env: str = "CartPole-v1", *, total_steps: int = 200, net=None, collect=None, **ppo: Any) -> RunSpec:
@@ -53,6 +54,11 @@ def test_a_run_ends_once_its_steps_are_done():
     assert training.finished
     # Each update stands where the steps before it have led: 0, 64, 128 and 192 of 200.
     assert [r.lr for r in reports] == pytest.approx([3e-3, 3e-3 * 136 / 200, 3e-3 * 72 / 200, 3e-3 * 8 / 200])
+
+
+def test_the_times_of_collecting_stand_beside_those_of_learning():
+    report = Training(a_spec()).update()
+    assert set(report.seconds) == {"collect", "env", "policy", "prepare", "learn"}
 
 
 def test_a_run_is_its_seed():

@@ -22,7 +22,7 @@ from surefoot.cli.verbs.train import TrainArgs
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune_progress import TrialRunner
     from surefoot.train.tune.report import SearchResult
-    from surefoot.train.tune.search import Plan, Task
+    from surefoot.train.tune.search import Plan, TuneTask
 
 SEARCH_SHARE = 0.75
 """Of --minutes, where a play-off follows the search."""
@@ -143,7 +143,7 @@ class TuneArgs:
         match = re.fullmatch(r"ray(?:@(\S+))?", self.backend)
         return "" if match is None else match[1] or "auto"
 
-    def task(self) -> Task:
+    def task(self) -> TuneTask:
         """What is searched."""
         from surefoot.learn.search_ranges import read_space
         from surefoot.train.tune.env_trials import EnvTask
@@ -194,7 +194,7 @@ class TuneArgs:
             )
         return found[-1].parent
 
-    def _search(self, task: Task, plan: Plan, directory: Path, place: TrialRunner) -> SearchResult:
+    def _search(self, task: TuneTask, plan: Plan, directory: Path, place: TrialRunner) -> SearchResult:
         from surefoot.cli.verbs.tune_progress import TuneScreen
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.tune.final_round import play_off
@@ -225,7 +225,7 @@ class TuneArgs:
             RayTrials(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else LocalTrials(self)
         )
 
-    def _end(self, found: SearchResult, task: Task, directory: Path) -> int:
+    def _end(self, found: SearchResult, task: TuneTask, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines
 
         if self.env.endswith(".json") and found.best is not None:
@@ -257,7 +257,7 @@ def _restored(about: dict[str, Any]) -> dict[str, Any]:
     return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
 
 
-def _as_json(found: SearchResult, task: Task, directory: Path) -> dict[str, Any]:
+def _as_json(found: SearchResult, task: TuneTask, directory: Path) -> dict[str, Any]:
     best = found.best
     return {
         "directory": str(directory),

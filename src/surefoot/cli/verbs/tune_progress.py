@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 if TYPE_CHECKING:
     from surefoot.cli.verbs.tune import TuneArgs
-    from surefoot.train.tune.final_round import Play, Standing
+    from surefoot.train.tune.final_round import Play, TrialStanding
     from surefoot.train.tune.report import SearchResult
-    from surefoot.train.tune.search import Plan, Task
+    from surefoot.train.tune.search import Plan, TuneTask
 
 
 class TuneScreen:
@@ -82,7 +82,7 @@ class TrialRunner(Protocol):
     play: Play
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
+        self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         """Try settings until the plan's trials are done, or `stop` says so."""
         ...
@@ -103,7 +103,7 @@ class LocalTrials:
         pass
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
+        self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         from surefoot.train.tune.search import search
 
@@ -151,12 +151,12 @@ class RayTrials:
         self.cluster.close()
 
     def search(
-        self, task: Task, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
+        self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
         self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
 
 
-def lines(found: SearchResult, task: Task, directory: Path) -> list[str]:
+def lines(found: SearchResult, task: TuneTask, directory: Path) -> list[str]:
     """What came of a search, for people."""
     from surefoot.train.diagnose.statistics import summarize
     from surefoot.train.tune.report import BEST, PAGE
@@ -164,7 +164,7 @@ def lines(found: SearchResult, task: Task, directory: Path) -> list[str]:
     if found.best is None:
         return [f"no trial was trained to its end; --resume goes on ({directory})"]
 
-    def told(one: Standing) -> str:
+    def told(one: TrialStanding) -> str:
         return str(summarize(one.scores)) if one.scores else f"{one.value:.1f}"
 
     where = "on fresh seeds" if found.finals else "on the seeds of the search"

@@ -26,8 +26,8 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.schedule import StepDecay
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
-from surefoot.train.training import load_weights
 
 Reward = Callable[[str, str], tuple[float, str, bool]]
 """(prompt, mutation) → (reward, next prompt, whether the episode is over)."""

@@ -1,4 +1,4 @@
-"""Ways to choose among candidates and to learn from what came of it, all with the same two verbs."""
+"""Choosers: policies over candidates that choose and learn from outcomes, all with the same two methods."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Log:
         return self.size
 
     def append(self, scene: Scene, at: int, probability: float, reward: float) -> None:
-        """One more decision and what came of it."""
+        """Append a decision and its reward."""
         rows, width = self._columns["option"].shape
         if len(scene) > width or (self.size == rows and self.size < self.capacity):
             self._resize(min(self.capacity, max(64, 2 * self.size)), max(len(scene), width))

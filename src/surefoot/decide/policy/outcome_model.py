@@ -1,4 +1,4 @@
-"""What each option is likely worth for a query: a guess from its description, corrected by what came of it.
+"""What each option is likely worth for a query: a guess from its description, corrected by its outcomes.
 
     guess   g(x, a) = (1 - h) softmax(sharpness · cos)_a + h · sigmoid(slope · (cos_a - middle)),  h = n / (n + patience K)
     model   q(x, a) = g(x, a) + θ_a · [x, 0.3],     θ_a = the ridge solution on what the guess missed, r - g(x, a)

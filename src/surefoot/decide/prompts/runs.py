@@ -14,11 +14,12 @@ from surefoot.decide.prompts.world import PromptConfig, PromptWorld
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+from surefoot.nets.description import load_weights
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, load_weights
+from surefoot.train.training import Training
 
 FILE, SCORER = "prompts.json", "scorer.json"
 ENV = "surefoot/Prompts-v0"

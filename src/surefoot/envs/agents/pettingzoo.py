@@ -14,7 +14,16 @@ import gymnasium as gym
 import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete, ObservationSpace
-from surefoot.envs.agents.stepping import Agent, Copy, Moment, Others, ParallelCopy, RandomOthers, TurnCopy, TurnEnv
+from surefoot.envs.agents.stepping import (
+    Agent,
+    AgentMoment,
+    Copy,
+    Others,
+    ParallelCopy,
+    RandomOthers,
+    TurnCopy,
+    TurnEnv,
+)
 from surefoot.envs.agents.stepping import is_many_agents as is_many_agents
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.gym.snapshot import pack, rng_from_json, rng_to_json, unpack
@@ -181,7 +190,7 @@ class AgentsWorld:
             moment = self._first_moment(c)
         self._show(step.view, c, moment)
 
-    def _bury(self, step: Step, row: int, c: int, agent: Agent, last: Any, moment: Moment) -> None:
+    def _bury(self, step: Step, row: int, c: int, agent: Agent, last: Any, moment: AgentMoment) -> None:
         """Write down what an agent saw at its end, and what it says of it."""
         if last is None and step.truncated[row]:
             raise EnvError(
@@ -259,7 +268,7 @@ class AgentsWorld:
             if others is not None:
                 others.rng = np.random.default_rng([seed, c])
 
-    def _first_moment(self, c: int) -> Moment:
+    def _first_moment(self, c: int) -> AgentMoment:
         """Begin copy c's next episode. Its seed is ours: many envs draw a new one from the clock if they get none."""
         for _ in range(STILLBORN):
             seed = np.random.SeedSequence([self._seed, c, int(self._episodes[c])]).generate_state(1)[0]
@@ -281,7 +290,7 @@ class AgentsWorld:
         mask = np.ones((self.num_envs, self._choices), np.bool_) if self._masked else None
         return View(obs=self._empty(), action_mask=mask)
 
-    def _show(self, view: View, c: int, moment: Moment) -> None:
+    def _show(self, view: View, c: int, moment: AgentMoment) -> None:
         """Fill copy c's rows with those who are there."""
         begin = c * len(self.agents)
         self._there[begin : begin + len(self.agents)] = False
@@ -292,7 +301,7 @@ class AgentsWorld:
             if view.action_mask is not None:
                 view.action_mask[row] = self._mask_row(row, agent, obs, moment)
 
-    def _fill(self, out: Arrays, row: int, c: int, agent: Agent, obs: Any, moment: Moment) -> None:
+    def _fill(self, out: Arrays, row: int, c: int, agent: Agent, obs: Any, moment: AgentMoment) -> None:
         self._reader.write(out, row, obs)
         if self._state_of is not None:
             if moment.everything is None:
@@ -301,7 +310,7 @@ class AgentsWorld:
         if self.options.agent_id:
             out[WHO][row, self._places[agent]] = 1.0
 
-    def _mask_row(self, row: int, agent: Agent, obs: Any, moment: Moment) -> np.ndarray:
+    def _mask_row(self, row: int, agent: Agent, obs: Any, moment: AgentMoment) -> np.ndarray:
         if moment.turn is not None and agent != moment.turn:
             return self._still
         info = moment.info.get(agent) or {}
@@ -329,7 +338,7 @@ class _State:
     def __init__(self, box: Box, reader: ObservationReader | None, agents: Sequence[Agent]) -> None:
         self.box, self.reader, self.agents = box, reader, agents
 
-    def read(self, env: Any, moment: Moment) -> np.ndarray:
+    def read(self, env: Any, moment: AgentMoment) -> np.ndarray:
         if self.reader is None:
             return np.asarray(env.state(), self.box.dtype)
         out = self.reader.empty(len(self.agents))

@@ -57,7 +57,7 @@ def is_many_agents(env: Any) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Moment:
+class AgentMoment:
     """What one step of one copy came to, told by agent; only of those that are learned from."""
 
     seen: dict[Agent, Any]
@@ -79,8 +79,8 @@ class Copy(Protocol):
 
     env: Any
 
-    def reset(self, seed: int) -> Moment: ...
-    def step(self, actions: dict[Agent, Any]) -> Moment: ...
+    def reset(self, seed: int) -> AgentMoment: ...
+    def step(self, actions: dict[Agent, Any]) -> AgentMoment: ...
     def state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
 
@@ -107,11 +107,11 @@ class ParallelCopy:
         self._strangers: dict[Agent, tuple[Any, Mapping[str, Any]]] = {}
         """What those see who are played here."""
 
-    def reset(self, seed: int) -> Moment:
+    def reset(self, seed: int) -> AgentMoment:
         obs, info = self.env.reset(seed=seed)
         return self._now(obs, info, {}, {})
 
-    def step(self, actions: dict[Agent, Any]) -> Moment:
+    def step(self, actions: dict[Agent, Any]) -> AgentMoment:
         replies = {agent: self.others(agent, *seen) for agent, seen in self._strangers.items()}
         obs, reward, terminated, truncated, info = self.env.step({**actions, **replies})
         ended: dict[Agent, tuple[bool, Any]] = {}
@@ -125,11 +125,13 @@ class ParallelCopy:
                 )
         return self._now(obs, info, {agent: float(reward.get(agent, 0.0)) for agent in actions}, ended)
 
-    def _now(self, obs: Any, info: Any, reward: dict[Agent, float], ended: dict[Agent, tuple[bool, Any]]) -> Moment:
+    def _now(
+        self, obs: Any, info: Any, reward: dict[Agent, float], ended: dict[Agent, tuple[bool, Any]]
+    ) -> AgentMoment:
         there = [agent for agent in self.env.agents if agent not in ended]
         self._strangers = {a: (obs[a], info.get(a) or {}) for a in there if a not in self.agents}
         seen = {agent: obs[agent] for agent in there if agent in self.agents}
-        return Moment(seen=seen, info=info, reward=reward, ended=ended, over=not there)
+        return AgentMoment(seen=seen, info=info, reward=reward, ended=ended, over=not there)
 
     def state(self) -> dict[str, Any]:
         strangers = {str(i): pack(self._strangers.get(agent)) for i, agent in enumerate(self._known())}
@@ -157,7 +159,7 @@ class TurnCopy:
         self._earned: dict[Agent, float] = {}
         self._ended: dict[Agent, tuple[bool, Any]] = {}
 
-    def reset(self, seed: int) -> Moment:
+    def reset(self, seed: int) -> AgentMoment:
         self.env.reset(seed=seed)
         self._there, self._earned, self._ended = set(), {}, {}
         self._join()
@@ -166,7 +168,7 @@ class TurnCopy:
         moment.ended = {}  # who was gone before its first turn has not been
         return moment
 
-    def step(self, actions: dict[Agent, Any]) -> Moment:
+    def step(self, actions: dict[Agent, Any]) -> AgentMoment:
         self._ended = {}
         self.env.step(actions[self.env.agent_selection])
         self._note()
@@ -175,9 +177,9 @@ class TurnCopy:
         moment.reward = {agent: self._earned.pop(agent, 0.0) for agent in self._there | set(self._ended)}
         return moment
 
-    def _now(self) -> Moment:
+    def _now(self) -> AgentMoment:
         env = self.env
-        return Moment(
+        return AgentMoment(
             seen={agent: env.observe(agent) for agent in self.agents if agent in self._there},
             info=env.infos,
             ended=self._ended,

@@ -21,7 +21,7 @@ _CUES, _STEPS, _SIDE = 4, 3, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class RecallShape:
     """Which of its shapes the world has."""
 
     see: str = "flat"
@@ -54,8 +54,8 @@ class Recall:
 
     inexact: str | None = None
 
-    def __init__(self, num_envs: int, shape: Shape | None = None) -> None:
-        self.shape = shape or Shape()
+    def __init__(self, num_envs: int, shape: RecallShape | None = None) -> None:
+        self.shape = shape or RecallShape()
         if num_envs < 1 or num_envs % self.shape.agents:
             raise ConfigError(f"num_envs is {num_envs}; it must be a multiple of {self.shape.agents} agents")
         self.name, self.num_envs = "surefoot/Recall-v0", num_envs
@@ -187,7 +187,7 @@ def _seen(see: str, cue: np.ndarray, shown: np.ndarray) -> Arrays:
     return {"picture": image, "row": row}
 
 
-def _observation(shape: Shape) -> ObservationSpace:
+def _observation(shape: RecallShape) -> ObservationSpace:
     picture, row = Box((_SIDE, _SIDE, 1), 0.0, 255.0, "uint8"), Box((_CUES,), 0.0, 1.0)
     parts: ObservationSpace = {
         "flat": {"obs": row},
@@ -197,7 +197,7 @@ def _observation(shape: Shape) -> ObservationSpace:
     return {**parts, "state": Box((shape.agents * _CUES,), 0.0, 1.0)} if shape.central else parts
 
 
-def _action(shape: Shape) -> ActionSpace:
+def _action(shape: RecallShape) -> ActionSpace:
     options = 4 if shape.masked else 2
     match shape.act:
         case "discrete":

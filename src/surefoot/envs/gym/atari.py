@@ -46,7 +46,7 @@ def register_games(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Game:
+class GameBuilder:
     """Builds one game of a registered id; sent to workers as it is."""
 
     name: str
@@ -60,7 +60,7 @@ class Game:
             raise EnvError(f"{self.name} {_NEEDS}") from error
 
 
-def game_of(spec: Any, kwargs: Mapping[str, Any], max_episode_steps: int | None) -> Game:
+def game_of(spec: Any, kwargs: Mapping[str, Any], max_episode_steps: int | None) -> GameBuilder:
     """What builds the game that a Gymnasium spec names, sticky actions and action set as its id has them."""
     unknown = set(kwargs) - {"repeat_action_probability", "full_action_space", "mode", "difficulty", "episodic_life"}
     if unknown:
@@ -68,7 +68,9 @@ def game_of(spec: Any, kwargs: Mapping[str, Any], max_episode_steps: int | None)
             f"our {spec.id} takes no {', '.join(sorted(unknown))}; backend='gymnasium' gives the bare game, which does"
         )
     said = {key: spec.kwargs[key] for key in ("game", "repeat_action_probability", "full_action_space")}
-    return Game(spec.id, {**said, "max_steps": STEPS if max_episode_steps is None else max_episode_steps, **kwargs})
+    return GameBuilder(
+        spec.id, {**said, "max_steps": STEPS if max_episode_steps is None else max_episode_steps, **kwargs}
+    )
 
 
 class AtariGame(gym.Env[Any, Any]):

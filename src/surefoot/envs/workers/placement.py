@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from surefoot.envs.gym.single_envs import SingleEnv
-from surefoot.envs.workers.worker_pool import require_sendable
+from surefoot.envs.workers.env_workers import require_sendable
 from surefoot.errors import EnvError
 
 Workers = int | Literal["auto"]

@@ -13,10 +13,11 @@ from surefoot.envs.gym.nested_actions import row_like
 from surefoot.envs.gym.single_envs import REPORTS, SingleEnv, written_actions
 from surefoot.envs.gym.spaces import MASK, action_writer, choices
 from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
+from surefoot.envs.workers.env_workers import EnvStepper, EnvWorkers, require_sendable, shares
 from surefoot.envs.workers.shared_memory import open_board
-from surefoot.envs.workers.supervise import Supervisor, Timeout, WorkerTraceback
+from surefoot.envs.workers.supervise import Supervisor, Timeout
 from surefoot.envs.workers.worker import Hello, Place
-from surefoot.envs.workers.worker_pool import Crew, Hand, Worker, require_sendable, shares
+from surefoot.envs.workers.worker_process import WorkerProcess, WorkerTraceback
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
 
 __all__ = ["ProcessWorld", "WorkerTraceback"]
@@ -51,11 +52,11 @@ class ProcessWorld:
         self._env_fns = list(env_fns)
         self._view: View | None = None
         self._seed = self._count = 0
-        self._crew = Crew(shares(self.num_envs, min(workers + 1, self.num_envs)))
-        self._dismiss = weakref.finalize(self, self._crew.dismiss)
+        self._crew = EnvWorkers(shares(self.num_envs, min(workers + 1, self.num_envs)))
+        self._dismiss = weakref.finalize(self, self._crew.pool.close)
         self._supervisor = Supervisor(self._crew, weakref.proxy(self))
         try:
-            hands = self._crew.hands
+            hands = self._crew.steppers
             build = {hand: (self._env_fns[hand.rows], name, hand.rows.start) for hand in hands}
             self._meet(list(self._supervisor.ask(build, "build").values()))
         except BaseException:
@@ -83,12 +84,12 @@ class ProcessWorld:
 
     def take_losses(self) -> list[str]:
         """A sentence for each worker that was lost since last asked."""
-        return self._supervisor.take_sentences()
+        return self._crew.pool.take_losses()
 
     @property
     def losses(self) -> int:
         """How many workers were lost so far."""
-        return self._supervisor.lost
+        return self._crew.pool.lost
 
     def reset(self, seed: int) -> View:
         hands = self._ready()
@@ -150,7 +151,7 @@ class ProcessWorld:
         supervisor, before = self._supervisor, self._view
         if before is None or self._closed:
             return None
-        if supervisor.over is not None:
+        if self._crew.pool.over is not None:
             return before, np.ones(self.num_envs, np.bool_)
         supervisor.look()
         if not supervisor.away:
@@ -158,13 +159,13 @@ class ProcessWorld:
         supervisor.wait_for_all()
         anew = np.zeros(self.num_envs, np.bool_)
         for number in supervisor.away:
-            anew[self._crew.hands[number].rows] = True
+            anew[self._crew.steppers[number].rows] = True
         self._view = self._with_new_rows(before)
         supervisor.away.clear()
         return self._view, anew
 
     def state(self) -> dict[str, Any]:
-        if self._view is None or self.inexact is not None or self._supervisor.over is not None:
+        if self._view is None or self.inexact is not None or self._crew.pool.over is not None:
             return {"restart_seed": restart_seed(self._seed, self._count)}
         answers = self._supervisor.ask_all({hand.number: () for hand in self._ready()}, "state")
         envs = [env for share in answers for env in share]
@@ -199,15 +200,15 @@ class ProcessWorld:
         self._dismiss()
         self._crew.here.close()
 
-    def place_of(self, worker: Worker) -> tuple[Any, ...]:
+    def place_of(self, worker: WorkerProcess) -> tuple[Any, ...]:
         """What a new worker is sent: its place, with a seed that no other had, and what builds its envs."""
-        seed = np.random.SeedSequence([self._seed, self._count, self._supervisor.lost]).generate_state(1)[0]
+        seed = np.random.SeedSequence([self._seed, self._count, self._crew.pool.lost]).generate_state(1)[0]
         place = Place(
             name=self.name,
             number=worker.number,
             first=worker.rows.start,
             streams=self.num_envs,
-            shares=len(self._crew.hands),
+            shares=len(self._crew.steppers),
             seed=int(seed),
             gym_spaces=self.gym_spaces,
         )
@@ -222,7 +223,7 @@ class ProcessWorld:
         first = hellos[0]
         self.name, self.observation, self.action = first.name, first.observation, first.action
         self.gym_spaces = first.gym_spaces
-        for hand, hello in zip(self._crew.hands, hellos, strict=True):
+        for hand, hello in zip(self._crew.steppers, hellos, strict=True):
             if hello.gym_spaces != first.gym_spaces:
                 sees, acts = hello.gym_spaces
                 raise SpaceError(
@@ -235,13 +236,13 @@ class ProcessWorld:
         self._board = open_board(
             self._crew.memory,
             self.num_envs,
-            len(self._crew.hands),
+            len(self._crew.steppers),
             observation=self.observation,
             action=row_like(space),
             choices=choices(self.action),
         )
-        shares = len(self._crew.hands)
-        self._supervisor.ask({hand: (self.num_envs, shares, hand.number) for hand in self._crew.hands}, "open")
+        shares = len(self._crew.steppers)
+        self._supervisor.ask({hand: (self.num_envs, shares, hand.number) for hand in self._crew.steppers}, "open")
         for worker in self._crew.workers:
             worker.ready = True
 
@@ -249,7 +250,7 @@ class ProcessWorld:
         """What the board shows, in arrays of its own."""
         masked = self._board.masked
         if masked.any() and not masked.all():
-            first = next(hand.rows.start for hand in self._crew.hands if not masked[hand.number])
+            first = next(hand.rows.start for hand in self._crew.steppers if not masked[hand.number])
             raise EnvError(
                 f"env {first} of {self.name} gives no {MASK} where others give one; put one into every info "
                 "(all True where everything is allowed)"
@@ -260,17 +261,17 @@ class ProcessWorld:
     def _look_again(self, view: View, before: View, number: int) -> None:
         """A worker that was lost: its rows of `view` show its new envs if they are there, else what was seen `before`."""
         if self._supervisor.is_back(number):
-            _copy_rows(view, self._seen(), self._crew.hands[number].rows)
+            _copy_rows(view, self._seen(), self._crew.steppers[number].rows)
             del self._supervisor.away[number]
         else:
-            _copy_rows(view, before, self._crew.hands[number].rows)
+            _copy_rows(view, before, self._crew.steppers[number].rows)
 
     def _with_new_rows(self, view: View) -> View:
         """`view`, and what new envs see that were not shown yet; all of them are there."""
         if not self._supervisor.away:
             return view
         whole = self._seen()
-        for hand in self._crew.hands:
+        for hand in self._crew.steppers:
             if hand.number not in self._supervisor.away:
                 _copy_rows(whole, view, hand.rows)
         return whole
@@ -281,7 +282,7 @@ class ProcessWorld:
         final = {name: part.copy() for name, part in view.obs.items()}
         for kind in np.flatnonzero(board.told.any(axis=0)):
             stats[_STATS[kind]] = np.full(self.num_envs, np.nan)
-        for hand in self._crew.hands:
+        for hand in self._crew.steppers:
             if board.ended[hand.number]:
                 for name, part in final.items():
                     part[hand.rows] = board.final[name][hand.rows]
@@ -289,12 +290,12 @@ class ProcessWorld:
                 stats[_STATS[kind]][hand.rows] = board.reports[hand.rows, kind]
         return final, stats
 
-    def _ready(self) -> list[Hand]:
+    def _ready(self) -> list[EnvStepper]:
         if self._closed:
             raise EnvError(f"{self.name} is closed; make a new world")
-        if self._supervisor.over is not None:
-            raise WorkersLost(self._supervisor.over)
-        return self._crew.hands
+        if self._crew.pool.over is not None:
+            raise WorkersLost(self._crew.pool.over)
+        return self._crew.steppers
 
 
 def _copy_rows(into: View, from_: View, rows: slice) -> None:

@@ -6,6 +6,7 @@ import math
 import mmap
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ _LINE = 64
 """Arrays begin at a cache line, so that two processes write to one only at the border of their shares."""
 
 Shapes = dict[str, tuple[tuple[int, ...], str]]
+Layout = list[tuple[str, str, tuple[int, ...], int]]
+"""(name, dtype, shape, first byte) of each array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +81,52 @@ def open_board(
     shapes["terminated"] = shapes["truncated"] = (streams,), "?"
     shapes["mask"] = (streams, choices), "?"
     shapes["ended"] = shapes["masked"] = (shares,), "?"
-    arrays = _arrays(memory, shapes)
+    arrays = SharedArrays(memory).views(*lay_out(shapes))
     obs = {name: arrays.pop(f"obs {name}") for name in observation}
     final = {name: arrays.pop(f"final {name}") for name in observation}
     return Board(obs=obs, final=final, **arrays)
 
 
-def _arrays(memory: int, shapes: Shapes) -> Arrays:
-    offsets: dict[str, int] = {}
-    size = 0
+def lay_out(shapes: Shapes, begin: int = 0) -> tuple[Layout, int]:
+    """Return where arrays of these shapes lie one after the other from byte `begin` on, and the byte after them."""
+    layout: Layout = []
     for name, (shape, dtype) in shapes.items():
-        offsets[name] = size
-        length = math.prod(shape) * np.dtype(dtype).itemsize
-        size += -(-max(length, 1) // _LINE) * _LINE
-    if os.fstat(memory).st_size < size:
-        os.ftruncate(memory, size)
-    shared = mmap.mmap(memory, size)
-    return {name: np.ndarray(shape, dtype, shared, offsets[name]) for name, (shape, dtype) in shapes.items()}
+        layout.append((name, dtype, shape, begin))
+        begin += -(-max(math.prod(shape) * np.dtype(dtype).itemsize, 1) // _LINE) * _LINE
+    return layout, begin
+
+
+class SharedArrays:
+    """A file in memory seen as named arrays; grows as needed."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._map: mmap.mmap | None = None
+
+    def put(self, arrays: Mapping[str, np.ndarray], begin: int = 0) -> tuple[Layout, int]:
+        """Write arrays one after the other from byte `begin` on; return where they are, and the byte after them."""
+        layout, end = lay_out({name: (array.shape, array.dtype.str) for name, array in arrays.items()}, begin)
+        for name, view in self.views(layout, end).items():
+            view[...] = arrays[name]
+        return layout, end
+
+    def get(self, layout: Layout) -> dict[str, np.ndarray]:
+        """Return copies of the arrays at `layout`: what is shared is about to be overwritten."""
+        end = max((at + math.prod(shape) * np.dtype(kind).itemsize for _, kind, shape, at in layout), default=0)
+        return {name: view.copy() for name, view in self.views(layout, end).items()}
+
+    def views(self, layout: Layout, end: int) -> Arrays:
+        """Return the arrays at `layout` themselves; the file is made at least `end` bytes long."""
+        memory = self._view(end)
+        return {name: np.ndarray(shape, kind, buffer=memory, offset=at) for name, kind, shape, at in layout}
+
+    def _view(self, size: int) -> mmap.mmap:
+        size = max(size, 1)
+        if self._map is None or len(self._map) < size:
+            if os.fstat(self._file).st_size < size:
+                os.ftruncate(self._file, size)
+            self._map = mmap.mmap(self._file, os.fstat(self._file).st_size)
+        return self._map
 
 
 def new_memory() -> int:

@@ -7,29 +7,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from surefoot.envs.workers.worker import Failure
-from surefoot.envs.workers.worker_pool import Crew, Hand, Worker
-from surefoot.errors import WorkersLost
+from surefoot.envs.workers.env_workers import EnvStepper, EnvWorkers
+from surefoot.envs.workers.worker_pool import SLOWER
+from surefoot.envs.workers.worker_process import Failure, WorkerProcess, WorkerTraceback, raise_failure
 
 Timeout = float | Literal["auto"]
 """Seconds that a worker may take for an answer."""
 
 TIMEOUT = 30.0
 """Seconds for an answer where "auto" decides, unless this process's own share is slow too."""
-SLOWER = 10.0
-"""A worker may take this many times as long as the slowest answer of this process's own share."""
 START = 60.0
 """Seconds that a new process has to import what it needs, build its envs and reset them."""
 GRACE = 0.5
 """Seconds for which a step waits for a new worker, so that most losses cost one step; after that the others go on."""
-TRIES = 5
-"""Early ends in a row of one worker after which it is not replaced again."""
 EARLY_STEPS, EARLY_SECONDS = 100, 5.0
 """An end is early before this many steps, and before this many seconds after the envs were built."""
-
-
-class WorkerTraceback(Exception):
-    """Where in a worker an error came from; the cause of the error that its world raises."""
 
 
 class Employer(Protocol):
@@ -37,7 +29,7 @@ class Employer(Protocol):
 
     name: str
 
-    def place_of(self, worker: Worker) -> tuple[Any, ...]:
+    def place_of(self, worker: WorkerProcess) -> tuple[Any, ...]:
         """What a new worker must be sent to `join`."""
         ...
 
@@ -47,31 +39,20 @@ class Employer(Protocol):
 
 
 class Supervisor:
-    """Asks the hands of a crew, hears them, and replaces those that do not answer."""
+    """Asks those who step a world's envs, hears them, and replaces workers that do not answer."""
 
-    def __init__(self, crew: Crew, employer: Employer) -> None:
+    def __init__(self, crew: EnvWorkers, employer: Employer) -> None:
         self.timeout: Timeout = "auto"
         self.away: dict[int, float] = {}
         """{worker: when it was lost}, until its new envs are shown. Their rows of the board mean nothing before."""
-        self.lost = 0
-        """How many workers were lost so far."""
-        self.over: str | None = None
-        """Why nobody is replaced any more."""
         self._crew, self._employer = crew, employer
-        self._sentences: list[str] = []
-        self._early: dict[int, int] = {}
 
-    def take_sentences(self) -> list[str]:
-        """What happened to workers since last asked, a sentence each."""
-        said, self._sentences = self._sentences, []
-        return said
-
-    def ask(self, arguments: Mapping[Hand, tuple[Any, ...]], command: str) -> dict[int, Any]:
+    def ask(self, arguments: Mapping[EnvStepper, tuple[Any, ...]], command: str) -> dict[int, Any]:
         """{hand: what it answered}; who is not among them was lost, and is being replaced.
 
         If some failed, all are heard and the error of the first env is raised.
         """
-        asked: list[Hand] = []
+        asked: list[EnvStepper] = []
         for hand, own in arguments.items():
             try:
                 hand.ask(command, own)
@@ -93,7 +74,7 @@ class Supervisor:
         answers: dict[int, Any] = {}
         while missing := [number for number in arguments if number not in answers]:
             self.wait_for_all()
-            answers |= self.ask({self._crew.hands[number]: arguments[number] for number in missing}, command)
+            answers |= self.ask({self._crew.steppers[number]: arguments[number] for number in missing}, command)
         return [answers[number] for number in arguments]
 
     def look(self) -> None:
@@ -121,10 +102,10 @@ class Supervisor:
                 self._lose(worker, why, "join")
                 continue
             if isinstance(answer, Failure):
-                self.over = f"{self._its(worker)}, was lost and could not be replaced: {answer.error}"
-                raise WorkersLost(self.over) from WorkerTraceback(answer.trace or "")
+                why = f"{self._its(worker)}, was lost and could not be replaced: {answer.error}"
+                self._crew.pool.give_up(why, WorkerTraceback(answer.trace or ""))
             worker.ready, worker.began = True, time.monotonic()
-            self._crew.prepare_spare()
+            self._crew.pool.prepare_spare()
         return True
 
     def _limit(self, command: str) -> float:
@@ -135,40 +116,29 @@ class Supervisor:
             return max(TIMEOUT, SLOWER * self._crew.here.slowest["other"])
         return self.timeout
 
-    def _lose(self, hand: Hand, error: Exception, command: str) -> None:
+    def _lose(self, hand: EnvStepper, error: Exception, command: str) -> None:
         """Nothing of a worker's last answer counts. Another one is started in its place, unless that is no use."""
-        assert isinstance(hand, Worker), "this process does not lose itself"
+        assert isinstance(hand, WorkerProcess), "this process does not lose itself"
         silent = isinstance(error, TimeoutError | BlockingIOError)
         why = hand.end(silent=silent) or f"gave no answer in {self._limit(command):.3g} s"
         what = f"{self._its(hand)}, {why} {self._employer.moment()}"
         if not hand.ready and hand.number not in self.away:
-            self.over = f"{what}, while its envs were built; set workers=0 to see in one process what happens"
-            raise WorkersLost(self.over) from error
+            why = f"{what}, while its envs were built; set workers=0 to see in one process what happens"
+            self._crew.pool.give_up(why, error)
         early = not hand.ready or hand.steps <= EARLY_STEPS or hand.asked - hand.began < EARLY_SECONDS
         hand.ready = False
         self.away.setdefault(hand.number, time.monotonic())
-        self.lost += 1
-        self._early[hand.number] = self._early.get(hand.number, 0) + 1 if early else 0
-        if self._early[hand.number] >= TRIES:
-            self.over = (
-                f"{what}; that is the {TRIES}th time in a row within {EARLY_STEPS} steps or {EARLY_SECONDS:g} s of its "
-                "start, so it is not replaced again. Set workers=0 to see in one process what happens, or resume the run"
-            )
-            raise WorkersLost(self.over) from error
-        self._sentences.append(f"{what}; a new one begins new episodes")
+        pool, number = self._crew.pool, hand.number - 1
+        limit = (
+            f" within {EARLY_STEPS} steps or {EARLY_SECONDS:g} s of its start, so it is not replaced again. "
+            "Set workers=0 to see in one process what happens, or resume the run"
+        )
+        pool.lose(number, what, consequence="a new one begins new episodes", limit=limit, error=error, early=early)
         new = self._crew.replace(hand)
         with suppress(OSError):  # it ended at once; whoever listens to it will notice
             new.ask("join", self._employer.place_of(new))
 
-    def _its(self, worker: Hand) -> str:
+    def _its(self, worker: EnvStepper) -> str:
         first, last = worker.rows.start, worker.rows.stop - 1
         envs = f"env {last}" if first == last else f"envs {first} to {last}"
         return f"worker {worker.number} of {self._employer.name}, with {envs}"
-
-
-def raise_failure(answer: Any) -> None:
-    """Raise what a worker's answer says went wrong, if it does."""
-    if isinstance(answer, Failure):
-        if answer.trace is None:
-            raise answer.error
-        raise answer.error from WorkerTraceback(answer.trace)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -19,10 +15,8 @@ from surefoot.envs.gym.nested_actions import row_like
 from surefoot.envs.gym.single_envs import REPORTS, EnvsWorld, SingleEnv
 from surefoot.envs.gym.spaces import choices
 from surefoot.envs.workers.shared_memory import Board, open_board
-from surefoot.errors import EnvError, SpaceError, SurefootError
-
-STEP, COMMAND, DONE, MESSAGE = range(4)
-"""First byte of what goes over the pipe; the second numbers the request. After COMMAND and MESSAGE an object follows."""
+from surefoot.envs.workers.worker_process import serve
+from surefoot.errors import SpaceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +42,6 @@ class Place:
     shares: int
     seed: int
     gym_spaces: tuple[gym.Space[Any], gym.Space[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An exception on its way to the parent."""
-
-    error: SurefootError
-    trace: str | None
-    """Where it came from; None if it was in this process, where the error knows it itself."""
 
 
 class Share:
@@ -151,70 +136,6 @@ class Share:
             board.mask[:] = view.action_mask
 
 
-class Served(Protocol):
-    """Whatever a worker process serves: its public methods are the commands that a parent may give."""
-
-    def step(self) -> None:
-        """The one command that comes without arguments and is answered without a message."""
-        ...
-
-    def close(self) -> None:
-        """Called when the parent is gone."""
-        ...
-
-
 def main(pipe: int, memory: int) -> None:
     """Serve a share of a world's envs."""
     serve(pipe, memory, Share(memory))
-
-
-def serve(pipe: int, memory: int, share: Served) -> None:
-    """Serve until the parent hangs up, which it also does by dying."""
-    # Ctrl-C and a stop from outside are the parent's to answer: it may want to finish the update that runs.
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, signal.SIG_IGN)
-    for file in (pipe, memory):  # what an env starts must not hold them: nobody would hear that this process is gone
-        os.set_inheritable(file, False)
-    connection = Connection(pipe)
-    try:
-        _serve(connection, share)
-    except (EOFError, ConnectionError):
-        pass
-    finally:
-        share.close()
-
-
-def _serve(connection: Connection, share: Served) -> None:
-    pipe = connection.fileno()
-    while True:
-        kind, number = read_head(pipe)
-        try:
-            if kind == STEP:
-                share.step()
-                os.write(pipe, bytes((DONE, number)))
-                continue
-            name, arguments = connection.recv()
-            answer = getattr(share, name)(*arguments)
-        except (EOFError, ConnectionError):
-            raise
-        except Exception as error:
-            answer = _failure(error)
-        os.write(pipe, bytes((MESSAGE, number)))
-        connection.send(answer)
-
-
-def read_head(pipe: int) -> bytes:
-    """The two bytes that begin everything; EOFError where the other side is gone."""
-    head = os.read(pipe, 2)
-    if len(head) == 1:
-        head += os.read(pipe, 1)
-    if len(head) < 2:
-        raise EOFError
-    return head
-
-
-def _failure(error: Exception) -> Failure:
-    trace = traceback.format_exc()
-    if isinstance(error, SurefootError) and type(error).__module__ == "surefoot.errors":
-        return Failure(error, trace)
-    return Failure(EnvError(f"a worker failed: {error!r}"), trace)

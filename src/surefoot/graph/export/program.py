@@ -28,7 +28,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import World
 from surefoot.envs.goals import GoalWorld
 from surefoot.graph.export.program_policy import PolicyNet
-from surefoot.learn.config import split_sizes
+from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import to_batch
 from surefoot.nets.policy import Seen

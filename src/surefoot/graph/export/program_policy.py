@@ -16,10 +16,12 @@ from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ObservationSpace
 from surefoot.envs.api import Arrays
-from surefoot.nets.heads import DiscreteHead, GaussianHead
+from surefoot.nets.continuous_heads import GaussianHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.images import Parts
 from surefoot.nets.policy import PolicyOutput, Seen
 from surefoot.nets.recurrent import GATES, UNROLL
-from surefoot.nets.torsos import Flatten, Parts, layer, mlp
+from surefoot.nets.torsos import Flatten, layer, mlp
 
 
 class PolicyNet(nn.Module):

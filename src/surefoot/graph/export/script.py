@@ -13,7 +13,7 @@ from surefoot.graph.export.names import Names
 from surefoot.graph.export.plain import plain_roles
 from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
 from surefoot.graph.schedule import Firing, Input, Schedule, runtime_of, schedule
-from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import ABSENT, End, Graph
 from surefoot.graph.spec.params import params_to_json
 from surefoot.graph.spec.types import ONCE

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from surefoot.data.spaces import Box
+from surefoot.envs.builtin.classic import IN_KERNEL, definition
 from surefoot.envs.builtin.maze import LongMaze
+from surefoot.envs.builtin.streams import Streams
+from surefoot.envs.gym.atari import is_atari
 from surefoot.envs.make import make_world
 from surefoot.envs.register import own_worlds
 from surefoot.errors import GraphError
@@ -12,12 +17,13 @@ from surefoot.graph.export.plain import by_role, is_wired, plain_roles
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End, as_end
 from surefoot.graph.wiring import GATHERED, LEVEL_ROLES, LEVELS, several_edges
+from surefoot.nets.images import image_kind
 
 AS_SCRIPT = "export this graph as a script"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class LoopRoles:
     """A PPO loop over one environment or several side by side."""
 
     worlds: tuple[Firing, ...]
@@ -30,13 +36,13 @@ class Shape:
     """Print, Recorder and Checkpoint behind the trainer: the program has all three."""
 
 
-def shape_of(plan: Schedule) -> Shape:
+def shape_of(plan: Schedule) -> LoopRoles:
     """The shape, or a GraphError that says what does not stand alone."""
     by_id = {each.id: each for each in plan.firings}
     roles = plain_roles(plan) or plain_roles(plan, remembers=True)
     if roles is not None:
         watchers = watchers_of([each for each in plan.firings if each.id not in roles.values()], roles["trainer"])
-        shape = Shape(
+        shape = LoopRoles(
             worlds=(by_id[roles["env"]],),
             agent=by_id[roles["agent"]],
             action=by_id[roles["action"]],
@@ -93,7 +99,7 @@ def watchers_of(found: list[Firing], trainer: str) -> tuple[Firing, ...]:
     return tuple(sorted(found, key=lambda each: list(WATCHERS).index(each.declared.name)))
 
 
-def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
+def _several(plan: Schedule, by_id: dict[str, Firing]) -> LoopRoles:
     allowed = {"Environment", "OR", "Step", "Batch", "Split", "PPOAgentNode", "ActionProcessor", "PPOTrainerNode"}
     kinds: dict[str, list[Firing]] = {}
     for each in plan.firings:
@@ -111,7 +117,7 @@ def _several(plan: Schedule, by_id: dict[str, Firing]) -> Shape:
     return _rows(plan, by_id, agent, action, trainer)
 
 
-def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> Shape:
+def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firing, trainer: Firing) -> LoopRoles:
     """Environments in the order of their rows, if everything is wired as in `wiring.several_edges`."""
 
     def source(id: str, port: str) -> str:
@@ -139,7 +145,7 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
     if given != wanted:
         raise GraphError(f"this wiring does not stand alone; {AS_SCRIPT}")
     order = [*(row[1] for row in rows), *(row[2] for row in rows), see, *batches, share]
-    return Shape(
+    return LoopRoles(
         worlds=tuple(by_id[row[0]] for row in rows),
         agent=agent,
         action=action,
@@ -150,7 +156,7 @@ def _rows(plan: Schedule, by_id: dict[str, Firing], agent: Firing, action: Firin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class LevelRoles:
     """Two policies, one above the other, and the maze that they walk in."""
 
     env: Firing
@@ -164,7 +170,7 @@ class Levels:
     maze: LongMaze
 
 
-def levels_of(plan: Schedule) -> Levels | None:
+def levels_of(plan: Schedule) -> LevelRoles | None:
     """Return the roles of two policies, None if there is no manager; raise if they cannot stand alone."""
     if not any(each.declared.name == LEVEL_ROLES["high"] for each in plan.firings):
         return None
@@ -178,7 +184,7 @@ def levels_of(plan: Schedule) -> Levels | None:
     maze = getattr(make_world(env_id, 1), "task", None) if env_id in own_worlds() else None
     if not isinstance(maze, LongMaze) or maze.rooms > 9:
         raise GraphError(f"{found['env'].id}: only a maze of up to nine rooms stands alone in a hierarchy; {AS_SCRIPT}")
-    return Levels(**found, watchers=watchers, maze=maze)
+    return LevelRoles(**found, watchers=watchers, maze=maze)
 
 
 def _refuse_variants(found: dict[str, Firing]) -> None:
@@ -197,3 +203,51 @@ def _refuse_variants(found: dict[str, Firing]) -> None:
     for what, refused in variants.items():
         if refused:
             raise GraphError(f"{what} does not stand alone in a hierarchy; {AS_SCRIPT}")
+
+
+def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
+    """Return the numpy definition of a built-in environment; None for one of Gymnasium's, with a row or `picture`."""
+    if picture is None and backend != "gymnasium" and env_id in own_worlds():
+        world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
+        if not isinstance(world, Streams) or world.reset(0).action_mask is not None or not _is_default(world.task):
+            raise GraphError(f"{id}: {env_id} is a world of surefoot's; {AS_SCRIPT}")
+        return world.task
+    if backend not in ("auto", "gymnasium"):
+        raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
+    box, start = _shown(env_id)
+    wanted = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
+    if box is None or start or box.shape != wanted or (picture is None and box.dtype != "float32"):
+        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; {AS_SCRIPT}")
+    return None
+
+
+def _is_default(task: Any) -> bool:
+    """True if calling the task's class without arguments makes an equal task, as the program does."""
+    try:
+        return repr(vars(type(task)())) == repr(vars(task))
+    except TypeError:
+        return False
+
+
+def _shown(env_id: str) -> tuple[Box | None, int]:
+    """Return what Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
+    world = make_world(env_id, 1, backend="gymnasium")
+    parts, start = dict(world.observation), getattr(world.action, "start", 0)
+    world.close()
+    return (parts["obs"] if set(parts) == {"obs"} else None), start
+
+
+def picture_of(shape: LoopRoles) -> Box | None:
+    """Return what the agent sees through convolutions; None where it is a row of numbers."""
+    agent, env = shape.agent, shape.worlds[0]
+    size = agent.params["input_size"]
+    if not isinstance(size, tuple):
+        return None
+    if is_atari(env.params["env_id"]):
+        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; {AS_SCRIPT}")
+    box, _ = _shown(env.params["env_id"])
+    if box is None or box.shape != size or image_kind(box, "auto", "obs") is None:
+        raise GraphError(
+            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; {AS_SCRIPT}"
+        )
+    return box

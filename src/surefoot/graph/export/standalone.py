@@ -9,26 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from surefoot.data.spaces import Box, Discrete
-from surefoot.envs.builtin.classic import IN_KERNEL, definition
-from surefoot.envs.builtin.streams import Streams
 from surefoot.envs.goals import GoalWorld, landmarks
-from surefoot.envs.gym.atari import is_atari
-from surefoot.envs.make import make_world
-from surefoot.envs.register import own_worlds
-from surefoot.errors import GraphError
 from surefoot.graph.export import program, program_policy, program_worlds
 from surefoot.graph.export.block import with_graph
 from surefoot.graph.export.bundle import Import, bundle
 from surefoot.graph.export.fields import Fields, one_line
-from surefoot.graph.export.shape import AS_SCRIPT, Levels, Shape, levels_of, shape_of
+from surefoot.graph.export.shape import LevelRoles, LoopRoles, levels_of, own_task, picture_of, shape_of
 from surefoot.graph.export.writing import literal
 from surefoot.graph.schedule import Firing, Schedule, schedule
-from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import Graph
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
-from surefoot.nets.heads import DiscreteHead, GaussianHead
-from surefoot.nets.torsos import image_kind
+from surefoot.nets.continuous_heads import GaussianHead
+from surefoot.nets.heads import DiscreteHead
 from surefoot.train.algorithms.hierarchy import Decisions
 
 READ_OF_PPO = (
@@ -154,7 +148,7 @@ def _namespace(values: dict[str, str], indent: int) -> str:
 class LoopWriter(StandaloneWriter):
     """One policy in one environment, or in several side by side."""
 
-    def __init__(self, plan: Schedule, shape: Shape) -> None:
+    def __init__(self, plan: Schedule, shape: LoopRoles) -> None:
         named = (shape.trainer, shape.agent, shape.action, shape.worlds[0])
         super().__init__(plan, named, (*shape.worlds[1:], *shape.watchers))
         self.shape, self.watchers = shape, shape.watchers
@@ -240,7 +234,7 @@ class LoopWriter(StandaloneWriter):
 class LevelsWriter(StandaloneWriter):
     """Two policies, one above the other, in a maze of rooms."""
 
-    def __init__(self, plan: Schedule, levels: Levels) -> None:
+    def __init__(self, plan: Schedule, levels: LevelRoles) -> None:
         self.levels, self.watchers = levels, levels.watchers
         super().__init__(plan, (levels.trainer, levels.low, levels.goal, levels.env, levels.high), levels.watchers)
         it = levels
@@ -289,51 +283,3 @@ class LevelsWriter(StandaloneWriter):
         ]
         head = "def build(config: Config) -> tuple[GoalCollector, dict[str, PolicyTrainer]]:"
         return "\n".join([head, '    """Build what the graph says."""', *lines])
-
-
-def own_task(env_id: str, backend: str, id: str, picture: tuple[int, ...] | None = None) -> Any:
-    """Return the numpy definition of a built-in environment; None for one of Gymnasium's, with a row or `picture`."""
-    if picture is None and backend != "gymnasium" and env_id in own_worlds():
-        world = definition(env_id, 1) if env_id in IN_KERNEL else make_world(env_id, 1)
-        if not isinstance(world, Streams) or world.reset(0).action_mask is not None or not _is_default(world.task):
-            raise GraphError(f"{id}: {env_id} is a world of surefoot's; {AS_SCRIPT}")
-        return world.task
-    if backend not in ("auto", "gymnasium"):
-        raise GraphError(f"{id}: backend={backend!r} needs surefoot; use 'gymnasium', or export as a script")
-    box, start = _shown(env_id)
-    wanted = picture if picture is not None else box.shape if box is not None and len(box.shape) == 1 else None
-    if box is None or start or box.shape != wanted or (picture is None and box.dtype != "float32"):
-        raise GraphError(f"{id}: {env_id} shows more than one row of numbers; {AS_SCRIPT}")
-    return None
-
-
-def _is_default(task: Any) -> bool:
-    """True if calling the task's class without arguments makes an equal task, as the program does."""
-    try:
-        return repr(vars(type(task)())) == repr(vars(task))
-    except TypeError:
-        return False
-
-
-def _shown(env_id: str) -> tuple[Box | None, int]:
-    """Return what Gymnasium's env shows, None if that is more than one thing; and the first of its actions."""
-    world = make_world(env_id, 1, backend="gymnasium")
-    parts, start = dict(world.observation), getattr(world.action, "start", 0)
-    world.close()
-    return (parts["obs"] if set(parts) == {"obs"} else None), start
-
-
-def picture_of(shape: Shape) -> Box | None:
-    """Return what the agent sees through convolutions; None where it is a row of numbers."""
-    agent, env = shape.agent, shape.worlds[0]
-    size = agent.params["input_size"]
-    if not isinstance(size, tuple):
-        return None
-    if is_atari(env.params["env_id"]):
-        raise GraphError(f"{env.id}: Atari's games are prepared by surefoot; {AS_SCRIPT}")
-    box, _ = _shown(env.params["env_id"])
-    if box is None or box.shape != size or image_kind(box, "auto", "obs") is None:
-        raise GraphError(
-            f"{agent.id}: input_size is {list(size)}, which is no picture that {env.params['env_id']} shows; {AS_SCRIPT}"
-        )
-    return box

@@ -11,7 +11,7 @@ from typing import Any
 
 from surefoot.data.kinds import Interval, Kind, as_list, as_mapping, number, whole, whole_number
 from surefoot.graph.spec.declare import Param
-from surefoot.learn.schedule import parse_schedule, schedule_to_json
+from surefoot.learn.schedule_text import parse_schedule, schedule_to_json
 
 MOST = 1_000_000
 COUNT = whole(Interval(1, MOST))

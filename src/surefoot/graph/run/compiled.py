@@ -13,7 +13,7 @@ from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.execute import execute
 from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.schedule import schedule
-from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import Graph
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 @runtime_checkable
-class Learned(Protocol):
+class HasWeights(Protocol):
     """A node that has weights."""
 
     def state_dict(self) -> dict[str, Any]: ...
@@ -18,7 +18,7 @@ class Learned(Protocol):
 
 def learned(nodes: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
     """{node: {name: array}} of all nodes with weights."""
-    found = {id: node.state_dict() for id, node in sorted(nodes.items()) if isinstance(node, Learned)}
+    found = {id: node.state_dict() for id, node in sorted(nodes.items()) if isinstance(node, HasWeights)}
     return {id: {name: np.asarray(x) for name, x in weights.items()} for id, weights in found.items() if weights}
 
 

@@ -15,7 +15,7 @@ from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.live_values import Live, summary
 from surefoot.graph.run.tick import Machine
 from surefoot.graph.schedule import Schedule, Setting, build, schedule
-from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph, as_end
 
 _TESTS: dict[str, Callable[[float, float], bool]] = {

@@ -18,7 +18,7 @@ from surefoot.graph.run.digits import learned, parameters_sha256
 from surefoot.graph.run.interpreter import close_all
 from surefoot.graph.run.tick import Machine
 from surefoot.graph.schedule import Schedule, Setting, build, islands, schedule
-from surefoot.graph.spec.check import Checked
+from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph
 from surefoot.graph.spec.text import canonical, parse_graph
 

@@ -12,7 +12,7 @@ from surefoot.graph.run.interpreter import Interpreter
 
 
 @runtime_checkable
-class Kept(Protocol):
+class Restorable(Protocol):
     """A node that can be put back."""
 
     def snapshot(self) -> dict[str, Any]:
@@ -25,7 +25,7 @@ class Kept(Protocol):
 
 
 @runtime_checkable
-class Starts(Protocol):
+class CanBeginAnew(Protocol):
     """A node that learns from episodes, and can begin with new ones where a world cannot be put back."""
 
     def begin_anew(self) -> None: ...
@@ -40,7 +40,7 @@ def why_inexact(engine: Interpreter) -> str | None:
 def why_not(engine: Interpreter) -> str | None:
     """None if a run can be taken up again, else the node that cannot be put back."""
     for firing in engine.plan.firings:
-        if firing.declared.effect in ("state", "rng") and not isinstance(engine.nodes[firing.id], Kept):
+        if firing.declared.effect in ("state", "rng") and not isinstance(engine.nodes[firing.id], Restorable):
             return f"{firing.id} ({firing.declared.name}) cannot be put back"
     return None
 
@@ -50,7 +50,7 @@ def snapshot(engine: Interpreter) -> dict[str, Any]:
     machine = engine.machine
     return {
         "tick": machine.tick,
-        "nodes": {id: node.snapshot() for id, node in engine.nodes.items() if isinstance(node, Kept)},
+        "nodes": {id: node.snapshot() for id, node in engine.nodes.items() if isinstance(node, Restorable)},
         "waiting": {
             str(n): {"is": told}
             for n, slot in enumerate(_waiting(engine))
@@ -66,7 +66,7 @@ def restore(engine: Interpreter, saved: dict[str, Any]) -> None:
     engine.tick()  # builds what is built by what comes in: networks, learners
     machine = engine.machine
     for id, node in engine.nodes.items():
-        if isinstance(node, Kept):
+        if isinstance(node, Restorable):
             node.restore(saved["nodes"][id])
     for n, slot in enumerate(_waiting(engine)):
         told = saved["waiting"].get(str(n))
@@ -91,7 +91,7 @@ def _begin_anew(engine: Interpreter) -> None:
         if end.port == "observations" and end.node in now:
             machine.values[register] = now[end.node]
     for node in engine.nodes.values():
-        if isinstance(node, Starts):
+        if isinstance(node, CanBeginAnew):
             node.begin_anew()
 
 

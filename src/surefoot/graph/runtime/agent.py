@@ -14,11 +14,11 @@ from surefoot.envs.api import Arrays
 from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
 from surefoot.train.collect.tick_collector import Chosen
-from surefoot.train.training import load_weights
 
 MASK = "action_mask"
 Size = int | tuple[int, ...]

@@ -34,7 +34,7 @@ WINDOW = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ToolQuestion:
     """A question and what a right answer matches."""
 
     text: str
@@ -47,13 +47,13 @@ class QuerySourceNode(RuntimeNode):
     def setup(self) -> None:
         """Keep some questions back."""
         self.generator = np.random.default_rng(seed_for("queries", self.seed))
-        found = [Question(text=text, expected=expected) for rows in questions().values() for text, expected in rows]
+        found = [ToolQuestion(text=text, expected=expected) for rows in questions().values() for text, expected in rows]
         self.generator.shuffle(found)  # type: ignore[arg-type]
         kept = round(self.params.held_out * len(found))
         self.held_out, self.asked = found[:kept], found[kept:]
         self.order: list[int] = []
 
-    def __call__(self) -> tuple[list[Question], list[Question]]:
+    def __call__(self) -> tuple[list[ToolQuestion], list[ToolQuestion]]:
         batch = self.params.batch
         while len(self.order) < batch:
             self.order += self.generator.permutation(len(self.asked)).tolist()
@@ -76,7 +76,7 @@ class QueryEncoderNode(RuntimeNode):
         """Load the encoder."""
         self.encoder = make_encoder(self.params.encoder)
 
-    def __call__(self, queries: Sequence[Question]) -> tuple[np.ndarray, Encoder]:
+    def __call__(self, queries: Sequence[ToolQuestion]) -> tuple[np.ndarray, Encoder]:
         return self.encoder.encode([each.text for each in queries]), self.encoder
 
 
@@ -169,10 +169,12 @@ class ToolOutput:
 class ToolRunnerNode(RuntimeNode):
     """Runs what was chosen."""
 
-    def __call__(self, queries: Sequence[Question], choices: Sequence[ChosenTool], toolbox: Tools) -> list[ToolOutput]:
+    def __call__(
+        self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], toolbox: Tools
+    ) -> list[ToolOutput]:
         return self.run(queries, [each.name for each in choices], toolbox)
 
-    def run(self, queries: Sequence[Question], names: Sequence[str], toolbox: Tools) -> list[ToolOutput]:
+    def run(self, queries: Sequence[ToolQuestion], names: Sequence[str], toolbox: Tools) -> list[ToolOutput]:
         """What tools of these names answer."""
 
         async def all_of_them() -> list[ToolOutput]:
@@ -197,7 +199,7 @@ class ToolRunnerNode(RuntimeNode):
         )
 
 
-def is_right(asked: Question, ran: ToolOutput) -> bool:
+def is_right(asked: ToolQuestion, ran: ToolOutput) -> bool:
     """Whether an answer has what the question asks for."""
     return not ran.error and re.search(asked.expected, ran.text) is not None
 
@@ -206,7 +208,7 @@ class ToolRewardNode(RuntimeNode):
     """One number an answer, 0 to 1."""
 
     def __call__(
-        self, queries: Sequence[Question], choices: Sequence[ChosenTool], results: Sequence[ToolOutput]
+        self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], results: Sequence[ToolOutput]
     ) -> tuple[np.ndarray, np.ndarray]:
         right = np.array([is_right(asked, ran) for asked, ran in zip(queries, results, strict=True)], bool)
         rewards = [
@@ -238,11 +240,11 @@ class ToolExamNode(EveryNode):
         self.tools: Tools | None = None
 
     def __call__(
-        self, trigger: Any, queries: Sequence[Question], encoder: Encoder, chooser: PPOChooser
+        self, trigger: Any, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser
     ) -> tuple[float | None, float | None]:
         return self.examine(queries, encoder, chooser) if self.is_due() else (None, None)
 
-    def examine(self, queries: Sequence[Question], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
+    def examine(self, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
         """The share that is right by the likeliest tool, and by the one whose description is nearest."""
         if not queries:
             raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
@@ -257,7 +259,7 @@ class ToolExamNode(EveryNode):
             by_description.append(names[int(scene.cosine.argmax())])
         return self._right(queries, by_policy), self._right(queries, by_description)
 
-    def _right(self, queries: Sequence[Question], names: Sequence[str]) -> float:
+    def _right(self, queries: Sequence[ToolQuestion], names: Sequence[str]) -> float:
         assert self.tools is not None
         ran = self.runner.run(queries, names, self.tools)
         return sum(map(is_right, queries, ran)) / len(queries)

@@ -13,7 +13,7 @@ from surefoot.errors import EnvError
 from surefoot.graph.nodes.worlds import isaac_missing
 from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.nonfinite import Guard
+from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.tick_collector import Chosen, as_array
 
 MASK = "action_mask"
@@ -49,12 +49,12 @@ class StepNode(RuntimeNode):
 
     def setup(self) -> None:
         """Nothing was seen yet."""
-        self.guard: Guard | None = None
+        self.guard: NonFiniteGuard | None = None
         self.lengths = EpisodeLog(0)
 
     def __call__(self, sim_handle: World, actions: np.ndarray, trigger: Any = None) -> tuple[Any, ...]:
         if self.guard is None or self.guard.world is not sim_handle:
-            self.guard, self.lengths = Guard(sim_handle, "raise"), EpisodeLog(sim_handle.num_envs)
+            self.guard, self.lengths = NonFiniteGuard(sim_handle, "raise"), EpisodeLog(sim_handle.num_envs)
         step, _ = self.guard.examine(sim_handle.step(actions), self.lengths)
         seen = shown(step.view)
         ended = step.terminated | step.truncated

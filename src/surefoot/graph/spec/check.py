@@ -5,84 +5,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.spec.checked import Checked, GraphFinding
 from surefoot.graph.spec.declare import Misfit, NodeType, Registry
 from surefoot.graph.spec.flatten import flatten
 from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
 from surefoot.graph.spec.params import read_params, whole_params
 from surefoot.graph.spec.types import ANY, TICK, Clock, Type, misfit, when
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is wrong, or that costs something."""
-
-    level: str
-    """error, or lint."""
-    code: str
-    node: str
-    port: str = ""
-    message: str = ""
-    nodes: tuple[str, ...] = ()
-    """Others that it is pinned on."""
-
-    def __str__(self) -> str:
-        at = f"{self.node}.{self.port}" if self.port else self.node
-        return f"{self.level}: {at}: {self.message}" if at else f"{self.level}: {self.message}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("level", "code", "node", "port", "message")} | {
-            "nodes": list(self.nodes)
-        }
-
-
-@dataclass(slots=True)
-class Checked:
-    """A graph that was looked at: what was found, and all that follows from it."""
-
-    graph: Graph
-    flat: Graph
-    """Without sub-graphs."""
-    findings: list[Finding] = field(default_factory=list[Finding])
-    order: list[str] = field(default_factory=list[str])
-    """In which nodes fire within a tick."""
-    params: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    """Of each node, defaults filled in."""
-    types: dict[End, Type] = field(default_factory=dict[End, Type])
-    """Of each output."""
-    clocks: dict[End, Clock] = field(default_factory=dict[End, Clock])
-    fires: dict[str, Clock] = field(default_factory=dict[str, Clock])
-
-    @property
-    def errors(self) -> list[Finding]:
-        return [each for each in self.findings if each.level == "error"]
-
-    @property
-    def lints(self) -> list[Finding]:
-        return [each for each in self.findings if each.level == "lint"]
-
-    def require(self) -> Checked:
-        """Itself; raises with the first errors if there are any."""
-        if self.errors:
-            first = "; ".join(str(each).removeprefix("error: ") for each in self.errors[:3])
-            more = f" (and {len(self.errors) - 3} more)" if len(self.errors) > 3 else ""
-            raise GraphError(f"{first}{more}")
-        return self
-
-    def to_json(self) -> dict[str, Any]:
-        """For the editor: findings, and what is known of each output."""
-        return {
-            "ok": not self.errors,
-            "findings": [each.to_json() for each in self.findings],
-            "order": self.order,
-            "outputs": {
-                str(end): {"type": type.to_json(), "clock": str(self.clocks.get(end, ""))}
-                for end, type in sorted(self.types.items())
-            },
-        }
 
 
 def check(graph: Graph, registry: Registry | None = None) -> Checked:
@@ -92,7 +22,7 @@ def check(graph: Graph, registry: Registry | None = None) -> Checked:
     try:
         flat = flatten(graph)
     except GraphError as why:
-        return Checked(graph, graph, [Finding(level="error", code="sub-graph", node="", message=str(why))])
+        return Checked(graph, graph, [GraphFinding(level="error", code="sub-graph", node="", message=str(why))])
     found = Checked(graph, flat)
     looker = _Looker(found, registry)
     if not looker.nodes():
@@ -118,7 +48,9 @@ class _Looker:
     def say(
         self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()
     ) -> None:
-        self.found.findings.append(Finding(level=level, code=code, node=node, port=port, message=message, nodes=nodes))
+        self.found.findings.append(
+            GraphFinding(level=level, code=code, node=node, port=port, message=message, nodes=nodes)
+        )
 
     def nodes(self) -> bool:
         """Kinds and parameters; False if some kind is not known, as then little else can be said."""

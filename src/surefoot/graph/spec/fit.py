@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot.errors import GraphError
-from surefoot.graph.spec.check import Checked, Finding, check, guess_types
+from surefoot.graph.spec.check import check, guess_types
+from surefoot.graph.spec.checked import Checked, GraphFinding
 from surefoot.graph.spec.declare import NodeType, Port
 from surefoot.graph.spec.flatten import SUBGRAPH, ports_of
 from surefoot.graph.spec.model import Edge, End, Graph, as_end
@@ -88,7 +89,7 @@ def _inferred(graph: Graph, edge: Edge) -> str:
 
 
 def _misfits(checked: Checked) -> list[tuple[str, str, str]]:
-    found: list[Finding] = [each for each in guess_types(checked).findings if each.code in ("type", "fit")]
+    found: list[GraphFinding] = [each for each in guess_types(checked).findings if each.code in ("type", "fit")]
     return [(each.node, each.port, each.message) for each in found]
 
 

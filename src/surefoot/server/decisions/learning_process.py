@@ -68,8 +68,8 @@ def learner_of(recipe: Recipe, root: Path) -> Any:
     """The learner of a policy as its newest version left it; a new one where there is none."""
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
+    from surefoot.nets.description import load_weights
     from surefoot.train.config import split_settings
-    from surefoot.train.training import load_weights
 
     ppo, net, collect = split_settings(recipe.settings)
     if net or collect:
@@ -189,7 +189,7 @@ def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
 
 
 class PolicyLearner(Protocol):
-    """Whoever learns for the service."""
+    """Learns for the service: in another process, or in this one in tests."""
 
     def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult: ...
 
@@ -208,7 +208,7 @@ class LearningProcess:
         self._over = False
 
     def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult:
-        """Blocks until it is learned; call it from a thread. Whoever asks meanwhile waits for its turn."""
+        """Block until it is learned; call it from a thread. Other callers wait for their turn."""
         with self._turn:
             if self._over:
                 return LearningResult(version=-1, error="the service is closing")

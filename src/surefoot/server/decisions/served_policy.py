@@ -57,7 +57,7 @@ class TrackedDecision:
     raw: bytes
     """What was seen, for the same reason; empty once the disk has it."""
     waiters: list[Callable[[Exception | None], None]] | None = None
-    """Called when the disk has the decision: whoever asks again waits for it too. None: it has."""
+    """Called when the decision is on disk; a retry waits for it too. None: it is on disk."""
     telling: asyncio.Future[None] | None = None
     """Done when the disk has the reward that was told last."""
     answer: schema.DecisionResponse | None = None

@@ -13,7 +13,7 @@ from surefoot.graph.spec.text import load_graph
 from surefoot.server.studio.curves import rounded
 from surefoot.train.rundir.run_summary import is_locked
 from surefoot.train.rundir.rundir import RunDir
-from surefoot.train.tune.final_round import Standing, finals
+from surefoot.train.tune.final_round import TrialStanding, finals
 from surefoot.train.tune.report import BEST, TRIALS, SearchResult, search_result
 from surefoot.train.tune.search import JOURNAL, PLAN, Plan, read_plan, read_study
 
@@ -141,7 +141,7 @@ def _so_far(found: SearchResult) -> list[float | None]:
     return course
 
 
-def _settings(directory: Path, state: str, best: Standing) -> str:
+def _settings(directory: Path, state: str, best: TrialStanding) -> str:
     """Return best.yaml, or the values of the best trial while the search runs."""
     if state == "ended" and (directory / BEST).exists():
         return (directory / BEST).read_text(encoding="utf-8")

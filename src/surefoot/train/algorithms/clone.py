@@ -16,9 +16,12 @@ from surefoot.core.losses import value_loss
 from surefoot.core.masked import masked_mean
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.errors import ConfigError, RecordingError
-from surefoot.learn.config import PPOConfig, split_sizes
+from surefoot.learn.config import PPOConfig
+from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.optimizer import Optimizer
-from surefoot.nets.heads import DiscreteHead, GaussianHead, MultiDiscreteHead, StateDependentHead, TanhHead
+from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
+from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.collect.reward import RewardScaler
 

@@ -32,12 +32,11 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played
-from surefoot.train.loop import timed
-from surefoot.train.training import load_weights
 
 EVAL_STREAMS = 10
 _PER_STREAM = ("count", "start", "gain", "age")
@@ -263,7 +262,8 @@ class Hierarchy:
         rollout = collector.collect(self.worker_learner.policy_version)
         reached = [episode.success for episode in collector.episodes.take_fresh()]
         managed = decisions.rollout(collector.view, self.manager_learner.policy_version)
-        worker = timed(self.worker_learner.update(rollout, progress=progress), collector)
+        worker = self.worker_learner.update(rollout, progress=progress)
+        worker.seconds.update(collector.seconds)
         manager = self.manager_learner.update(managed, progress=progress)
         return HierarchyReport(
             worker=worker,

@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
-from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.envs.api import Arrays, World
 from surefoot.envs.builtin.native import NativeWorld
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_actor
-from surefoot.train.collect.nonfinite import Guard
+from surefoot.train.collect.kernel_walk import walk
+from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler
+from surefoot.train.collect.torch_rollout import torch_rollout
 from surefoot.train.config import CollectConfig
 
 
@@ -47,7 +48,7 @@ class Collector:
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
-        self.guard = Guard(world, self.config.nonfinite)
+        self.guard = NonFiniteGuard(world, self.config.nonfinite)
         self.episodes = EpisodeLog(world.num_envs)
         self.scaler = RewardScaler(world.num_envs, gamma=gamma, clip=self.config.reward_clip)
         self.outliers = OutlierWatch()
@@ -61,7 +62,7 @@ class Collector:
         """The next rollout, made by the policy as it is now."""
         begin = time.perf_counter()
         rollout, in_world = (
-            self._by_torch(policy_version) if self.actor is None else self._by_kernel(self.actor, policy_version)
+            torch_rollout(self, policy_version) if self.actor is None else self._by_kernel(self.actor, policy_version)
         )
         total = time.perf_counter() - begin
         self.seconds = {"collect": total, "env": in_world, "policy": total - in_world}
@@ -75,63 +76,15 @@ class Collector:
         if isinstance(world, NativeWorld) and self.config.nonfinite == "raise":
             view = tape.run(world, self.view, start, self.episodes)
         else:
-            view = tape.walk(world, self.view, start, self.guard, self.episodes)
+            view = walk(tape, world, self.view, start, self.guard, self.episodes)
         self.env_steps += int(np.count_nonzero(tape.valid)) + tape.refused
         self.view, self.start = view, start
-        return self._rollout(tape.builder, policy_version), tape.in_world
+        return self.finish(tape.builder, policy_version), tape.in_world
 
-    @torch.no_grad()
-    def _by_torch(self, policy_version: int) -> tuple[Rollout, float]:
-        """The same, step by step through the policy itself."""
-        in_world, builder = 0.0, RolloutBuilder(self.steps, self.world.num_envs)
-        episode_from = np.zeros(self.world.num_envs, dtype=np.int64)
-        context = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if self.policy.sequential else {}
-        self.context = self.policy.renew_context(self.context)
-        for t in range(self.steps):
-            seen, view, start = self._seen(self.view), self.view, self.start
-            out = self.policy.act(seen, generator=self.generator)
-            action = out.action.cpu().numpy()
-            before = time.perf_counter()
-            step = self.world.step(self.policy.env_action(action))
-            in_world += time.perf_counter() - before
-            self.env_steps += int(np.count_nonzero(step.valid))
-            self.context = out.context
-            step, dropped = self.guard.examine(step, self.episodes)
-            builder.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
-            self._follow(step, t, builder)
-            episode_from[self.start] = t + 1
-            builder.add(
-                {
-                    **{f"obs.{name}": x for name, x in view.obs.items()},
-                    **({} if view.action_mask is None else {"action_mask": view.action_mask}),
-                    "action": action,
-                    "log_prob": out.log_prob.cpu().numpy(),
-                    "value": out.value.cpu().numpy(),
-                    "reward": step.reward,
-                    "terminated": step.terminated,
-                    "truncated": step.truncated,
-                    "start": start,
-                    "valid": step.valid,
-                }
-            )
-        ahead = self.policy.value(self._seen(self.view)).cpu().numpy()
-        return self._rollout(builder, policy_version, ahead, context), in_world
-
-    def _follow(self, step: Step, t: int, builder: RolloutBuilder) -> None:
-        """Count a step, ask what truncated episodes would have been worth, and move on to its view."""
-        ended = step.terminated | step.truncated
-        self.episodes.count(step)
-        self.episodes.finish(step, ended)
-        if step.truncated.any():
-            assert step.final_obs is not None, f"{self.world.name} cut an episode short without its last observation"
-            value = self.policy.value(Seen(obs=self._load(step.final_obs), context=self.context))
-            builder.cut(t, step.truncated, value.cpu().numpy())
-        self.start = ended | ~step.valid
-        self.view = step.view
-
-    def _rollout(
+    def finish(
         self, builder: RolloutBuilder, version: int, ahead: np.ndarray | None = None, context: Arrays | None = None
     ) -> Rollout:
+        """Return what was written as a rollout, its rewards as they are learned from."""
         builder.exclude_dropped()
         arrays = builder.arrays
         reward, stats = self._rewards(arrays["reward"], arrays["terminated"] | arrays["truncated"], arrays["valid"])
@@ -151,19 +104,9 @@ class Collector:
         if self.config.normalize_reward:
             reward = self.scaler.scale(np.where(valid, reward, 0.0), ended, valid)
             stats["return_std"] = float(np.sqrt(self.scaler.var))
-        if bad := self.guard.take_count():
-            stats["dropped_episodes"] = float(bad)
+        if self.guard.dropped:
+            stats["dropped_episodes"], self.guard.dropped = float(self.guard.dropped), 0
         return reward if whole else np.where(valid, reward, 0.0), stats
-
-    def _seen(self, view: View) -> Seen:
-        mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
-        start = torch.from_numpy(self.start).to(self.device) if self.policy.sequential else None
-        return Seen(obs=self._load(view.obs), action_mask=mask, start=start, context=self.context)
-
-    def _load(self, obs: Arrays) -> dict[str, Tensor]:
-        if self.device.type == "cpu":
-            return {name: torch.from_numpy(x) for name, x in obs.items()}
-        return {name: torch.from_numpy(x).to(self.device) for name, x in obs.items()}
 
     def state(self) -> dict[str, Any]:
         """Everything that moves, the world included; `set_state` goes on to the last bit if the world is exact."""

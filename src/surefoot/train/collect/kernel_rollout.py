@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
-from surefoot.envs.api import Arrays, Step, View, World
+from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import NonFiniteValue
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet, why_not
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
-from surefoot.train.collect.nonfinite import Guard, finite
 
 
 class KernelActor:
@@ -101,9 +99,9 @@ class Tape:
         self.refused = 0
         """Steps that were taken and are not in the tape."""
         self.in_world = 0.0
-        self._kernel, self._net, self._rng = net.kernel, net.net, actor.rng
-        self._memory = self._kernel.rollout_new(
-            self._net,
+        self.kernel, self.net, self.rng = net.kernel, net.net, actor.rng
+        self.memory = self.kernel.rollout_new(
+            self.net,
             steps=steps,
             streams=streams,
             obs=self.obs[actor.plain] if actor.plain is not None else None,
@@ -120,55 +118,13 @@ class Tape:
             valid=self.valid,
         )
 
-    def walk(self, world: World, view: View, start: np.ndarray, guard: Guard, episodes: EpisodeLog) -> View:
-        """Step `world` to the end of the tape, beginning at `view`; returns what is seen then. `start` changes."""
-        kernel, net, rng, memory = self._kernel, self._net, self._rng, self._memory
-        act, note = kernel.rollout_act, kernel.rollout_record
-        plain, clock = self.actor.plain, time.perf_counter
-        returns, lengths = episodes.returns, episodes.lengths
-        env_action = self.env_action
-        self.start[0] = start
-        watchful, view = guard.watchful, _tidy_view(view)
-        for t in range(self.steps):
-            if plain is None:
-                for name, part in view.obs.items():
-                    self.obs[name][t] = part
-            obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
-            act(net, memory, rng, t, obs, view.action_mask)
-            before = clock()
-            step = world.step(env_action[t])
-            self.in_world += clock() - before
-            if watchful or (plain is None and not finite(step)) or not _ends_finite(step):
-                said = kernel.NON_FINITE
-            else:
-                try:
-                    seen = step.view.obs[plain] if plain is not None else None
-                    said = note(
-                        memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
-                    )
-                except (BufferError, ValueError):  # a world of somebody's own, with arrays of another kind
-                    step = _tidy(step)
-                    seen = step.view.obs[plain] if plain is not None else None
-                    said = note(
-                        memory, t, seen, step.reward, step.terminated, step.truncated, step.valid, returns, lengths
-                    )
-            if said != kernel.RECORDED:
-                step = self._look(step, t, said, guard, episodes)
-                watchful = guard.watchful
-            view = step.view
-        last = self.steps - 1
-        start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
-        features = np.ascontiguousarray(self.actor.features(view.obs), np.float32)
-        kernel.rollout_finish(net, memory, features)
-        return view
-
     def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
         """The same for a native world, all steps in one call."""
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
-        count, self.in_world = self._kernel.rollout_collect(
-            self._net,
-            self._memory,
-            self._rng,
+        count, self.in_world = self.kernel.rollout_collect(
+            self.net,
+            self.memory,
+            self.rng,
             world.handle,
             obs=obs,
             start=start,
@@ -184,66 +140,6 @@ class Tape:
         for stream, total, length, cut in ended[:count].tolist():
             episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
         return View(obs={"obs": obs})
-
-    def _look(self, step: Step, t: int, said: int, guard: Guard, episodes: EpisodeLog) -> Step:
-        """What the kernel leaves to us: episodes that end, and answers that somebody must examine."""
-        if said == self._kernel.NON_FINITE:
-            step = self._examine(step, t, guard, episodes)
-        ended = step.terminated | step.truncated
-        if np.count_nonzero(ended):
-            episodes.finish(step, ended)
-        if np.count_nonzero(step.truncated):
-            assert step.final_obs is not None, "an episode was cut short without its last observation"
-            worth = self.actor.value(step.final_obs)
-            self.next_value[t, step.truncated] = worth[step.truncated]
-        return step
-
-    def _examine(self, step: Step, t: int, guard: Guard, episodes: EpisodeLog) -> Step:
-        """Write down what the guard leaves of a step."""
-        taken = int(np.count_nonzero(step.valid))
-        step, dropped = guard.examine(step, episodes)
-        self.refused += taken - int(np.count_nonzero(step.valid))
-        for stream in dropped:
-            begins = np.flatnonzero(self.start[: t + 1, stream])
-            self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
-        self.reward[t], self.valid[t] = step.reward, step.valid
-        self.terminated[t], self.truncated[t] = step.terminated, step.truncated
-        if t + 1 < self.steps:
-            self.start[t + 1] = step.terminated | step.truncated | ~step.valid
-        episodes.count(step)
-        return step
-
-
-def _ends_finite(step: Step) -> bool:
-    """True if the true successors of episodes that ended are finite; those that are shown anyway were looked at."""
-    if step.final_obs is None:
-        return True
-    shown = step.view.obs
-    return all(part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items())
-
-
-def _tidy(step: Step) -> Step:
-    """The same in arrays as the kernel reads them."""
-    flags = (np.ascontiguousarray(x, np.bool_) for x in (step.terminated, step.truncated, step.valid))
-    terminated, truncated, valid = flags
-    return Step(
-        view=_tidy_view(step.view),
-        reward=np.ascontiguousarray(step.reward, np.float64),
-        terminated=terminated,
-        truncated=truncated,
-        valid=valid,
-        final_obs=step.final_obs,
-        stats=step.stats,
-    )
-
-
-def _tidy_view(view: View) -> View:
-    kinds = {name: np.float32 if x.dtype.kind == "f" else x.dtype for name, x in view.obs.items()}
-    mask = view.action_mask
-    return View(
-        obs={name: np.ascontiguousarray(x, kinds[name]) for name, x in view.obs.items()},
-        action_mask=None if mask is None else np.ascontiguousarray(mask, np.bool_),
-    )
 
 
 def _row_shape(action: ActionSpace) -> tuple[int, ...]:

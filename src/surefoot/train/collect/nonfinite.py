@@ -11,7 +11,7 @@ from surefoot.train.collect.episodes import EpisodeLog
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-class Guard:
+class NonFiniteGuard:
     """Looks at every step of a world before anybody learns from it.
 
     `nonfinite` is "raise", or "drop_episode": then an episode with a bad number is left out from its beginning, and
@@ -21,17 +21,13 @@ class Guard:
     def __init__(self, world: World, nonfinite: str) -> None:
         self.world, self.nonfinite = world, nonfinite
         self.quarantined = np.zeros(world.num_envs, dtype=bool)
-        self._count = 0
+        self.dropped = 0
+        """Episodes dropped since the last rollout."""
 
     @property
     def watchful(self) -> bool:
         """True while some stream waits in quarantine, so that every step must be examined."""
         return bool(self.quarantined.any())
-
-    def take_count(self) -> int:
-        """Episodes dropped since last asked."""
-        count, self._count = self._count, 0
-        return count
 
     def check_first(self, view: View) -> None:
         """Raise if a world begins with a number that is not finite."""
@@ -61,7 +57,7 @@ class Guard:
                 f"{int(episodes.lengths[stream]) + 1} of its episode: {_shown(step, stream)}. "
                 "Mend the world, or set nonfinite='drop_episode' to leave such episodes out"
             )
-        self._count += int(fresh.sum())
+        self.dropped += int(fresh.sum())
         out = now | self.quarantined
         dropped = [int(stream) for stream in np.flatnonzero(out)]
         for stream in dropped:

@@ -18,7 +18,6 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.offpolicy import ReplayRules, renew
-from surefoot.train.loop import timed
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
 
@@ -148,8 +147,8 @@ class Cycles:
         else:
             self.stale = 0
         progress = min(1.0, self.env_steps / self.spec.total_steps) if self.mode == "mixed" else None
-        report = timed(learner.update(fit, progress=progress), self.collector)
-        report.seconds["collect"] = 0.0
+        report = learner.update(fit, progress=progress)
+        report.seconds.update({**self.collector.seconds, "collect": 0.0})
         cycle = float(max(0, self.cycle - 1))
         report.stats.update(from_replay=1.0, stale_batches=float(self.stale), rollout_ticks=0.0, cycle_id=cycle)
         if not own and self.dataset is not None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+Moments = Callable[[np.ndarray], Sequence[tuple[float, float, float]]]
+"""Returns (mean, variance, count) of some numbers, once per group of them that is not empty."""
+
+
+def moments_of(numbers: np.ndarray) -> list[tuple[float, float, float]]:
+    """Return the moments of all numbers as one group."""
+    return [(float(numbers.mean()), float(numbers.var()), float(len(numbers)))] if len(numbers) else []
 
 
 class RewardScaler:
@@ -14,8 +23,10 @@ class RewardScaler:
     the learner's own (P32). Episode ends of both kinds restart a stream's return (gymnasium#760).
     """
 
-    def __init__(self, streams: int, *, gamma: float, clip: float) -> None:
+    def __init__(self, streams: int, *, gamma: float, clip: float, moments: Moments | None = None) -> None:
+        """`moments` computes the moments of new returns; processes that learn together share theirs."""
         self.gamma, self.clip = gamma, clip
+        self._moments = moments or moments_of
         self.running = np.zeros(streams)
         self.mean, self.var, self.count = 0.0, 1.0, 0.0
 
@@ -26,12 +37,9 @@ class RewardScaler:
             self.running = np.where(valid[t], self.running * self.gamma + reward[t], self.running)
             returns[t] = self.running
             self.running = np.where(ended[t] | ~valid[t], 0.0, self.running)
-        self._merge(returns[valid])
+        for moments in self._moments(returns[valid]):
+            self.merge(*moments)
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
-
-    def _merge(self, seen: np.ndarray) -> None:
-        if len(seen):
-            self.merge(float(seen.mean()), float(seen.var()), float(len(seen)))
 
     def merge(self, mean: float, var: float, count: float) -> None:
         """Take in `count` more returns of which only these are known (Chan et al. 1979, in float64)."""

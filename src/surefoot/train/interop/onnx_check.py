@@ -13,9 +13,9 @@ import torch
 from surefoot.data.spaces import Box
 from surefoot.envs.api import World
 from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.images import Parts
 from surefoot.nets.onnx import MASK, port_name
 from surefoot.nets.policy import Seen
-from surefoot.nets.torsos import Parts
 
 TOLERANCE = 1e-5
 STREAMS = 20

@@ -17,12 +17,12 @@ from surefoot.envs.api import World
 from surefoot.envs.builtin.units import Components, meaning
 from surefoot.errors import CheckpointIncompatible, PolicyError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, make_directory, replace_file
-from surefoot.nets.actor_critic import ActorCritic, policy_from_description
+from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.description import load_weights, policy_from_description
 from surefoot.nets.onnx import IR_VERSION, MASK, OPSET, policy_graph, port_name
-from surefoot.nets.onnx_builder import Port, Sheet, optional_module
+from surefoot.nets.onnx_builder import OnnxPort, Sheet, optional_module
 from surefoot.train.assemble import SavedModel
 from surefoot.train.interop.onnx_check import TOLERANCE, prove
-from surefoot.train.training import load_weights
 
 OBSERVATIONS = 1000
 
@@ -128,7 +128,7 @@ def _ports(policy: ActorCritic, sheet: Sheet, env: str) -> dict[str, Any]:
     return {"inputs": inputs, "outputs": outputs}
 
 
-def _input(port: Port, box: Box | None, components: Components | None) -> dict[str, Any]:
+def _input(port: OnnxPort, box: Box | None, components: Components | None) -> dict[str, Any]:
     said = _plain(port)
     if box is None:
         what = "True where a choice is allowed; all choices side by side" if port.name == MASK else "what it remembers"
@@ -148,7 +148,7 @@ _MEANINGS: dict[str, str] = {
 }
 
 
-def _output(port: Port, policy: ActorCritic, components: Components | None) -> dict[str, Any]:
+def _output(port: OnnxPort, policy: ActorCritic, components: Components | None) -> dict[str, Any]:
     said = _plain(port)
     if port.name != "action":
         probs = port.name.startswith("probs")
@@ -169,7 +169,7 @@ def _output(port: Port, policy: ActorCritic, components: Components | None) -> d
     return said
 
 
-def _plain(port: Port) -> dict[str, Any]:
+def _plain(port: OnnxPort) -> dict[str, Any]:
     return {"name": port.name, "dtype": port.dtype, "shape": list(port.shape)}
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from surefoot.errors import Diverged, EnvError
 from surefoot.learn.search_ranges import Space
 from surefoot.train.diagnose.statistics import iqm
-from surefoot.train.tune.search import Plan, Task, Tell, nobody, optuna, read_params
+from surefoot.train.tune.search import Plan, Tell, TuneTask, nobody, optuna, read_params
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TrialStanding:
     """A setting and how it did; `scores` has one number a seed."""
 
     number: int
@@ -24,15 +24,15 @@ class Standing:
 
 
 Stop = Callable[[], bool]
-Play = Callable[[Task, Sequence[Standing], Plan, Stop], Iterator[tuple[Standing, list[float]]]]
+Play = Callable[[TuneTask, Sequence[TrialStanding], Plan, Stop], Iterator[tuple[TrialStanding, list[float]]]]
 """Gives each of the settings with its scores, in any order; those that were not played when `stop` came are left out."""
 
 
-def standings(study: Any, space: Space) -> list[Standing]:
+def standings(study: Any, space: Space) -> list[TrialStanding]:
     """Every trial that was trained to its end, best first."""
     state = optuna().trial.TrialState
     done = [
-        Standing(t.number, read_params(space, t.params), t.value, list(t.user_attrs.get("scores", [])))
+        TrialStanding(t.number, read_params(space, t.params), t.value, list(t.user_attrs.get("scores", [])))
         for t in study.get_trials(states=(state.COMPLETE,))
         if t.value is not None and math.isfinite(t.value)
     ]
@@ -40,8 +40,8 @@ def standings(study: Any, space: Space) -> list[Standing]:
 
 
 def one_by_one(
-    task: Task, chosen: Sequence[Standing], plan: Plan, stop: Stop
-) -> Iterator[tuple[Standing, list[float]]]:
+    task: TuneTask, chosen: Sequence[TrialStanding], plan: Plan, stop: Stop
+) -> Iterator[tuple[TrialStanding, list[float]]]:
     """Play in this process."""
     for one in chosen:
         if stop() or (scores := final_scores(task, one.params, plan, stop)) is None:
@@ -49,7 +49,7 @@ def one_by_one(
         yield one, scores
 
 
-def final_scores(task: Task, params: dict[str, Any], plan: Plan, stop: Stop) -> list[float] | None:
+def final_scores(task: TuneTask, params: dict[str, Any], plan: Plan, stop: Stop) -> list[float] | None:
     """How a setting does on fresh seeds, one number a seed; None if `stop` came first."""
     contest = task.contest(params, plan.fresh_seeds)
     try:
@@ -61,14 +61,14 @@ def final_scores(task: Task, params: dict[str, Any], plan: Plan, stop: Stop) -> 
 
 
 def play_off(
-    task: Task,
+    task: TuneTask,
     study: Any,
     plan: Plan,
     *,
     stop: Stop = lambda: False,
     tell: Tell = nobody,
     play: Play = one_by_one,
-) -> list[Standing]:
+) -> list[TrialStanding]:
     """The base and the best trials once more, on fresh seeds: whoever was merely lucky shows it here. Best first.
 
     What was played is kept in the study, so that a play-off that was stopped goes on.
@@ -83,13 +83,15 @@ def play_off(
     return _ranked(found)
 
 
-def finals(study: Any, space: Space) -> list[Standing]:
+def finals(study: Any, space: Space) -> list[TrialStanding]:
     """How those that have met again on fresh seeds did there, best first; empty before the play-off.
 
     Nothing is known of the base's own settings where it was given up early.
     """
     known = {one.number: one for one in standings(study, space)}
-    played = [(known.get(int(k), Standing(int(k), {}, math.nan, [])), scores) for k, scores in _played(study).items()]
+    played = [
+        (known.get(int(k), TrialStanding(int(k), {}, math.nan, [])), scores) for k, scores in _played(study).items()
+    ]
     return _ranked([replace(one, value=iqm(scores), scores=scores) for one, scores in played])
 
 
@@ -98,15 +100,15 @@ def _played(study: Any) -> dict[str, list[float]]:
     return dict(study.user_attrs.get("play_off", {}))
 
 
-def _chosen(study: Any, task: Task, plan: Plan) -> list[Standing]:
+def _chosen(study: Any, task: TuneTask, plan: Plan) -> list[TrialStanding]:
     """The finalists, and the base even if it was given up early: there is nothing else to compare them with."""
     ranked = standings(study, task.space)
     chosen = ranked[: plan.finalists]
     if ranked and all(one.number for one in chosen):
         base = next((one for one in ranked if one.number == 0), None)
-        chosen.append(base or Standing(0, dict(task.base), math.nan, []))
+        chosen.append(base or TrialStanding(0, dict(task.base), math.nan, []))
     return chosen
 
 
-def _ranked(found: list[Standing]) -> list[Standing]:
+def _ranked(found: list[TrialStanding]) -> list[TrialStanding]:
     return sorted(found, key=lambda standing: (-standing.value, standing.number))

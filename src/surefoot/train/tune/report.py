@@ -17,8 +17,8 @@ from surefoot.learn.search_ranges import Choice, Range, Space, label
 from surefoot.telemetry.export import html
 from surefoot.telemetry.export.svg import Dot, Line, PlotArea, bar_chart, line_chart, padded_range, scatter
 from surefoot.train.diagnose.statistics import summarize
-from surefoot.train.tune.final_round import Standing, standings
-from surefoot.train.tune.search import TAKEN_BACK, Plan, Task, optuna, read_params
+from surefoot.train.tune.final_round import TrialStanding, standings
+from surefoot.train.tune.search import TAKEN_BACK, Plan, TuneTask, optuna, read_params
 
 BEST, TRIALS, PAGE = "best.yaml", "trials.json", "report.html"
 FEWEST = 6
@@ -29,10 +29,10 @@ FEWEST = 6
 class SearchResult:
     """What is known about a search when it ends or is stopped."""
 
-    best: Standing | None
-    ranked: list[Standing]
+    best: TrialStanding | None
+    ranked: list[TrialStanding]
     """Finished trials, best first."""
-    finals: list[Standing]
+    finals: list[TrialStanding]
     """The play-off on fresh seeds, best first; empty if there was none."""
     importance: dict[str, float]
     trials: list[dict[str, Any]]
@@ -42,12 +42,12 @@ class SearchResult:
         return {trial["number"]: trial for trial in self.trials}
 
     @property
-    def base(self) -> Standing | None:
+    def base(self) -> TrialStanding | None:
         """The settings before the search: as they did in the play-off, or else in the search."""
         return next((one for one in (*self.finals, *self.ranked) if one.number == 0), None)
 
 
-def search_result(study: Any, space: Space, finals: Sequence[Standing]) -> SearchResult:
+def search_result(study: Any, space: Space, finals: Sequence[TrialStanding]) -> SearchResult:
     """Return the result of all trials so far."""
     ranked = standings(study, space)
     trials = [
@@ -71,7 +71,7 @@ def search_result(study: Any, space: Space, finals: Sequence[Standing]) -> Searc
     return SearchResult(best, ranked, list(finals), _importance(study, len(ranked)), trials)
 
 
-def write_result(directory: Path, result: SearchResult, task: Task, plan: Plan) -> None:
+def write_result(directory: Path, result: SearchResult, task: TuneTask, plan: Plan) -> None:
     """Write best.yaml (if a trial finished), trials.json and report.html."""
     if result.best is not None:
         replace_file(REAL_FS, directory / BEST, best_yaml(result, task, plan).encode())
@@ -80,7 +80,7 @@ def write_result(directory: Path, result: SearchResult, task: Task, plan: Plan) 
     replace_file(REAL_FS, directory / PAGE, page(result, task, plan).encode())
 
 
-def best_yaml(result: SearchResult, task: Task, plan: Plan) -> str:
+def best_yaml(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     """Return the best settings for `surefoot train --config`; a comment says where the numbers come from."""
     assert result.best is not None
     where = "fresh seeds" if result.finals else "the seeds of the search"
@@ -98,7 +98,7 @@ def best_yaml(result: SearchResult, task: Task, plan: Plan) -> str:
     return "\n".join(lines) + "\n" + yaml.safe_dump(task.settings(result.best.params), sort_keys=False)
 
 
-def _score_text(standing: Standing) -> str:
+def _score_text(standing: TrialStanding) -> str:
     return str(summarize(standing.scores)) if standing.scores else f"{standing.value:.1f}"
 
 
@@ -116,7 +116,7 @@ def _importance(study: Any, finished: int) -> dict[str, float]:
     return {name: float(share) for name, share in shares.items() if math.isfinite(share)}
 
 
-def page(result: SearchResult, task: Task, plan: Plan) -> str:
+def page(result: SearchResult, task: TuneTask, plan: Plan) -> str:
     """Return the report as one HTML page without scripts."""
     done, pruned = len(result.ranked), sum(t["state"] == "pruned" for t in result.trials)
     lead = f"{len(result.trials)} trials of {plan.seeds} seeds: {done} trained to the end, {pruned} stopped early."
@@ -193,7 +193,7 @@ def _history(result: SearchResult) -> str:
     return line_chart(lines, dots=dots, area=area)
 
 
-def _slice(result: SearchResult, task: Task, name: str) -> str:
+def _slice(result: SearchResult, task: TuneTask, name: str) -> str:
     """Return the scores over one setting."""
     points = [(params[name], value, kind, n) for n, value, kind, params in _scored(result) if name in params]
     dim = task.space.get(name)

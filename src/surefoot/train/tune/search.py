@@ -51,7 +51,7 @@ class Contest(Protocol):
     def close(self) -> None: ...
 
 
-class Task(Protocol):
+class TuneTask(Protocol):
     """Something whose settings can be searched."""
 
     name: str
@@ -187,7 +187,7 @@ def read_study(directory: Path) -> Any:
         raise RunError(f"{path} cannot be read: {why}") from why
 
 
-def begin(study: Any, task: Task) -> None:
+def begin(study: Any, task: TuneTask) -> None:
     """The base first; and trials that a kill left behind are tried again."""
     state = optuna().trial.TrialState
     if not study.trials:
@@ -197,7 +197,7 @@ def begin(study: Any, task: Task) -> None:
 
 
 def search(
-    task: Task,
+    task: TuneTask,
     study: Any,
     plan: Plan,
     directory: Path,
@@ -264,7 +264,7 @@ def take_back(study: Any, trial: Any) -> None:
     study.enqueue_trial(known.params or known.system_attrs.get("fixed_params", {}), user_attrs=carried)
 
 
-def _try(task: Task, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], tell: Tell) -> None:
+def _try(task: TuneTask, study: Any, trial: Any, plan: Plan, stop: Callable[[], bool], tell: Tell) -> None:
     state, begin = optuna().trial.TrialState, time.monotonic()
     params = suggest(trial, task.space)
 

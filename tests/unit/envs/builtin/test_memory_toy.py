@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.envs.builtin.memory_toy import DONE, SEEN, Recall, Shape
+from surefoot.envs.builtin.memory_toy import DONE, SEEN, Recall, RecallShape
 from surefoot.errors import ConfigError, EnvError, IllegalAction, ShapeError
 
 SHAPES = [
-    Shape(see=see, act=act, masked=masked, hidden=hidden, agents=agents, central=central)
+    RecallShape(see=see, act=act, masked=masked, hidden=hidden, agents=agents, central=central)
     for see, act, masked, hidden in product(SEEN, DONE, (False, True), (False, True))
     for agents, central in ((1, False), (2, False), (2, True))
     if not (masked and act == "box")
 ]
 
 
-def named(shape: Shape) -> str:
+def named(shape: RecallShape) -> str:
     flags = [name for name in ("masked", "hidden", "central") if getattr(shape, name)]
     return "-".join([shape.see, shape.act, *flags, str(shape.agents)])
 
@@ -51,7 +51,7 @@ def answer(act: str, cue: np.ndarray) -> np.ndarray:
 class Oracle:
     """Reads the cue where it is shown and remembers it from there on."""
 
-    def __init__(self, shape: Shape, view: Any) -> None:
+    def __init__(self, shape: RecallShape, view: Any) -> None:
         self.shape, self.cue = shape, np.zeros(len(next(iter(view.obs.values()))), np.int64)
 
     def __call__(self, view: Any) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_the_best_return_is_one(shape):
 
 @pytest.mark.parametrize("act", DONE)
 def test_a_wrong_answer_is_worth_less(act):
-    world = Recall(64, Shape(act=act))
+    world = Recall(64, RecallShape(act=act))
     cue, _ = read("flat", world.reset(0).obs)
     assert set(cue) == {0, 1, 2, 3}
     assert (world.step(answer(act, (cue + 1) % 4)).reward < 0.3).all()
@@ -93,7 +93,7 @@ def test_a_wrong_answer_is_worth_less(act):
 
 @pytest.mark.parametrize("see", SEEN)
 def test_a_hidden_cue_is_shown_once_an_episode_and_an_open_one_always(see):
-    hidden, always = Recall(4, Shape(see=see, hidden=True)), Recall(4, Shape(see=see))
+    hidden, always = Recall(4, RecallShape(see=see, hidden=True)), Recall(4, RecallShape(see=see))
     views = [[world.reset(0)] for world in (hidden, always)]
     for _ in range(6):
         for world, seen in zip((hidden, always), views, strict=True):
@@ -106,7 +106,7 @@ def test_a_hidden_cue_is_shown_once_an_episode_and_an_open_one_always(see):
 
 
 def test_the_second_agent_leaves_for_one_row_and_joins_again():
-    world = Recall(4, Shape(agents=2))
+    world = Recall(4, RecallShape(agents=2))
     view = world.reset(0)
     valid, ended, absent = [], [], []
     for _ in range(6):
@@ -127,7 +127,7 @@ def test_the_second_agent_leaves_for_one_row_and_joins_again():
 
 @pytest.mark.parametrize("agents", [1, 2])
 def test_the_central_state_shows_the_cues_of_all_agents_at_all_times(agents):
-    world = Recall(6, Shape(hidden=True, agents=agents, central=True))
+    world = Recall(6, RecallShape(hidden=True, agents=agents, central=True))
     view = world.reset(0)
     cue, _ = read("flat", view.obs)
     expected = np.eye(4, dtype=np.float32)[cue].reshape(6 // agents, agents * 4).repeat(agents, axis=0)
@@ -139,7 +139,7 @@ def test_the_central_state_shows_the_cues_of_all_agents_at_all_times(agents):
 
 @pytest.mark.parametrize("act", ["discrete", "multi", "hybrid"])
 def test_a_forbidden_choice_is_refused_by_stream_but_not_from_an_agent_that_is_gone(act):
-    world = Recall(4, Shape(act=act, masked=True, agents=2))
+    world = Recall(4, RecallShape(act=act, masked=True, agents=2))
     view = world.reset(0)
     oracle = Oracle(world.shape, view)
     wrong = oracle(view).copy()
@@ -183,7 +183,7 @@ def test_a_state_of_another_size_is_refused():
 
 
 def test_beginning_some_streams_anew_begins_their_whole_copy():
-    world = Recall(4, Shape(agents=2))
+    world = Recall(4, RecallShape(agents=2))
     world.reset(0)
     world.step(np.zeros(4, np.int64))
     world.reset_streams(np.array([False, True, False, False]))
@@ -212,14 +212,14 @@ def test_what_is_shown_is_what_the_spaces_say(shape):
 )
 def test_a_shape_that_is_none_is_refused(knobs, said):
     with pytest.raises(ConfigError, match=said):
-        Shape(**knobs)
+        RecallShape(**knobs)
 
 
 def test_streams_must_fill_their_copies():
     with pytest.raises(ConfigError, match="num_envs is 3; it must be a multiple of 2 agents"):
-        Recall(3, Shape(agents=2))
+        Recall(3, RecallShape(agents=2))
 
 
 def test_an_action_of_the_wrong_kind_is_refused():
     with pytest.raises(EnvError):
-        Recall(2, Shape(act="hybrid")).step(np.array([[5.0, 0.0], [0.0, 0.0]], np.float32))
+        Recall(2, RecallShape(act="hybrid")).step(np.array([[5.0, 0.0], [0.0, 0.0]], np.float32))

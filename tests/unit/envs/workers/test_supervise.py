@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from surefoot.envs.workers.env_workers import LocalShare
 from surefoot.envs.workers.supervise import START, TIMEOUT, Supervisor
-from surefoot.envs.workers.worker_pool import Here
 
 
 class Alone:
-    """A crew of this process only."""
+    """This process, without workers."""
 
     def __init__(self) -> None:
-        self.here = Here(slice(0, 1), -1)
-        self.hands, self.workers = [self.here], []
+        self.here = LocalShare(slice(0, 1), -1)
+        self.steppers, self.workers = [self.here], []
 
 
 def limits(supervisor: Any) -> tuple[float, float]:
@@ -44,9 +44,9 @@ def test_a_limit_that_was_set_is_taken_as_it_is_but_leaves_time_to_start(supervi
 
 
 def test_this_process_remembers_its_slowest_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Here(slice(0, 1), -1)
+    here = LocalShare(slice(0, 1), -1)
     clock = iter([0.0, 3.0, 10.0, 12.0, 20.0, 25.0])
-    monkeypatch.setattr("surefoot.envs.workers.worker_pool.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("surefoot.envs.workers.env_workers.time.monotonic", lambda: next(clock))
     monkeypatch.setattr(here._share, "render", lambda: None)
     monkeypatch.setattr(here._share, "build", lambda: None)
     for command in ("render", "render", "build"):

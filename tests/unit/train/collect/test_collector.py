@@ -21,7 +21,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.distributions import Gaussian
+from surefoot.nets.continuous_distributions import Gaussian
 from surefoot.nets.policy import PolicyOutput, Seen
 from surefoot.train.collect.collector import Collector
 from surefoot.train.config import CollectConfig

@@ -1,4 +1,4 @@
-"""The books of every backend: who was asked, who is lost, who takes the place. How a worker is reached is a hand's affair."""
+"""Rollouts by a pool of workers: what each is asked for, and what is asked again when one is lost."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from surefoot.envs.workers.worker_pool import SLOWER, WorkerPool
 from surefoot.errors import WorkersLost
 from surefoot.scale.backend import Piece, Weights
 
-SLOWER = 10.0
-"""A piece may take this many times as long as the slowest one so far."""
 SETTLED = 5.0
-"""Seconds after which a crew is worth a spare worker: a run that is over by then needs none."""
-TRIES = 5
-"""Losses of one worker in a row, without a piece in between, after which it is not replaced again."""
+"""Seconds after which a pool is worth a spare worker: a run that is over by then needs none."""
 
 
 class Lost(Exception):
@@ -26,8 +23,8 @@ class Lost(Exception):
         self.silent = silent
 
 
-class Hand(Protocol):
-    """One worker. What waits for it raises Lost, or the error that the worker itself met."""
+class RolloutHandle(Protocol):
+    """One worker. Methods that wait for it raise `Lost`, or the error that the worker itself met."""
 
     @property
     def process(self) -> int:
@@ -35,7 +32,7 @@ class Hand(Protocol):
         ...
 
     def build(self, number: int, streams: int, generation: int) -> None:
-        """Have it build its world, for so many streams; returns at once, also if it is gone."""
+        """Ask it to build its world for `streams` streams; returns at once, also if it is gone."""
         ...
 
     def ready(self, limit: float) -> None:
@@ -43,24 +40,20 @@ class Hand(Protocol):
         ...
 
     def begin(self, weights: Any, version: int) -> None:
-        """Have it begin a piece; returns at once, also if it is gone."""
+        """Ask it to begin a piece; returns at once, also if it is gone."""
         ...
 
     def piece(self, limit: float) -> Piece:
-        """What it was asked to begin."""
+        """Return the piece that it was asked to begin."""
         ...
 
     def call(self, command: str, arguments: Sequence[Any], limit: float) -> Any:
-        """Its answer to something else."""
+        """Return its answer to another command."""
         ...
 
     def end(self, *, silent: bool) -> str | None:
-        """Have it gone; says what became of it before, if that is known."""
+        """End it; return how it had ended before, if that is known."""
         ...
-
-
-Hire = Callable[[], Hand]
-"""Starts a worker that has nothing to do yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +65,13 @@ class Patience:
     fixed: float | None = None
 
 
-class Crew:
-    """A rollout backend, whatever its workers are."""
+class RolloutPool:
+    """A rollout backend on any kind of worker."""
 
     def __init__(
         self,
         name: str,
-        hire: Hire,
+        start: Callable[[], RolloutHandle],
         streams: Sequence[int],
         patience: Patience,
         *,
@@ -87,25 +80,26 @@ class Crew:
         advice: str = "",
         spare: bool = False,
     ) -> None:
-        """`spare` keeps one more worker that waits for the next loss: to start one takes seconds, most of them for imports."""
+        """`start` starts a worker that has nothing to do yet; with `spare`, one more waits for the next loss."""
         self.name, self.workers = name, len(streams)
-        self._hire, self._streams, self._patience, self._advice = hire, streams, patience, advice
-        self._share, self._after = share, close
+        self._streams, self._patience, self._share = streams, patience, share
         self._weights: Any = None
         self._version = 0
         self._slowest = 0.0
-        self._losses: list[str] = []
-        self._in_a_row, self._generation = [0] * self.workers, [0] * self.workers
-        self._asked = [0.0] * self.workers
-        self._closed = False
-        self._hands: list[Hand] = []
+        self._generation, self._asked = [0] * self.workers, [0.0] * self.workers
         self._keeps_spare, self._since = spare, time.monotonic()
-        self._spare: Hand | None = None
+
+        def end(handles: Sequence[RolloutHandle]) -> None:
+            for handle in handles:
+                handle.end(silent=True)
+            close()
+
+        self.pool = WorkerPool(self.workers, start, end)
         try:
             for number in range(self.workers):
-                self._hands.append(self._placed(number))
-            for hand in self._hands:
-                hand.ready(patience.start)
+                self._build(number)
+            for handle in self.pool.workers:
+                handle.ready(patience.start)
         except BaseException as error:
             self.close()
             if isinstance(error, Lost):
@@ -123,8 +117,8 @@ class Crew:
 
     def hear(self) -> list[Piece]:
         pieces = [self._piece(number) for number in range(self.workers)]
-        if self._keeps_spare and self._spare is None and time.monotonic() - self._since > SETTLED:
-            self._spare = self._hire()
+        if self._keeps_spare and time.monotonic() - self._since > SETTLED:
+            self.pool.prepare_spare()
         return pieces
 
     def states(self) -> list[dict[str, Any]]:
@@ -136,49 +130,41 @@ class Crew:
             self._generation[number] = int(state["generation"])
 
     def take_losses(self) -> list[str]:
-        said, self._losses = self._losses, []
-        return said
+        return self.pool.take_losses()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        for hand in (*self._hands, *([self._spare] if self._spare is not None else [])):
-            hand.end(silent=True)
-        self._after()
+        self.pool.close()
 
     @property
     def processes(self) -> list[int]:
         """Process ids, by worker."""
-        return [hand.process for hand in self._hands]
+        return [handle.process for handle in self.pool.workers]
 
-    def _placed(self, number: int) -> Hand:
-        """A worker on its way to be this one: the spare one, or a new one."""
-        hand, self._spare = self._spare or self._hire(), None
-        hand.build(number, self._streams[number], self._generation[number])
-        return hand
+    def _build(self, number: int) -> None:
+        self.pool.workers[number].build(number, self._streams[number], self._generation[number])
 
     def _ask(self, number: int) -> None:
         self._asked[number] = time.monotonic()
-        self._hands[number].begin(self._weights, self._version)
+        self.pool.workers[number].begin(self._weights, self._version)
 
     def _piece(self, number: int) -> Piece:
         while True:
             try:
-                piece = self._hands[number].piece(self._limit)
+                piece = self.pool.workers[number].piece(self._limit)
             except Lost as lost:
                 self._replace(number, lost)
                 self._ask(number)
                 continue
-            self._in_a_row[number] = 0
+            self.pool.settled(number)
             self._slowest = max(self._slowest, time.monotonic() - self._asked[number])
             return piece
 
     def _insist(self, number: int, command: str, *arguments: Any) -> Any:
-        """The answer of a worker; of the one in its place, if it is lost on the way."""
+        """Return the answer of a worker; of the one in its place, if it is lost on the way."""
         while True:
             try:
-                return self._hands[number].call(command, arguments, max(self._patience.start, self._limit))
+                limit = max(self._patience.start, self._limit)
+                return self.pool.workers[number].call(command, arguments, limit)
             except Lost as lost:
                 self._replace(number, lost)
 
@@ -188,18 +174,21 @@ class Crew:
         return fixed if fixed is not None else max(self._patience.piece, SLOWER * self._slowest)
 
     def _replace(self, number: int, lost: Lost) -> None:
-        """Another worker in the place of one that is gone or silent."""
+        """Put another worker in the place of one that is gone or silent, and wait until it is ready."""
         while True:
-            why = self._hands[number].end(silent=lost.silent) or f"gave no answer in {self._limit:.3g} s"
-            what = f"rollout worker {number + 1} of {self.workers} ({self.name}) {why}"
-            self._in_a_row[number] += 1
-            if self._in_a_row[number] >= TRIES:
-                raise WorkersLost(f"{what}; that is the {TRIES}th time in a row, so it is not replaced again") from lost
-            self._losses.append(f"{what}; what it was at is asked for again, in new episodes")
+            why = self.pool.workers[number].end(silent=lost.silent) or f"gave no answer in {self._limit:.3g} s"
+            self.pool.lose(
+                number,
+                f"rollout worker {number + 1} of {self.workers} ({self.name}) {why}",
+                consequence="what it was at is asked for again, in new episodes",
+                limit=", so it is not replaced again",
+                error=lost,
+            )
             self._generation[number] += 1
-            self._hands[number] = self._placed(number)
+            handle = self.pool.replace(number)
+            self._build(number)
             try:
-                self._hands[number].ready(self._patience.start)
+                handle.ready(self._patience.start)
             except Lost as again:
                 lost = again
                 continue

@@ -8,11 +8,11 @@ from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.runtime.tools import (
     QueryEncoderNode,
     QuerySourceNode,
-    Question,
     ToolBoxNode,
     ToolExamNode,
     ToolOutput,
     ToolPolicyNode,
+    ToolQuestion,
     ToolRewardNode,
     is_right,
 )
@@ -75,7 +75,7 @@ def test_an_exam_of_what_learned_nothing_is_what_the_nearest_description_gets(tm
 
 
 def test_an_answer_is_right_if_it_has_what_was_asked_for() -> None:
-    asked = Question(text="Add 19 and 23", expected="= 42$")
+    asked = ToolQuestion(text="Add 19 and 23", expected="= 42$")
     assert is_right(asked, ToolOutput(text="19 + 23 = 42", milliseconds=1.0))
     assert not is_right(asked, ToolOutput(text="19 + 23 = 421", milliseconds=1.0))
     assert not is_right(asked, ToolOutput(text="= 42", error="it broke", milliseconds=1.0))
@@ -86,7 +86,7 @@ def test_rewards_of_tools_are_one_or_nothing_by_answer_and_in_between_by_formula
         class choice:
             probability = 0.5
 
-    asked = [Question(text="?", expected="yes"), Question(text="?", expected="yes")]
+    asked = [ToolQuestion(text="?", expected="yes"), ToolQuestion(text="?", expected="yes")]
     ran = [ToolOutput(text="yes", milliseconds=0.0), ToolOutput(text="no", milliseconds=0.0)]
     rewards, right = ToolRewardNode()(asked, [Said, Said], ran)  # type: ignore[list-item]
     assert right.tolist() == [True, False]

@@ -1,0 +1,72 @@
+"""Several choices at once, independent given the observation: their distribution and their head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from surefoot.data.spaces import MultiDiscrete
+from surefoot.nets.distributions import Categorical, mask_logits
+
+if TYPE_CHECKING:
+    from surefoot.nets.continuous_heads import StateDependentHead
+
+
+class MultiCategorical:
+    """Several choices at once, independent given the observation: log-probs and entropies add up."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, logits: Tensor, nvec: tuple[int, ...]) -> None:
+        self.parts = [Categorical(part) for part in logits.split(list(nvec), dim=-1)]
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
+
+    def mode(self) -> Tensor:
+        return torch.stack([part.mode() for part in self.parts], dim=-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return sum_of([part.log_prob(a) for part, a in zip(self.parts, action.unbind(-1), strict=True)])
+
+    def entropy(self) -> Tensor:
+        return sum_of([part.entropy() for part in self.parts])
+
+    def params(self) -> dict[str, Tensor]:
+        return {f"probs_{k}": part.log_probs.exp() for k, part in enumerate(self.parts)}
+
+
+def sum_of(parts: list[Tensor]) -> Tensor:
+    """Their sum; torch's own sum over a list starts from the int 0."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+class MultiDiscreteHead(nn.Module):
+    """Several choices at once; the mask has all their choices side by side."""
+
+    def __init__(self, space: MultiDiscrete) -> None:
+        super().__init__()
+        self.nvec, self.outputs = space.nvec, sum(space.nvec)
+        self.temperature = 1.0
+
+    def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> MultiCategorical:
+        raw = raw if self.temperature == 1.0 else raw / self.temperature
+        return MultiCategorical(raw if mask is None else mask_logits(raw, mask), self.nvec)
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+    def choices(self) -> tuple[int, ...]:
+        return self.nvec
+
+    def action_std(self) -> float | None:
+        return None
+
+    def noise(self) -> StateDependentHead | None:
+        return None
