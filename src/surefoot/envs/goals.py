@@ -116,11 +116,12 @@ class Manager(Protocol):
         ...
 
 
-class GoalWorld:
+class GoalWorld(World):
     """`base` as a worker sees it: its sub-goal is in the observation, and reaching it is the reward.
 
     The worker's episode is one sub-goal. It is terminated where the sub-goal was reached or the base's episode was, and
     truncated after `every` steps, or where the base's was: what could have come of it is then still worth something.
+    Single streams cannot be reset: their sub-goals are the manager's.
     """
 
     def __init__(
@@ -187,10 +188,6 @@ class GoalWorld:
             final_obs=final_obs,
             stats={"success": reached.astype(np.float64)},
         )
-
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        """A stream alone cannot be begun anew: its sub-goal is the manager's."""
-        return None
 
     def state(self) -> dict[str, Any]:
         """The base's state and the sub-goals; not the manager's."""

@@ -65,7 +65,7 @@ class FarTraining(Training):
         super().close()
 
 
-class FarWorld:
+class FarWorld(World):
     """What this process knows of a world that is walked elsewhere: its spaces, and how many streams there are."""
 
     def __init__(self, one: World, streams: int) -> None:
@@ -85,17 +85,11 @@ class FarWorld:
     def step(self, action: np.ndarray) -> Step:
         raise EnvError(f"{self.name} is walked by workers elsewhere; it has no step here")
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         return {}
 
     def set_state(self, state: dict[str, Any]) -> View:
         return self.reset(0)
-
-    def render(self) -> np.ndarray | None:
-        return None
 
     def close(self) -> None:
         self._one.close()

@@ -25,7 +25,7 @@ from surefoot.envs.agents.stepping import (
     TurnEnv,
 )
 from surefoot.envs.agents.stepping import is_many_agents as is_many_agents
-from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.gym.snapshot import pack, rng_from_json, rng_to_json, unpack
 from surefoot.envs.gym.spaces import (
     MASK,
@@ -91,8 +91,11 @@ def _built(build: Callable[[], Any]) -> Any:
     return env
 
 
-class AgentsWorld:
-    """Copies of one env, stepped one after the other; stream c·A + a is agent a of copy c."""
+class AgentsWorld(World):
+    """Copies of one env, stepped one after the other; stream c·A + a is agent a of copy c.
+
+    Single streams cannot be reset: an agent begins again with the others of its copy.
+    """
 
     backend = "pettingzoo"
 
@@ -204,10 +207,6 @@ class AgentsWorld:
         said = (moment.info.get(agent) or {}).get("is_success")
         if said is not None:
             step.stats.setdefault("success", np.full(self.num_envs, np.nan))[row] = float(said)
-
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        """None: an agent cannot begin again without the others of its copy."""
-        return None
 
     def state(self) -> dict[str, Any]:
         if self._view is None or self.inexact is not None:

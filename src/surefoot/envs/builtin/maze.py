@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
 from surefoot.envs.builtin.draw import BLACK, BLUE, GREEN, GREY, RED, Canvas
-from surefoot.envs.builtin.streams import maker
+from surefoot.envs.builtin.streams import Moved, Task, maker
 from surefoot.errors import ConfigError
 
 WINDING = """
@@ -37,7 +37,7 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 """(rows down, columns right) of the actions 0 up, 1 right, 2 down, 3 left."""
 
 
-class Maze:
+class Maze(Task):
     """Walk from S to G; `#` is a wall, and walking into one leaves you where you are. G pays 1 and ends it.
 
     The observation is a one-hot of the row beside a one-hot of the column. A return is 1 or 0, so the mean return is
@@ -82,9 +82,7 @@ class Maze:
         """S."""
         return np.full((1, n), self.first)
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """One cell, or none where there is a wall."""
         after = self._after[state[0], action]
         arrived = after == self.goal
@@ -93,9 +91,6 @@ class Maze:
     def observe(self, state: np.ndarray) -> np.ndarray:
         """Row and column."""
         return self._look[state[0]]
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
         """The maze from above: S red, G green, the walker blue."""

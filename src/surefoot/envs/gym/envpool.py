@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.envs.api import Step, View
+from surefoot.envs.api import Step, View, World
 from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
 
 _ATARI = re.compile(r"(?:ALE/(?P<new>\w+)-v5|(?P<old>\w+)NoFrameskip-v(?P<version>[04]))")
 
 
-class PoolWorld:
+class PoolWorld(World):
     """N streams of one of EnvPool's envs. A stream that ended is reset in its next step, which is not `valid`.
 
     A game of Atari gets episodes of one life and raw rewards unless `options` say otherwise, and tells the return of
@@ -44,9 +44,7 @@ class PoolWorld:
         self.name, self.num_envs = name, num_envs
         self._world = self._build(0)
         self.observation, self.action = self._world.observation, self._world.action
-        self.inexact: str | None = (
-            f"{name} runs inside EnvPool, which does not export its state; other backends may be exact"
-        )
+        self.inexact = f"{name} runs inside EnvPool, which does not export its state; other backends may be exact"
         self._total = np.zeros(num_envs)
 
     def reset(self, seed: int) -> View:
@@ -62,17 +60,11 @@ class PoolWorld:
             self._count(step)
         return step
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         return self._world.state()
 
     def set_state(self, state: dict[str, Any]) -> View:
         return self.reset(int(state["restart_seed"]))
-
-    def render(self) -> np.ndarray | None:
-        return None
 
     def close(self) -> None:
         self._world.close()
