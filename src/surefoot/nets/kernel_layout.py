@@ -34,7 +34,8 @@ def why_not(policy: Policy) -> str | None:
     if policy.flatten is None:
         return "the kernel does not know images or a critic that sees more than the policy"
     if not isinstance(head, DiscreteHead | MultiDiscreteHead | GaussianHead):
-        return f"the kernel does not know {_unknown(policy)}"
+        unknown = "hybrid actions" if isinstance(head, HybridHead) else "beta" if config.beta else "gsde"
+        return f"the kernel does not know {unknown}"
     if config.activation not in kernel.ACTIVATIONS:
         return f"the kernel does not know the activation {config.activation}"
     if max(len(config.hidden), len(config.critic_hidden or ())) > kernel.MAX_DEPTH:
@@ -45,15 +46,9 @@ def why_not(policy: Policy) -> str | None:
         return "the weights are not float32 on the CPU"
     if not all(p.requires_grad for p in policy.parameters()):
         return "some weights are frozen"
-    return (
-        None
-        if _is_as_built(policy.network, config.activation)
-        else "the policy's layers were changed after it was built"
-    )
-
-
-def _unknown(policy: ActorCritic) -> str:
-    return "hybrid actions" if isinstance(policy.head, HybridHead) else "beta" if policy.config.beta else "gsde"
+    if not _is_as_built(policy.network, config.activation):
+        return "the policy's layers were changed after it was built"
+    return None
 
 
 def _is_as_built(network: nn.Module, activation: str) -> bool:

@@ -188,19 +188,17 @@ class FarCollector(Collector):
         self._ready = [_unpacked(far["ready"][str(k)]) for k in range(len(far["ready"]))]
 
 
+_PLAIN = ("worker", "serial", "version", "steps", "began_anew")
+"""Fields of a `Piece` that a checkpoint holds as they are."""
+
+
 def _packed(piece: Piece) -> dict[str, Any]:
     rollout = piece.rollout
     return {
         "arrays": {name: x for name, x in rollout.arrays().items() if "." not in name},
-        "obs": dict(rollout.obs),
-        "context": dict(rollout.context),
-        "stats": dict(rollout.stats),
+        **{name: dict(getattr(rollout, name)) for name in ("obs", "context", "stats")},
         "episodes": [list(asdict(episode).values()) for episode in piece.episodes],
-        "worker": piece.worker,
-        "serial": piece.serial,
-        "version": piece.version,
-        "steps": piece.steps,
-        "began_anew": piece.began_anew,
+        **{name: getattr(piece, name) for name in _PLAIN},
     }
 
 
@@ -209,7 +207,7 @@ def _unpacked(packed: dict[str, Any]) -> Piece:
     return Piece(
         rollout=Rollout(**parts, **packed["arrays"]),
         episodes=[Episode(*fields) for fields in packed["episodes"]],
-        **{name: packed[name] for name in ("worker", "serial", "version", "steps", "began_anew")},
+        **{name: packed[name] for name in _PLAIN},
     )
 
 

@@ -53,8 +53,16 @@ class Maze(Task):
         self.observation = Box((self.height + self.width,), 0.0, 1.0)
         self.floor = self._floor()
         self.first, self.goal = self._only("S"), self._only("G")
-        self._after = self._moves()
-        self._look = self._looks()
+        cells = np.arange(self.height * self.width)
+        steps = np.array([down * self.width + right for down, right in MOVES])
+        # The edge is wall, so a step off the sheet never begins on the floor; clip keeps the table's rows legal.
+        there = (cells[:, None] + steps).clip(0, len(cells) - 1)
+        self._after = np.where(self.floor[there], there, cells[:, None])
+        """[cells, 4]: the cell that follows a cell and an action."""
+        row, column = np.divmod(cells, self.width)
+        seen = row[:, None] == np.arange(self.height), column[:, None] == np.arange(self.width)
+        self._look = np.hstack(seen).astype(np.float32)
+        """[cells, height + width]: what is seen from each cell."""
 
     @property
     def shortest(self) -> int:
@@ -129,20 +137,6 @@ class Maze(Task):
         if sum(line.count(sign) for line in self.layout) != 1:
             raise ConfigError(f"the maze needs exactly one {sign!r}")
         return at[0]
-
-    def _moves(self) -> np.ndarray:
-        """[cells, 4]: the cell that follows a cell and an action."""
-        here = np.arange(self.height * self.width)
-        steps = np.array([down * self.width + right for down, right in MOVES])
-        # The edge is wall, so a step off the sheet never begins on the floor; clip keeps the table's rows legal.
-        there = (here[:, None] + steps).clip(0, len(here) - 1)
-        return np.where(self.floor[there], there, here[:, None])
-
-    def _looks(self) -> np.ndarray:
-        """[cells, height + width] float32: what is seen from each cell."""
-        row, column = np.divmod(np.arange(self.height * self.width), self.width)
-        rows, columns = row[:, None] == np.arange(self.height), column[:, None] == np.arange(self.width)
-        return np.hstack((rows, columns)).astype(np.float32)
 
 
 class LongMaze(Maze):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, choice_sizes
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
@@ -154,8 +154,18 @@ class Actions:
 
     def __init__(self, name: str, space: ActionSpace, num_envs: int) -> None:
         self.name = name
-        self.shape = (num_envs, *_row_shape(space))
-        self._choices = _choices(space)
+        sizes = choice_sizes(space)
+        match space:
+            case Box():
+                row = space.shape
+            case Hybrid():
+                row = (len(sizes) + space.box.size,)
+            case Discrete():
+                row, sizes = (), space.n
+            case MultiDiscrete():
+                row = (len(sizes),)
+        self.shape = (num_envs, *row)
+        self._choices = None if isinstance(space, Box) else np.array(sizes, np.uint64)
         self._hybrid = isinstance(space, Hybrid)
 
     def checked(self, action: np.ndarray) -> np.ndarray:
@@ -205,28 +215,6 @@ def checked_state(
             f"{world.num_envs} streams needs {list(shape)} and {[world.num_envs]}"
         )
     return task, elapsed
-
-
-def _row_shape(action: ActionSpace) -> tuple[int, ...]:
-    match action:
-        case Box():
-            return action.shape
-        case Discrete():
-            return ()
-        case MultiDiscrete():
-            return (len(action.nvec),)
-        case Hybrid():
-            return (len(action.nvec) + action.box.size,)
-
-
-def _choices(action: ActionSpace) -> np.ndarray | None:
-    match action:
-        case Box():
-            return None
-        case Discrete():
-            return np.array(action.n, np.uint64)
-        case MultiDiscrete() | Hybrid():
-            return np.array(action.nvec, np.uint64)
 
 
 def _described(array: np.ndarray) -> str:

@@ -38,7 +38,10 @@ class PoolWorld(World):
             raise UnknownEnv(f"EnvPool has no env {self._id!r}; {advice}")
         defaults = self._envpool.make_spec(self._id).config._asdict()
         self._lives = "episodic_life" in defaults
-        stick = {"repeat_action_probability": sticky} if (sticky := _sticky(name)) is not None else {}
+        # How often the game keeps the old action is promised by Gymnasium's ids; EnvPool's promise nothing.
+        found, stick = _ATARI.fullmatch(name), dict[str, float]()
+        if found is not None:
+            stick["repeat_action_probability"] = 0.0 if found["version"] == "4" else 0.25
         self._options = {**({"episodic_life": True, **stick} if self._lives else {}), **(options or {})}
         self._limit = int(self._options.get("max_episode_steps", defaults["max_episode_steps"]))
         self.name, self.num_envs = name, num_envs
@@ -112,14 +115,6 @@ def pool_options(
         )
     limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     return {**limit, **(env_kwargs or {})}
-
-
-def _sticky(name: str) -> float | None:
-    """How often the game keeps the old action, by the id's own promise; EnvPool's ids promise nothing."""
-    found = _ATARI.fullmatch(name)
-    if found is None:
-        return None
-    return 0.0 if found["version"] == "4" else 0.25
 
 
 def _envpool(name: str) -> Any:
