@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +25,6 @@ from surefoot.lm.sampling.sampler import Sampling, generate
 from surefoot.lm.training import Cursor
 from surefoot.nets.description import load_weights
 from surefoot.train.collect.episodes import Episode
-
-WINDOW = 200
 
 
 class PromptSourceNode(RuntimeNode):
@@ -203,8 +200,6 @@ class LMTrainerNode(RuntimeNode):
         self.config = LMConfig(seed=self.seed).ppo(**values, value_clip=None)
         self.learner: Learner | None = None
         self.updates = self.env_steps = 0
-        self.recent: deque[float] = deque(maxlen=WINDOW)
-        """Scores of the last responses."""
 
     def __call__(self, tokens: Tokens, language: Language) -> Outputs:
         if self.learner is None:
@@ -214,7 +209,6 @@ class LMTrainerNode(RuntimeNode):
             tokens.laid, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
         )
         self.env_steps += len(tokens.scores)
-        self.recent.extend(tokens.scores.tolist())
         report = self.learner.update(rollout)
         self.updates = report.update
         lengths = tokens.laid.length

@@ -20,7 +20,7 @@ from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
 from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.memory import TextMemory
-from surefoot.decide.tools.protocol import Toolbox, ToolRequest
+from surefoot.decide.tools.protocol import Toolbox, ToolRequest, ToolResult
 from surefoot.decide.tools.toolbox.assistant import questions, tools
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
@@ -159,12 +159,9 @@ class ToolPolicyNode(RuntimeNode):
 class ToolOutput:
     """What came of running a tool."""
 
-    text: str
+    result: ToolResult
     milliseconds: float
     error: str = ""
-    warnings: tuple[str, ...] = ()
-    quality: float | None = None
-    sources: tuple[str, ...] = ()
 
 
 class ToolRunnerNode(RuntimeNode):
@@ -187,22 +184,17 @@ class ToolRunnerNode(RuntimeNode):
     async def _one(self, text: str, name: str, toolbox: Tools) -> ToolOutput:
         begin = time.perf_counter()
         context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
+        request, error = ToolRequest(text=text, context=context), ""
         try:
-            found = await toolbox.box.run(name, ToolRequest(text=text, context=context), seconds=self.params.seconds)
+            result = await toolbox.box.run(name, request, seconds=self.params.seconds)
         except SurefootError as why:
-            return ToolOutput(text="", error=str(why), milliseconds=1000.0 * (time.perf_counter() - begin))
-        return ToolOutput(
-            text=found.text,
-            milliseconds=1000.0 * (time.perf_counter() - begin),
-            warnings=tuple(found.warnings),
-            quality=found.quality,
-            sources=tuple(found.sources),
-        )
+            result, error = ToolResult(text=""), str(why)
+        return ToolOutput(result=result, milliseconds=1000.0 * (time.perf_counter() - begin), error=error)
 
 
 def is_right(asked: ToolQuestion, ran: ToolOutput) -> bool:
     """Whether an answer has what the question asks for."""
-    return not ran.error and re.search(asked.expected, ran.text) is not None
+    return not ran.error and re.search(asked.expected, ran.result.text) is not None
 
 
 class ToolRewardNode(RuntimeNode):
@@ -217,10 +209,10 @@ class ToolRewardNode(RuntimeNode):
             facts = RewardFacts(
                 confidence=chosen.choice.probability,
                 duration_ms=ran.milliseconds,
-                quality=ran.quality,
+                quality=ran.result.quality,
                 errors=int(bool(ran.error)),
-                warnings=len(ran.warnings),
-                sources=ran.sources,
+                warnings=len(ran.result.warnings),
+                sources=ran.result.sources,
             )
             rewards.append(reward_of(facts, {"success": bool(good)} if self.params.by == "answer" else None).unit)
         return np.array(rewards, np.float64), right
