@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from surefoot.data.journal import Journal
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
-from surefoot.server.decisions.numpy_network import net_of
-from surefoot.server.decisions.served_policy import ServedPolicy, chances_of, encoder_of
+from surefoot.server.decisions.served_policy import ServedPolicy, chances_of
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
@@ -58,7 +56,7 @@ class Copies:
         if live is None or (known is not None and known.version == live):
             return known
         try:
-            return _copy(config, versions, live)
+            return ServedPolicy.load(config, versions)
         except (SurefootError, OSError) as why:
             log.warning("version %d of %s could not be read: %s", live, config.name, why)
             return known
@@ -80,13 +78,6 @@ class Copies:
         """Close the journal."""
         if self._journal is not None:
             self._journal.close()
-
-
-def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> ServedPolicy:
-    parts: dict[str, Any] = versions.load(live).parts
-    weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
-    network = net_of(weights, actions=len(config.actions))
-    return ServedPolicy(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
 
 
 class ReadOnlyService:

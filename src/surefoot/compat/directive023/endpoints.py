@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
-from surefoot.server.decisions.served_policy import RewardRecord, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, chances_of, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route
@@ -112,12 +112,12 @@ class Directive023:
         elif self.service.policy(POLICY).config.embedding_size != self.config.embedding_size:
             known = self.service.policy(POLICY).config.embedding_size
             raise Refused("conflict", f"the policy here sees {known} numbers; start with --input-dim {known}")
-        for entry in self.service.store.latest("decision", 100_000, tag=POLICY):
+        for entry in self.service.store.reader.latest("decision", 100_000, tag=POLICY):
             waiting = self.service.decisions.get(entry.id)
             if waiting is not None and waiting.final is None:
                 made, _ = made_of(entry, self.config)
                 self._wait_for(entry.id, made.obs["obs"], made.action, made.log_prob)
-        for entry in self.service.store.latest("reward", 100_000, tag=POLICY):
+        for entry in self.service.store.reader.latest("reward", 100_000, tag=POLICY):
             self._count(RewardRecord(**entry.body))
 
     def routes(self) -> list[Route]:
@@ -198,8 +198,8 @@ class Directive023:
 
     async def distribution(self, body: SelectBody) -> DistributionResponse:
         """Return the probability of every action; nothing is decided or stored."""
-        chances = self.service.chances(POLICY, schema.NewDecision(embedding=body.embedding))
-        return DistributionResponse(probabilities=chances, mutation_types=list(MUTATIONS))
+        chances = chances_of(self.service.policy(POLICY), schema.NewDecision(embedding=body.embedding))
+        return DistributionResponse(probabilities=chances.distribution, mutation_types=list(MUTATIONS))
 
     async def stats(self) -> dict[str, Any]:
         """Return statistics of the last rewards and updates."""

@@ -12,8 +12,8 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.served_policy import chances_of
 from surefoot.server.decisions.service import Service
-from surefoot.server.http.access import Scope
 from surefoot.server.http.metrics import exposition
 from surefoot.server.http.openapi import document
 from surefoot.server.http.problems import Refused
@@ -31,7 +31,7 @@ def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Rou
         return exposition(service, steward, counted.counts, counted.seconds)
 
     async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
-        return service.distribution(name, new)
+        return chances_of(service.policy(name), new, service.digits)
 
     owners = (
         ServerEndpoints(service, counted, metrics),
@@ -117,14 +117,6 @@ class RunEndpoints:
         return schema.ActList(acts=self._runs.run(name).act(many.acts, "/acts/{}"))
 
 
-def _scope_of_one(new: schema.NewDecision) -> Scope | None:
-    return "distribution" if new.distribution else None
-
-
-def _scope_of_many(many: schema.DecisionsBody) -> Scope | None:
-    return "distribution" if any(new.distribution for new in many.decisions) else None
-
-
 class DecisionEndpoints:
     """Policies, their decisions and the rewards of these."""
 
@@ -154,7 +146,7 @@ class DecisionEndpoints:
         "POST",
         f"{_POLICY}/decisions",
         begin=begin_decide,
-        also=_scope_of_one,
+        also=lambda new: "distribution" if new.distribution else None,
         key="decision_id",
         links=_AFTER_DECISION,
         problems=("unknown", "conflict", "full"),
@@ -166,7 +158,7 @@ class DecisionEndpoints:
     @route(
         "POST",
         f"{_POLICY}/decisions/batch",
-        also=_scope_of_many,
+        also=lambda many: "distribution" if any(new.distribution for new in many.decisions) else None,
         limit=BATCH_BODY,
         problems=("unknown", "conflict", "full"),
     )
