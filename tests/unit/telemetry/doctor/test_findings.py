@@ -1,0 +1,3 @@
+"""Tests of `surefoot.telemetry.doctor.findings`."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Tests of `surefoot.telemetry.doctor.metric_history`."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Tests of `surefoot.telemetry.doctor.rules`."""
+
+from __future__ import annotations
