@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry.files import line_file
 from surefoot.telemetry.files.rotation import is_being_written
+from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import (
     EndRecord,
     EpisodeRecord,
@@ -28,7 +30,13 @@ from surefoot.telemetry.schema import (
 )
 from surefoot.telemetry.writer import Recorder, truncate_after
 
-from .writer_cases import Open, records
+Open = Callable[..., Recorder]
+
+
+def records(folder: Path) -> list[Record]:
+    reading = read_all(folder)
+    assert reading.problems == []
+    return reading.records
 
 
 def raw(folder: Path) -> list[dict[str, Any]]:
@@ -329,6 +337,10 @@ def test_the_disk_is_synchronised_every_few_seconds(open_recorder: Open, clock: 
         recorder.event("tick")
         finish_syncing(recorder)
     assert synced == [5.0, 10.0]
+
+
+def finish_syncing(recorder: Any) -> None:
+    recorder._file._disk.submit(lambda: None).result()  # comes after what is under way
 
 
 def test_the_disk_is_not_waited_for(tmp_path: Path, open_recorder: Open, clock: Any, monkeypatch: pytest.MonkeyPatch):
