@@ -1,3 +1,0 @@
-"""Tests of `surefoot.telemetry.doctor.findings`."""
-
-from __future__ import annotations

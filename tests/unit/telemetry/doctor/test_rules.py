@@ -1,3 +1,0 @@
-"""Tests of `surefoot.telemetry.doctor.rules`."""
-
-from __future__ import annotations

@@ -1,3 +1,0 @@
-"""Tests of `surefoot.telemetry.doctor.signals`."""
-
-from __future__ import annotations
