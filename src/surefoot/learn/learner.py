@@ -26,8 +26,8 @@ from surefoot.learn.report_builder import GradientSteps, describe
 from surefoot.learn.sequences import pieces
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
+from surefoot.nets.multi_discrete import at_temperature, discrete_heads
 from surefoot.nets.policy import Policy
-from surefoot.nets.temperature import at_temperature, discrete_heads
 
 MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]
 """Makes what takes the gradient steps where torch does; `TorchUpdate`, or something of its kind."""
