@@ -8,10 +8,18 @@ from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend_spec import WORLDS
 from surefoot.scale.rollout_worker import RolloutWorker
+from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 
 SPEC = RunSpec(
-    env="CartPole-v1", preset="sb3", ppo=PPOConfig(steps=8, envs=2, device="cpu"), net=NetConfig(hidden=(4,))
+    env="CartPole-v1",
+    preset="sb3",
+    ppo=PPOConfig(steps=8, envs=2, device="cpu"),
+    net=NetConfig(hidden=(4,)),
+    collect=CollectConfig(),
+    total_steps=64,
+    eval_every=0,
+    checkpoint_every=1000,
 ).to_json()
 
 
