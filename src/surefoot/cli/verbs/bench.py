@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from surefoot.cli.options import Json, Pairs
+from surefoot.cli.options import Backend, OptionalSeed, Pairs, PrintJson, Settings
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -42,9 +42,8 @@ class BenchArgs:
     """How long to measure; at least one whole update."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Measure this many env steps instead."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    seed: OptionalSeed = None
+    set: Settings = ()
     """Change a setting: --set envs=64 --set net_arch=256,256 --set path=torch"""
     config: Path | None = None
     """A YAML file of settings, as for train."""
@@ -52,12 +51,10 @@ class BenchArgs:
     """Start from this preset instead of the env family's."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor."""
-    backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
+    backend: Backend = "auto"
     threads: int = 1
     """Threads for torch."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads

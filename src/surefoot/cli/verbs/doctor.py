@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.numbers import number
-from surefoot.cli.options import Json, Pairs, run_directory
+from surefoot.cli.options import PrintJson, Runs, Settings, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text, value_text
 
@@ -35,20 +35,18 @@ class DoctorArgs:
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
     """Run directories, names or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
     rules: Path | None = None
     """A YAML file of rules of your own, beside the shipped ones; one with the id of a shipped rule takes its place."""
     strict: bool = False
     """Advice (info) and what is resolved count as findings too."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: Settings = ()
     """lint: settings, as in `surefoot train`."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
     """probe: what builds your policy, called with a world; the standard policy without."""
     env: str | None = None
     """probe: an env of yours to look at as well: an id or module:function."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         if not self.runs_or_word:

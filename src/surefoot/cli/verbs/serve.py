@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Runs
 from surefoot.cli.usage import Usage
 
 
@@ -38,8 +39,7 @@ class ServeArgs:
 
     run_names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
     """Trained policies to serve as they are, by directory or name: an observation in, an action out, nothing kept."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
     data_dir: Annotated[Path, tyro.conf.arg(aliases=["--dir"])] = Path("decisions")
     """Where policies, decisions and rewards are kept."""
     host: str = "127.0.0.1"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import Json
+from surefoot.cli.options import PrintJson
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,7 @@ class KnobsArgs:
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """Show only settings whose name or other names contain one of these."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
 
     def run(self) -> int:
         rows = [row for row in all_knobs() if self._wanted(row)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, Pairs, pairs
+from surefoot.cli.options import Json, Pairs, Runs, Settings, pairs
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -74,7 +74,7 @@ class TuneArgs:
     """How many of the best meet the base again on fresh seeds; 0: the best trial wins."""
     space: Path | None = None
     """A YAML file of ranges that change the usual ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: Settings = ()
     """Fix a setting."""
     config: Path | None = None
     """A YAML file of settings to start from."""
@@ -92,8 +92,7 @@ class TuneArgs:
     """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
     as_json: Json = False
     """Print what came of it as JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.learn.checkpoint.atomic_files import RunLock

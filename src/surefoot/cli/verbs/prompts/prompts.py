@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from surefoot.cli import options
 from surefoot.cli.drive import attending, drive
-from surefoot.cli.options import Display, Json, Pairs, pairs, run_directory, user_object
+from surefoot.cli.options import pairs, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ class PromptsTrainArgs:
     """A text file with a prompt a line, or .jsonl with a field "prompt"."""
     steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 80_000
     """Mutations to learn from."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: options.Seed = 0
     scores: Path | None = None
     """People's scores to fit the scorer to first: .jsonl with "prompt" and "score" (1 to 5)."""
     scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|lm:MODEL")] = None
@@ -48,14 +48,11 @@ class PromptsTrainArgs:
     """What an added token costs, in score."""
     max_steps: int = 5
     """Mutations of a prompt at most."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: options.Settings = ()
     """Change a setting of PPO, as in `surefoot train`."""
-    name: str | None = None
-    """The run's name."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
-    display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
+    name: options.NewRunName = None
+    runs: options.Runs = None
+    display: options.Display = "auto"
 
     def run(self) -> int:
         from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
@@ -120,10 +117,8 @@ class PromptsImproveArgs:
     """A run of `surefoot prompts train` whose policy chooses."""
     token_cost: float = 0.008
     """Without --run: what an added token costs, in score."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: options.PrintJson = False
+    runs: options.Runs = None
 
     def run(self) -> int:
         from surefoot.decide.prompts.improve import improve
@@ -164,10 +159,8 @@ class PromptsEvalArgs:
     """A run of `surefoot prompts train`."""
     prompts: Path | None = None
     """The prompts; those it was trained on if none are given."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: options.PrintJson = False
+    runs: options.Runs = None
 
     def run(self) -> int:
         from dataclasses import replace
@@ -215,8 +208,7 @@ class PromptsReportArgs:
     """The prompts; those it was trained on if none are given."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where the page goes (default: prompts.html in the run's directory)."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: options.Runs = None
 
     def run(self) -> int:
         from dataclasses import replace

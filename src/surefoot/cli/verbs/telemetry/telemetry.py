@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, run_directory
+from surefoot.cli.options import Json, PrintJson, Runs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -57,10 +57,8 @@ class ValidateArgs:
     """How far a number may lie from the baseline, in its robust units."""
     show: int = 20
     """Mistakes to print for each file."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: PrintJson = False
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.doctor.drift import drift, levels
@@ -164,8 +162,7 @@ class SummaryArgs:
     """Look at the last so many update lines only."""
     as_json: Json = False
     """The same as --format json."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.export.summary import as_markdown, as_text, summarise

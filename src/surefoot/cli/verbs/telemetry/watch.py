@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Runs
 from surefoot.cli.usage import Usage, as_usage
 from surefoot.errors import RunNotFound
 
@@ -110,8 +111,7 @@ class WatchArgs:
     """Alert when sleep_complete_events is below."""
     anneal_bc_min: float | None = None
     """Alert when anneal_bc_accuracy is below."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.doctor.alerts import Alerts

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli import options
 from surefoot.cli.drive import attending, drive, open_mirrors
-from surefoot.cli.options import Display, Pairs, at_least_one, pairs, run_directory
+from surefoot.cli.options import at_least_one, pairs, run_directory
 from surefoot.cli.usage import Usage, as_usage
 
 if TYPE_CHECKING:
@@ -145,20 +146,16 @@ class TownTrainArgs:
     """Leave advantages as they are."""
     device: str | None = None
     """cpu, cuda, cuda:1, mps or auto."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: options.Settings = ()
     """Any setting of `surefoot knobs`."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    name: str | None = None
-    """The run's name."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    seed: options.OptionalSeed = None
+    name: options.NewRunName = None
+    runs: options.Runs = None
     checkpoint_every: int | None = None
     """Live steps between checkpoints (default: twenty in a run)."""
     eval_every: int | None = None
     """Live steps between evaluations (default: ten in a run; 0 for none)."""
-    display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
+    display: options.Display = "auto"
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
