@@ -17,8 +17,6 @@ from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from surefoot.train.diagnose.speed import Measured
     from surefoot.train.spec import RunSpec
 
@@ -127,7 +125,12 @@ def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
         f"in {measured.wall_seconds:.1f} s)"
     )
     for part in COLOURS:
-        console.print(_bar(part, measured))
+        filled = round(BAR * measured.share(part))
+        line = Text(f"  {part:<7} ")
+        line.append("█" * filled, COLOURS[part])
+        line.append("░" * (BAR - filled), "bright_black")
+        line.append(f" {measured.share(part):>4.0%}")
+        console.print(line)
     console.print(f"  path    {measured.path}: {measured.path_reason}")
     peak = "" if measured.peak_mb is None else f"{measured.peak_mb:,.0f} MB at most; "
     console.print(
@@ -140,15 +143,3 @@ def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
 
 def _many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-def _bar(part: str, measured: Measured) -> Text:
-    """`  update  ██████████░░░░  62 %`"""
-    from rich.text import Text
-
-    filled = round(BAR * measured.share(part))
-    line = Text(f"  {part:<7} ")
-    line.append("█" * filled, COLOURS[part])
-    line.append("░" * (BAR - filled), "bright_black")
-    line.append(f" {measured.share(part):>4.0%}")
-    return line

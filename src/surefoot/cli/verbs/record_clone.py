@@ -124,6 +124,7 @@ class CloneArgs:
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
+        from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
         from surefoot.train.predict import refuse_other_spaces
         from surefoot.train.run import create_run
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
@@ -142,7 +143,10 @@ class CloneArgs:
         self._clone(training, recording)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.out)
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
-        told = self._look(training)
+        world = training.make(10)
+        played = play(training.policy, world, 20, seed=spec.seed + EVAL_SEED_OFFSET, device=training.device)
+        world.close()
+        told = f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
         run.recorder.event("cloned", f"cloned {self.dataset}: {_summary(recording)}; {told}")
         run.save()
         run.close("interrupted")
@@ -182,14 +186,6 @@ class CloneArgs:
             if not self.no_critic:
                 parts.append(f"value loss {report.value_loss:.4g}")
             print("  ".join(parts) + ("  enough" if report.stopped else ""))
-
-    def _look(self, training: Training) -> str:
-        from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-
-        world = training.make(10)
-        played = play(training.policy, world, 20, seed=training.spec.seed + EVAL_SEED_OFFSET, device=training.device)
-        world.close()
-        return f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
 
 
 def open_dataset(name: str) -> Recording:

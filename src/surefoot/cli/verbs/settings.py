@@ -51,7 +51,11 @@ class KnobsArgs:
     as_json: PrintJson = False
 
     def run(self) -> int:
-        rows = [row for row in all_knobs() if self._wanted(row)]
+        rows = [
+            row
+            for row in all_knobs()
+            if not self.words or any(word in name for word in self.words for name in [row["name"], *row["aliases"]])
+        ]
         if self.as_json:
             print(json.dumps(rows))
             return 0
@@ -68,10 +72,6 @@ class KnobsArgs:
             )
         Console(highlight=False).print(table)
         return 0
-
-    def _wanted(self, row: dict[str, Any]) -> bool:
-        names = [row["name"], *row["aliases"]]
-        return not self.words or any(word in name for word in self.words for name in names)
 
 
 def all_knobs() -> list[dict[str, Any]]:

@@ -171,10 +171,6 @@ class LMExportArgs:
         return 0
 
 
-def _silent(line: str) -> None:
-    """For --json: nothing but the result."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConstitutionArgs:
     """Constitutional AI: critique and revise, fine-tune, preferences, reward model, PPO, evaluation.
@@ -220,8 +216,8 @@ class ConstitutionArgs:
         from surefoot.lm.constitution.pipeline import STAGES, Pipeline, PipelineConfig
 
         config = Path(self.given)
-        say = _silent if self.json else print
-        pipeline = Pipeline(PipelineConfig.read(config), self.out or config.with_suffix(""), say=say)
+        into = self.out or config.with_suffix("")
+        pipeline = Pipeline(PipelineConfig.read(config), into, say=(lambda line: None) if self.json else print)
         found = pipeline.run(only=self.only or STAGES)
         if self.json:
             print(json.dumps(found))
