@@ -1,7 +1,12 @@
-"""Draw the rooms of the package as docs/assets/house.svg: layers from the import contract, sub-rooms from the folders."""
+"""Draw the rooms of the package as docs/assets/house.svg and list them in docs/explain/map.md.
+
+Layers come from the import contract, sub-rooms from the folders, their lines from the docstrings of their packages.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 import tomllib
 from html import escape
 from pathlib import Path
@@ -9,18 +14,42 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "surefoot"
 PICTURE = ROOT / "docs" / "assets" / "house.svg"
+PAGE = ROOT / "docs" / "explain" / "map.md"
 WIDTH, LAYER, GAP = 960, 58, 10
 
 
 def layers() -> list[list[str]]:
     """The rooms from top to bottom, as the import contract in pyproject.toml lists them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     return [[room.strip().removeprefix("surefoot.") for room in row.split("|")] for row in contracts[0]["layers"]]
 
 
 def sub_rooms(room: str) -> list[str]:
     """The sub-packages of a room, by name."""
     return sorted(path.parent.name for path in (SOURCE / room).glob("*/__init__.py"))
+
+
+def table() -> str:
+    """One row per room and sub-room, in the order of the layers."""
+    rows = ["| room | content |", "|---|---|"]
+    for room in (room for row in layers() for room in row if (SOURCE / room).is_dir()):
+        for package in sorted((SOURCE / room).rglob("__init__.py")):
+            text = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+            rows.append(f"| `{package.parent.relative_to(SOURCE)}` | {text.splitlines()[0]} |")
+    return "\n".join([*rows, "| `errors.py` | The exception tree. |"])
+
+
+def page() -> str:
+    """docs/explain/map.md with the current table between its markers."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.sub(
+        r"<!-- rooms -->.*?<!-- /rooms -->",
+        lambda _: f"<!-- rooms -->\n{table()}\n<!-- /rooms -->",
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def svg() -> str:
@@ -46,12 +75,12 @@ def svg() -> str:
             half = len(names) if width > 400 else (len(names) + 1) // 2
             for k, line in enumerate((names[:half], names[half:])):
                 text = escape(" · ".join(line))
-                parts.append(
-                    f'<text x="{x + width / 2:.0f}" y="{y + 40 + 12 * k}" text-anchor="middle" font-size="10.5" fill="#37625e">{text}</text>'
-                )
+                style = 'text-anchor="middle" font-size="10.5" fill="#37625e"'
+                parts.append(f'<text x="{x + width / 2:.0f}" y="{y + 40 + 12 * k}" {style}>{text}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(svg(), encoding="utf-8")
-    print(f"wrote {PICTURE.relative_to(ROOT)}")
+    for path, text in ((PICTURE, svg()), (PAGE, page())):
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")

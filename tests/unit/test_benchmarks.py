@@ -36,7 +36,7 @@ def side(**each: list[float]) -> dict[str, object]:
 
 def arguments(**given: object) -> argparse.Namespace:
     there, nowhere = sys.executable, "/nowhere/python"
-    plain = {"peer": there, "jax": nowhere, "rlgames": nowhere, "purejaxrl": None, "only": None}
+    plain = {"peer": there, "jax": nowhere, "rlgames": nowhere, "purejaxrl": None, "cleanrl": None, "only": None}
     return argparse.Namespace(**{**plain, "seconds": 1.0, "path": "auto", **given})
 
 

@@ -42,7 +42,9 @@ def test_a_public_class_name_is_defined_in_one_module_only():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(str(path.relative_to(SOURCE)))
     # compat keeps the names that other systems use, whatever they are called in the library.
-    repeated = {name: files for name, files in homes.items() if len([f for f in files if not f.startswith("compat/")]) > 1}
+    repeated = {
+        name: files for name, files in homes.items() if len([f for f in files if not f.startswith("compat/")]) > 1
+    }
     assert repeated == {}
 
 

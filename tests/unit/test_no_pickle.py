@@ -72,7 +72,10 @@ def test_no_file_of_the_package_can_run_code_from_data(path):
 def test_the_one_file_that_executes_is_used_by_the_compiled_engine_and_by_code_nodes_alone():
     assert [line.partition(": ")[2] for line in offences(EXECUTES.read_text())] == ["exec"]
     users = [path for path in PACKAGE.rglob("*.py") if "graph.run.execute" in path.read_text()]
-    assert sorted(str(path.relative_to(PACKAGE)) for path in users) == ["graph/nodes/code.py", "graph/run/compiled.py"]
+    assert sorted(str(path.relative_to(PACKAGE)) for path in users) == [
+        "graph/run/compiled.py",
+        "graph/runtime/flow.py",
+    ]
 
 
 @pytest.mark.parametrize(

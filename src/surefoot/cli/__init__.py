@@ -1,1 +1,1 @@
-"""The command: one file a verb group. `surefoot --help` loads nothing heavy."""
+"""The command line. `surefoot --help` loads nothing heavy."""

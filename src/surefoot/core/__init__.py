@@ -1,1 +1,1 @@
-"""The paper: pure functions on tensors. No I/O, no config, no state."""
+"""The PPO algorithm as pure functions on tensors: advantages, losses, divergences. No I/O, no config, no state."""

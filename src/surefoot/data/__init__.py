@@ -1,1 +1,1 @@
-"""The nouns: what an experience is. Numpy only."""
+"""Data types shared by all rooms: rollouts, decisions, replay, spaces, settings. Numpy only."""

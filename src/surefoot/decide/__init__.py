@@ -1,1 +1,1 @@
-"""Decisions over named options: encode what is asked, choose among candidates, and learn from what comes of it."""
+"""Decisions over named options: encoding of queries, choice among candidates, learning from outcomes."""

@@ -1,0 +1,1 @@
+"""Environments as vectorised worlds of N streams. Numpy only."""

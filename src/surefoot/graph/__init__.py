@@ -1,9 +1,4 @@
-"""Node graphs: drawn, checked, run and written out as programs. Torch loads when something is run.
-
-    from surefoot.graph import Graph, PPOAgentNode, PPOTrainerNode, template
-
-Every kind of node in the catalogue is a constructor here, by its name.
-"""
+"""Node graphs of training loops: checked, run, exported as programs. Torch loads when a graph runs."""
 
 from __future__ import annotations
 

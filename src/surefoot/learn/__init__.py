@@ -1,1 +1,1 @@
-"""The engine: a rollout goes in, the weights move, a report comes out. Torch loads on first use."""
+"""The PPO learner: config, update, optimizer, schedules. Torch loads on first use."""

@@ -1,4 +1,4 @@
-"""The kernel: acting, learning and stepping worlds in C, on plain buffers. Without a compiler it is not there."""
+"""The C kernel (acting, learning, stepping built-in worlds) and its binding. Absent if it was not compiled."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Policies: how an observation becomes an action, and a stored action its probability. Torch loads on first use."""
+"""Policies: networks, action heads, distributions, recurrent cells, ONNX export. Torch loads on first use."""

@@ -1,1 +1,1 @@
-"""Beyond one process: rollouts made elsewhere, and one learner made of several."""
+"""More than one process: rollout workers (local or Ray), data-parallel learners, distributed search."""

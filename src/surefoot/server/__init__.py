@@ -1,1 +1,1 @@
-"""The door: policies that decide over HTTP, remember what they decided, and learn from what came of it."""
+"""The HTTP service for decisions and trained policies, and the studio."""

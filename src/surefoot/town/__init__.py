@@ -1,1 +1,1 @@
-"""USE: a town of agents that queue, quarrel, work and learn. Numpy only: torch is never loaded here."""
+"""A multi-agent town simulation with queues, rivalry and jobs, and the training of its policies."""

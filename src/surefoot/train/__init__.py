@@ -1,1 +1,1 @@
-"""The loop: who collects, who learns, when to save, when to look. Torch loads on first use."""
+"""The training loop: collection, runs on disk, evaluation, search. Torch loads on first use."""

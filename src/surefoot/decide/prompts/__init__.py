@@ -1,1 +1,1 @@
-"""Prompts made better a step at a time: mutations of text, scorers, and a policy that learns which to choose when."""
+"""Prompt improvement: text mutations, scorers, and a policy that selects the mutation."""

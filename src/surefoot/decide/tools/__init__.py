@@ -1,4 +1,4 @@
-"""Tools for queries: a policy chooses, the tool really runs, and feedback makes the next choice better."""
+"""Tool selection: a policy selects a tool for a query, runs it, and learns from outcomes and feedback."""
 
 from __future__ import annotations
 

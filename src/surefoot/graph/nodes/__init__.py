@@ -35,7 +35,7 @@ def _runtime(room: str, name: str) -> str:
 
 
 for _room in ROOMS:
-    for _declared in import_module(f"{__name__}.{_room}").NODES:
+    for _declared in import_module(f"{__name__}.{_room}").NODES.values():
         REGISTRY.add(replace(_declared, runtime=_runtime(_room, _declared.name)))
 
 

@@ -17,7 +17,8 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
 from surefoot.train.allocator import keep_large_blocks
-from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
+from surefoot.train.collect.kernel_actor import kernel_actor
+from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.tick_collector import Chosen
 
 MASK = "action_mask"

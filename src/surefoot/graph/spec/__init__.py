@@ -1,3 +1,3 @@
-"""What a graph is: nodes with typed ports, edges that may wait a tick, and the rules they keep. No torch here."""
+"""The definition of a graph: typed ports, edges, parameters and their validation. No torch."""
 
 from __future__ import annotations

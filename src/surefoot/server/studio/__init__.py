@@ -1,1 +1,1 @@
-"""The studio: graphs drawn, run and looked at in a browser on this machine."""
+"""The studio: a web editor in which graphs are built, run and inspected."""
