@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from surefoot.decide.tools.protocol import ToolResult
 from surefoot.errors import ConfigError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.runtime.tools import (
@@ -76,9 +77,9 @@ def test_an_exam_of_what_learned_nothing_is_what_the_nearest_description_gets(tm
 
 def test_an_answer_is_right_if_it_has_what_was_asked_for() -> None:
     asked = ToolQuestion(text="Add 19 and 23", expected="= 42$")
-    assert is_right(asked, ToolOutput(text="19 + 23 = 42", milliseconds=1.0))
-    assert not is_right(asked, ToolOutput(text="19 + 23 = 421", milliseconds=1.0))
-    assert not is_right(asked, ToolOutput(text="= 42", error="it broke", milliseconds=1.0))
+    assert is_right(asked, ToolOutput(result=ToolResult(text="19 + 23 = 42"), milliseconds=1.0))
+    assert not is_right(asked, ToolOutput(result=ToolResult(text="19 + 23 = 421"), milliseconds=1.0))
+    assert not is_right(asked, ToolOutput(result=ToolResult(text="= 42"), error="it broke", milliseconds=1.0))
 
 
 def test_rewards_of_tools_are_one_or_nothing_by_answer_and_in_between_by_formula() -> None:
@@ -87,7 +88,10 @@ def test_rewards_of_tools_are_one_or_nothing_by_answer_and_in_between_by_formula
             probability = 0.5
 
     asked = [ToolQuestion(text="?", expected="yes"), ToolQuestion(text="?", expected="yes")]
-    ran = [ToolOutput(text="yes", milliseconds=0.0), ToolOutput(text="no", milliseconds=0.0)]
+    ran = [
+        ToolOutput(result=ToolResult(text="yes"), milliseconds=0.0),
+        ToolOutput(result=ToolResult(text="no"), milliseconds=0.0),
+    ]
     rewards, right = ToolRewardNode()(asked, [Said, Said], ran)  # type: ignore[list-item]
     assert right.tolist() == [True, False]
     assert rewards.tolist() == [1.0, 0.0]
