@@ -10,10 +10,11 @@ from surefoot.data.spaces import Box, Hybrid, MultiDiscrete
 from surefoot.errors import SpaceError
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE, Beta, Gaussian, Joint, TanhGaussian, side_by_side
 from surefoot.nets.distributions import Distribution
+from surefoot.nets.heads import Head
 from surefoot.nets.multi_discrete import MultiDiscreteHead
 
 
-class GaussianHead(nn.Module):
+class GaussianHead(Head):
     """Independent normals with a state-independent log-std; clipped for the world, stored as drawn (detail N5)."""
 
     def __init__(self, space: Box, *, log_std_init: float) -> None:
@@ -30,12 +31,6 @@ class GaussianHead(nn.Module):
 
     def action_std(self) -> float | None:
         return float(self.log_std.detach().clamp(*LOG_STD_RANGE).exp().mean())
-
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
-    def noise(self) -> StateDependentHead | None:
-        return None
 
 
 class TanhHead(GaussianHead):
@@ -56,7 +51,7 @@ class TanhHead(GaussianHead):
         return np.clip(squashed, self.low, self.high)  # rounding may step over the bound
 
 
-class BetaHead(nn.Module):
+class BetaHead(Head):
     """Beta distributions stretched to the bounds: no probability outside them, and no infinite tails at them."""
 
     log_scale: Tensor
@@ -78,17 +73,8 @@ class BetaHead(nn.Module):
         unit = 2.0 * action.reshape(len(action), *self.shape) - 1.0
         return np.clip(self.middle + self.half_width * unit, self.low, self.high).astype(np.float32)
 
-    def action_std(self) -> float | None:
-        return None
 
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
-    def noise(self) -> StateDependentHead | None:
-        return None
-
-
-class StateDependentHead(nn.Module):
+class StateDependentHead(Head):
     """gSDE (Raffin et al. 2021): noise = featuresᵀ·W with W ~ N(0, std²), kept for several steps.
 
     Over W the action is normal with variance Σᵢ fᵢ² stdᵢ²; features are detached there, as the std alone should
@@ -121,9 +107,6 @@ class StateDependentHead(nn.Module):
     def action_std(self) -> float | None:
         return float(self._std().detach().mean())
 
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
     def noise(self) -> StateDependentHead | None:
         return self
 
@@ -131,7 +114,7 @@ class StateDependentHead(nn.Module):
         return self.log_std.clamp(*LOG_STD_RANGE).exp()
 
 
-class HybridHead(nn.Module):
+class HybridHead(Head):
     """Choices and real numbers in one row, choices first; each half is a head of its own."""
 
     def __init__(self, space: Hybrid, numbers: GaussianHead | TanhHead | BetaHead | StateDependentHead) -> None:

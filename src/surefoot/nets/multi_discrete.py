@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot.data.spaces import MultiDiscrete
 from surefoot.nets.distributions import Categorical, mask_logits
-
-if TYPE_CHECKING:
-    from surefoot.nets.continuous_heads import StateDependentHead
+from surefoot.nets.heads import Head
 
 
 class MultiCategorical:
@@ -47,7 +42,7 @@ def sum_of(parts: list[Tensor]) -> Tensor:
     return total
 
 
-class MultiDiscreteHead(nn.Module):
+class MultiDiscreteHead(Head):
     """Several choices at once; the mask has all their choices side by side."""
 
     def __init__(self, space: MultiDiscrete) -> None:
@@ -59,14 +54,5 @@ class MultiDiscreteHead(nn.Module):
         raw = raw if self.temperature == 1.0 else raw / self.temperature
         return MultiCategorical(raw if mask is None else mask_logits(raw, mask), self.nvec)
 
-    def env_action(self, action: np.ndarray) -> np.ndarray:
-        return action
-
     def choices(self) -> tuple[int, ...]:
         return self.nvec
-
-    def action_std(self) -> float | None:
-        return None
-
-    def noise(self) -> StateDependentHead | None:
-        return None

@@ -46,15 +46,10 @@ def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
     assert kernel is not None
     x, weight_in, bias_in, carry, weight, bias = [t.contiguous().numpy() for t in tensors]
     _, streams, inputs = x.shape
-    width, size = weight.shape
-    hidden, carried = np.empty((1, streams, size), np.float32), np.empty(carry.shape, np.float32)
+    hidden, carried = np.empty((1, streams, weight.shape[1]), np.float32), np.empty(carry.shape, np.float32)
     kernel.scan_step(
-        instruction_set=_instruction_set(),
-        gates_per_unit=width // size,
-        streams=streams,
-        size=size,
+        **_shape(start, weight, streams),
         inputs=inputs,
-        start=None if start is None else start.contiguous().numpy(),
         x=x,
         weight_in=weight_in,
         bias_in=bias_in,
@@ -77,22 +72,29 @@ def _instruction_set() -> str:
     return os.environ.get("SUREFOOT_KERNEL", "auto")
 
 
+def _shape(start: Tensor | None, weight: Array, streams: int) -> dict[str, Any]:
+    """Return the arguments that all three kernel functions take."""
+    width, size = weight.shape
+    return {
+        "instruction_set": _instruction_set(),
+        "gates_per_unit": width // size,
+        "streams": streams,
+        "size": size,
+        "start": None if start is None else start.contiguous().numpy(),
+    }
+
+
 def _forward(
     start: Tensor | None, tensors: tuple[Tensor, Tensor, Tensor, Tensor], gates: Array | None, saved: Array | None
 ) -> tuple[Tensor, Tensor]:
     kernel = native.kernel
     assert kernel is not None
     inward, carry, weight, bias = (x.detach().numpy() for x in tensors)
-    steps, streams, width = inward.shape
-    size = weight.shape[1]
-    hidden, carried = np.empty((steps, streams, size), np.float32), np.empty(carry.shape, np.float32)
+    steps, streams, _ = inward.shape
+    hidden, carried = np.empty((steps, streams, weight.shape[1]), np.float32), np.empty(carry.shape, np.float32)
     kernel.scan_forward(
-        instruction_set=_instruction_set(),
-        gates_per_unit=width // size,
-        streams=streams,
-        size=size,
+        **_shape(start, weight, streams),
         steps=steps,
-        start=None if start is None else start.numpy(),
         inward=inward,
         carry=carry,
         weight=weight,
@@ -133,15 +135,10 @@ class _Scan(torch.autograd.Function):
         d_hidden, d_carried = (None if g is None else g.contiguous().numpy() for g in grads)
         d_inward, before, d_carry = np.empty_like(gates), np.empty_like(hidden), np.empty_like(carry)
         steps, streams, width = gates.shape
-        size = weight.shape[1]
-        d_onward = None if width == 4 * size else np.empty_like(gates)
+        d_onward = None if width == 4 * weight.shape[1] else np.empty_like(gates)
         kernel.scan_backward(
-            instruction_set=_instruction_set(),
-            gates_per_unit=width // size,
-            streams=streams,
-            size=size,
+            **_shape(start, weight, streams),
             steps=steps,
-            start=None if start is None else start.numpy(),
             carry=carry,
             weight=weight,
             hidden=hidden,

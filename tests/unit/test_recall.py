@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.envs.builtin.memory_toy import DONE, SEEN, Recall, RecallShape
+from recall import DONE, SEEN, Recall, RecallShape
 from surefoot.errors import ConfigError, EnvError, IllegalAction, ShapeError
 
 SHAPES = [

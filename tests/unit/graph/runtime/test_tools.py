@@ -1,11 +1,9 @@
-"""Towns, tools and language models as nodes."""
+"""Tools in a graph: questions, choices, answers, rewards and exams."""
 
-import numpy as np
 import pytest
 
 from surefoot.decide.tools.protocol import ToolResult
 from surefoot.errors import ConfigError
-from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.runtime.tools import (
     QueryEncoderNode,
     QuerySourceNode,
@@ -17,41 +15,8 @@ from surefoot.graph.runtime.tools import (
     ToolRewardNode,
     is_right,
 )
-from surefoot.graph.runtime.town import ConflictStatsNode, ScenarioNode, TownStepNode
-from surefoot.graph.runtime.worlds import EnvironmentNode
-from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.check import check
-from surefoot.graph.spec.declare import Registry
 from surefoot.graph.templates import template
-
-
-def test_streams_of_a_town_are_its_agents() -> None:
-    graph = template("town")
-    graph.nodes["env"].params["towns"] = 5
-    assert schedule(graph).streams == 15
-    assert check(graph).errors == []
-
-
-def test_an_agent_that_sees_too_little_of_a_town_is_told_how_much_there_is() -> None:
-    graph = template("town")
-    graph.nodes["agent"].params["input_size"] = 65
-    (found,) = check(graph).errors
-    assert found.node == "agent"
-    assert "66" in found.message
-
-
-def test_what_towns_counted_is_counted_anew_after_each_look() -> None:
-    env, step, stats = ScenarioNode(scenario="queue_conflict", towns=4, seed=1), TownStepNode(), ConflictStatsNode()
-    world, seen = env()
-    assert seen["features"].shape == (12, 66)
-    assert seen["action_mask"].shape == (12, 8)
-    for _ in range(10):
-        step(world, np.zeros(12, np.int64))
-    counts, _ = stats("complete", world)
-    assert counts["rollout_ticks"] == 10
-    assert stats("complete", world)[0]["rollout_ticks"] == 0
-    with pytest.raises(ConfigError, match="is no town"):
-        stats("complete", EnvironmentNode(env_id="CartPole-v1", num_envs=2).world)
 
 
 def test_every_question_is_asked_once_before_any_is_asked_twice() -> None:
@@ -106,14 +71,3 @@ def test_a_toolbox_goes_where_a_toolbox_is_taken() -> None:
     graph.connect("encoder.encoder", "policy.toolbox")
     (found,) = check(graph).errors
     assert found.message.endswith("it takes tools (a handle) and was given an encoder of texts (a handle)")
-
-
-def test_the_loop_of_a_language_model_holds_together() -> None:
-    graph = template("language")
-    for node in graph.nodes.values():
-        node.params = {}
-    graph.nodes["prompts"].params, graph.run.total_steps = {"batch": 4}, 12
-    assert check(graph).errors == []
-    plan = schedule(graph)
-    assert (plan.streams, plan.ticks) == (4, 3)
-    assert isinstance(REGISTRY, Registry)
