@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from surefoot.decide.shipped_data import read_shipped
-from surefoot.decide.tools.protocol import ToolRequest, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
@@ -36,12 +36,7 @@ class CalcTool:
 
     name = "calc"
     description = "Calculate: exact arithmetic with numbers, percent, powers, roots, sums, products, fractions"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"expression": {"type": "string", "maxLength": LONGEST}},
-        "required": ["expression"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"expression": {"type": "string", "maxLength": LONGEST}}, ["expression"])
 
     async def call(self, request: ToolRequest) -> ToolResult:
         text = str(request.arguments.get("expression", request.text))
