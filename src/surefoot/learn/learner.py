@@ -18,16 +18,15 @@ from surefoot.learn.choose_path import choose_path
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer, critic_of
-from surefoot.learn.prepare import to_batch
+from surefoot.learn.prepare import pieces, to_batch
 from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.report_builder import GradientSteps, describe
-from surefoot.learn.sequences import pieces
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
+from surefoot.nets.multi_discrete import at_temperature, discrete_heads
 from surefoot.nets.policy import Policy
-from surefoot.nets.temperature import at_temperature, discrete_heads
 
 MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]
 """Makes what takes the gradient steps where torch does; `TorchUpdate`, or something of its kind."""

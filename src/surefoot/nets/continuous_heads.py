@@ -1,4 +1,4 @@
-"""Heads for real-valued actions, and for choices and real numbers together."""
+"""Heads for real-valued actions, and for choices and real numbers together; and the head for any action space."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot.data.spaces import Box, Hybrid, MultiDiscrete
-from surefoot.errors import SpaceError
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
+from surefoot.errors import ConfigError, SpaceError
+from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE, Beta, Gaussian, Joint, TanhGaussian, side_by_side
 from surefoot.nets.distributions import Distribution
-from surefoot.nets.heads import Head
+from surefoot.nets.heads import DiscreteHead, Head
 from surefoot.nets.multi_discrete import MultiDiscreteHead
 
 
@@ -163,3 +164,28 @@ def _middle_and_half_width(space: Box, asked: str) -> tuple[np.ndarray, np.ndarr
     if not ((half_width > 0) & (half_width < 1e30)).all():
         raise SpaceError(f"{asked} needs bounds with a finite width above 0; these are {space.low} to {space.high}")
     return middle, half_width
+
+
+AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | BetaHead | StateDependentHead | HybridHead
+
+
+def make_head(space: ActionSpace, features: int, config: NetConfig) -> AnyHead:
+    """The head for an action space; `features` is the width of what the actor's trunk gives."""
+    if isinstance(space, Hybrid):
+        return HybridHead(space, _continuous(space.box, features, config))
+    if isinstance(space, Box):
+        return _continuous(space, features, config)
+    for wrong in ("squash", "gsde", "beta"):
+        if getattr(config, wrong):
+            raise ConfigError(f"{wrong}=True is for continuous actions; {space} is discrete: leave it False")
+    return DiscreteHead(space) if isinstance(space, Discrete) else MultiDiscreteHead(space)
+
+
+def _continuous(
+    space: Box, features: int, config: NetConfig
+) -> GaussianHead | TanhHead | BetaHead | StateDependentHead:
+    if config.gsde:
+        return StateDependentHead(space, features, log_std_init=config.log_std_init)
+    if config.beta:
+        return BetaHead(space)
+    return (TanhHead if config.squash else GaussianHead)(space, log_std_init=config.log_std_init)

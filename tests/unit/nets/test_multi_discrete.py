@@ -14,8 +14,8 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
+from surefoot.nets.multi_discrete import at_temperature
 from surefoot.nets.policy import Seen
-from surefoot.nets.temperature import at_temperature
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec

@@ -15,7 +15,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.learn.sequences import cut, pieces
+from surefoot.learn.prepare import cut, pieces
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import Seen
