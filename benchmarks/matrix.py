@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from surefoot.envs.builtin.memory_toy import Recall, RecallShape
+from recall import Recall, RecallShape
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.train.evaluate import play

@@ -85,6 +85,11 @@ def verb_section(name: str) -> str:
     verb = VERBS[name]
     owner = verb.load()
     hints, docs = typing.get_type_hints(owner, include_extras=True), field_docs(owner)
+    # Options that several verbs share carry their help in the annotation.
+    shared = {
+        name: getattr(mark, "help", None) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())
+    }
+    docs |= {name: text for name, text in shared.items() if text}
     rows = [(*argument(f, hints[f.name]), docs[f.name]) for f in dataclasses.fields(owner)]
     about = "\n\n".join(text for text, _ in parts(owner))
     return f"## surefoot {name}\n\n{about}\n\n" + table(("argument", "default", "meaning"), rows)

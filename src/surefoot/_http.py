@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import time
+import urllib.error
 import urllib.request
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,3 +28,38 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def post_json(
+    url: str,
+    body: Any,
+    headers: Mapping[str, str],
+    *,
+    seconds: float,
+    retries: int,
+    again: Collection[int],
+    largest: int | None = None,
+    longest_wait: float = 10.0,
+) -> Any:
+    """POST a JSON body and return the decoded response; redirects are refused, as they would carry a token elsewhere.
+
+    Retry after the status codes in `again` and where no connection comes about, at most `longest_wait` seconds later;
+    raise the last error of urllib. At most `largest` bytes of the response are read.
+    """
+    content = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), headers=content, method="POST")
+    opener = urllib.request.build_opener(NoRedirect)
+    for tries in range(retries + 1):
+        wait = 0.2 * 2**tries
+        try:
+            with opener.open(request, timeout=seconds) as response:
+                return json.loads(response.read(largest))
+        except urllib.error.HTTPError as error:
+            if error.code not in again or tries == retries:
+                raise
+            wait = float(error.headers.get("Retry-After") or wait)
+        except (urllib.error.URLError, TimeoutError):
+            if tries == retries:
+                raise
+        time.sleep(min(wait, longest_wait))
+    raise AssertionError("unreachable")

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from surefoot import native
 from surefoot.nets import recurrent
-from surefoot.nets.recurrent import GATES, Memory
-from surefoot.nets.recurrent_kernel import can_scan, scan
+from surefoot.nets.recurrent import GATES, Memory, can_scan, scan
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 SETS = [] if native.kernel is None else native.kernel.instruction_sets()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from surefoot.core.batch import Batch
-from surefoot.learn.sequences import cut
+from surefoot.learn.prepare import cut
 
 
 class Clock:

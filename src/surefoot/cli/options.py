@@ -14,13 +14,34 @@ if TYPE_CHECKING:
     from surefoot.train.rundir.rundir import RunDir
 
 RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+Run = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN", help="A run's directory or name.")]
+Runs = Annotated[Path | None, tyro.conf.arg(help="Where runs are kept (default $SUREFOOT_RUNS or ./runs).")]
+NewRunName = Annotated[str | None, tyro.conf.arg(help="The run's name.")]
+CheckpointName = Annotated[str, tyro.conf.arg(help="latest, best, or the number of one.")]
 Json = Annotated[bool, tyro.conf.arg(name="json")]
-Display = Literal["auto", "live", "lines", "quiet"]
+PrintJson = Annotated[bool, tyro.conf.arg(name="json", help="Print JSON.")]
+Seed = Annotated[int, tyro.conf.arg(help="Everything random follows from it.")]
+OptionalSeed = Annotated[int | None, tyro.conf.arg(help="Everything random follows from it.")]
+Stochastic = Annotated[bool, tyro.conf.arg(help="Sample actions, as in training.")]
+Display = Annotated[
+    Literal["auto", "live", "lines", "quiet"], tyro.conf.arg(help="live dashboard, plain lines, or quiet.")
+]
 Pairs = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+Settings = Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")]
+Backend = Annotated[
+    Literal["auto", "surefoot", "gymnasium", "envpool"],
+    tyro.conf.arg(
+        help="Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."
+    ),
+]
 Track = Annotated[
     tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...],
     tyro.conf.UseAppendAction,
-    tyro.conf.arg(metavar="tensorboard|wandb|trackio|mlflow"),
+    tyro.conf.arg(
+        metavar="tensorboard|wandb|trackio|mlflow",
+        help="Mirror the numbers to another tool while training, offline, in the run's directory; may be given several "
+        "times.",
+    ),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import email
 import ssl
 import time
 from collections import deque
@@ -77,7 +78,8 @@ class AsyncSurefoot(ServiceMethods):
             head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._head}{kind}{length}\r\n"
             writer.write(head.encode("latin-1") + (raw or b""))
             await writer.drain()
-            status, headers = await _read_head(reader)
+            first, _, lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").partition("\r\n")
+            status, headers = int(first.split()[1]), email.message_from_string(lines)
             response = await reader.readexactly(int(headers.get("content-length") or 0))
         except BaseException:
             # Also on cancellation: a response that arrives later must not be taken for the next request's.
@@ -100,13 +102,3 @@ class AsyncSurefoot(ServiceMethods):
 
     async def _send(self, call: Call[T]) -> T:
         return call.decode(await self.send(call.method, call.path, call.body, repeatable=call.repeatable))
-
-
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, Message]:
-    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    headers = Message()
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if colon:
-            headers[name.strip()] = value.strip()
-    return int(lines[0].split()[1]), headers

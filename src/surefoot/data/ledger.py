@@ -44,7 +44,10 @@ class Ledger:
         self._open[decision.id] = decision
         self._episodes.setdefault(decision.episode, []).append(decision)
         while len(self._open) > self.capacity:
-            self._drop(next(iter(self._open.values())).episode)
+            for dropped in self._episodes.pop(next(iter(self._open.values())).episode):
+                self._open.pop(dropped.id, None)
+                self._outcomes.pop(dropped.id, None)
+                self.expired += 1
 
     def find(self, decision: str) -> Decision:
         """The open decision of that id."""
@@ -63,8 +66,8 @@ class Ledger:
         del self._open[decision.id]
         self._outcomes[decision.id] = outcome
         steps = self._episodes[decision.episode]
-        ends = [d.id in self._outcomes and self._ends(d) for d in steps]
-        if all(d.id in self._outcomes for d in steps) and ends[-1]:
+        last = self._outcomes.get(steps[-1].id)
+        if last is not None and (last.terminated or last.truncated) and all(d.id in self._outcomes for d in steps):
             del self._episodes[decision.episode]
             self._ready.append([(d, self._outcomes.pop(d.id)) for d in steps])
         return decision
@@ -86,16 +89,6 @@ class Ledger:
     def discard(self, episodes: Collection[int]) -> None:
         """Let go of finished episodes, by their places in `ready`: nothing is learned from them."""
         self._ready = [episode for place, episode in enumerate(self._ready) if place not in episodes]
-
-    def _ends(self, decision: Decision) -> bool:
-        outcome = self._outcomes[decision.id]
-        return outcome.terminated or outcome.truncated
-
-    def _drop(self, episode: str) -> None:
-        for decision in self._episodes.pop(episode):
-            self._open.pop(decision.id, None)
-            self._outcomes.pop(decision.id, None)
-            self.expired += 1
 
 
 def rollout_of(episodes: Sequence[Sequence[Step]]) -> Rollout:
@@ -133,7 +126,8 @@ def rollout_of(episodes: Sequence[Sequence[Step]]) -> Rollout:
     masked = [mask for mask in masks if mask is not None]
     if masked and len(masked) < len(masks):
         raise ShapeError("some decisions have an action mask and some have none; give all of them one")
-    stats = _mean_stats([o.stats for _, _, _, o in places])
+    each = [o.stats for _, _, _, o in places]
+    names = sorted({name for stats in each for name in stats})
     return Rollout(
         obs={name: dense(f"obs[{name!r}]", [d.obs[name] for _, _, d, _ in places]) for name in first.obs},
         action=column((d.action for _, _, d, _ in places), np.int64),
@@ -147,10 +141,5 @@ def rollout_of(episodes: Sequence[Sequence[Step]]) -> Rollout:
         valid=valid,
         policy_version=column((d.policy_version for _, _, d, _ in places), np.int64),
         action_mask=dense("action_mask", masked) if masked else None,
-        stats=stats,
+        stats={name: float(np.mean([stats[name] for stats in each if name in stats])) for name in names},
     )
-
-
-def _mean_stats(each: list[dict[str, float]]) -> dict[str, float]:
-    names = sorted({name for stats in each for name in stats})
-    return {name: float(np.mean([stats[name] for stats in each if name in stats])) for name in names}

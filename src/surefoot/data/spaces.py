@@ -66,6 +66,17 @@ ObservationSpace = dict[str, Box]
 Space = Box | Discrete | MultiDiscrete | Hybrid
 
 
+def choice_sizes(action: ActionSpace) -> tuple[int, ...]:
+    """How many options each choice of an action has; () for a Box."""
+    match action:
+        case Box():
+            return ()
+        case Discrete():
+            return (action.n,)
+        case MultiDiscrete() | Hybrid():
+            return action.nvec
+
+
 def space_to_json(space: Space) -> dict[str, Any]:
     """A JSON object that `space_from_json` turns back into an equal space; infinities become strings."""
     match space:

@@ -47,7 +47,8 @@ class Step:
 class World(Protocol):
     """N independent streams of one task.
 
-    A world never raises at the end of an episode: it starts the next one by itself.
+    A world never raises at the end of an episode: it starts the next one by itself. A class that derives from it has
+    nothing to render and nothing to close, and cannot reset single streams, unless it defines these methods.
     """
 
     name: str
@@ -55,7 +56,7 @@ class World(Protocol):
     num_envs: int
     observation: ObservationSpace
     action: ActionSpace
-    inexact: str | None
+    inexact: str | None = None
     """None if `state` is complete, so that a resumed run is bit-exact; else one sentence that says why not."""
 
     def reset(self, seed: int) -> View:
@@ -68,7 +69,7 @@ class World(Protocol):
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
         """Begin a new episode where `streams` ([N] bool) says so; None if this world cannot."""
-        ...
+        return None
 
     def state(self) -> dict[str, Any]:
         """A nested dict of numpy arrays and JSON values from which `set_state` goes on to the last digit."""
@@ -80,8 +81,7 @@ class World(Protocol):
 
     def render(self) -> np.ndarray | None:
         """[H, W, 3] uint8 picture of the first stream, or None if this world has none."""
-        ...
+        return None
 
     def close(self) -> None:
         """Free what the world holds."""
-        ...

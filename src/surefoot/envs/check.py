@@ -66,16 +66,13 @@ class _Probe:
     found: list[EnvFinding] = field(default_factory=list[EnvFinding])
     largest: float = 0.0
 
-    def error(self, what: str, fix: str) -> None:
-        self._add(EnvFinding("error", what, fix))
+    def error(self, what: str, fix: str, level: Literal["error", "advice"] = "error") -> None:
+        # The same fix at another step with other numbers is the same problem.
+        if all(fix != other.fix for other in self.found):
+            self.found.append(EnvFinding(level, what, fix))
 
     def advise(self, what: str, fix: str) -> None:
-        self._add(EnvFinding("advice", what, fix))
-
-    def _add(self, finding: EnvFinding) -> None:
-        # The same fix at another step with other numbers is the same problem.
-        if all(finding.fix != other.fix for other in self.found):
-            self.found.append(finding)
+        self.error(what, fix, "advice")
 
 
 class _Stop(Exception):
@@ -164,7 +161,11 @@ def _episode(probe: _Probe, env: SingleEnv, action_space: ActionSpace, seed: int
                 "return a copy, such as self.obs.copy(), since learning keeps the old ones",
             )
         _check_obs(probe, env, obs, f"step {t + 1}")
-        _check_reward(probe, reward, t + 1)
+        if not isinstance(reward, bool | int | float | np.bool_ | np.integer | np.floating):
+            shape = f" of shape {list(reward.shape)}" if isinstance(reward, np.ndarray) else ""
+            probe.error(f"the reward of step {t + 1} is a {type(reward).__name__}{shape}", "return float(reward)")
+        elif not np.isfinite(reward):
+            probe.error(f"the reward of step {t + 1} is {reward}", "return a finite number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, bool | np.bool_):
                 probe.error(f"{name} is {flag!r} of type {type(flag).__name__}", f"return bool({name})")
@@ -271,14 +272,6 @@ def _check_part(probe: _Probe, space: gym.Space[Any], leaf: np.ndarray, shows: s
     if not inside:
         span = f"{leaf.min()}…{leaf.max()}" if leaf.ndim else str(leaf)
         probe.error(f"{shows} outside its space ({span} in {space})", "widen the space, or clip what is returned")
-
-
-def _check_reward(probe: _Probe, reward: Any, t: int) -> None:
-    if not isinstance(reward, bool | int | float | np.bool_ | np.integer | np.floating):
-        shape = f" of shape {list(reward.shape)}" if isinstance(reward, np.ndarray) else ""
-        probe.error(f"the reward of step {t} is a {type(reward).__name__}{shape}", "return float(reward)")
-    elif not np.isfinite(reward):
-        probe.error(f"the reward of step {t} is {reward}", "return a finite number")
 
 
 def _check_repeats(probe: _Probe, env: SingleEnv, steps: int = 50) -> None:

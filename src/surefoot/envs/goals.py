@@ -116,11 +116,12 @@ class Manager(Protocol):
         ...
 
 
-class GoalWorld:
+class GoalWorld(World):
     """`base` as a worker sees it: its sub-goal is in the observation, and reaching it is the reward.
 
     The worker's episode is one sub-goal. It is terminated where the sub-goal was reached or the base's episode was, and
     truncated after `every` steps, or where the base's was: what could have come of it is then still worth something.
+    Single streams cannot be reset: their sub-goals are the manager's.
     """
 
     def __init__(
@@ -164,7 +165,10 @@ class GoalWorld:
                 "builds it, which reset in the same step"
             )
         ended = step.terminated | step.truncated
-        before, true = self.goal.distance(self.place, self.target), _successors(step, ended)
+        before, true = self.goal.distance(self.place, self.target), step.view.obs
+        if (final := step.final_obs) is not None:  # only the rows of streams that ended need be true there
+            shaped = {name: ended.reshape(-1, *(1,) * (x.ndim - 1)) for name, x in true.items()}
+            true = {name: np.where(shaped[name], final[name], x) for name, x in true.items()}
         there = self._place(true)
         reached = self.goal.reached(there, self.target)
         reward = reached + self.env_share * step.reward
@@ -177,7 +181,13 @@ class GoalWorld:
         final_obs = None
         if over.any():
             final_obs = {**true, GOAL: self.goal.shown(there, self.target)}
-        self._renew(step, over, there, ended)
+        # Set the next sub-goal where the last is over, from where the stream stands now.
+        here = self._place(step.view.obs) if ended.any() else there
+        choice = self.manager.step(step, over, self._allowed(here[over]) if over.any() else None)
+        if over.any():
+            self.target[over] = self.goal.target(here[over], choice)
+            self.age[over] = 0
+        self.place = here
         return Step(
             view=self._shown(step.view),
             reward=reward.astype(np.float64),
@@ -187,10 +197,6 @@ class GoalWorld:
             final_obs=final_obs,
             stats={"success": reached.astype(np.float64)},
         )
-
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        """A stream alone cannot be begun anew: its sub-goal is the manager's."""
-        return None
 
     def state(self) -> dict[str, Any]:
         """The base's state and the sub-goals; not the manager's."""
@@ -219,15 +225,6 @@ class GoalWorld:
         self.age[:] = 0
         return self._shown(View(obs=obs, action_mask=view.action_mask))
 
-    def _renew(self, step: Step, over: np.ndarray, there: np.ndarray, ended: np.ndarray) -> None:
-        """Set the next sub-goal where the last is over, from where the stream stands now."""
-        here = self._place(step.view.obs) if ended.any() else there
-        choice = self.manager.step(step, over, self._allowed(here[over]) if over.any() else None)
-        if over.any():
-            self.target[over] = self.goal.target(here[over], choice)
-            self.age[over] = 0
-        self.place = here
-
     def _shown(self, view: View) -> View:
         goal = self.goal.shown(self.place, self.target)
         self.view = View(obs={**view.obs, GOAL: goal}, action_mask=view.action_mask)
@@ -244,11 +241,3 @@ class GoalWorld:
 
     def _allowed(self, place: np.ndarray) -> np.ndarray | None:
         return None if self.goal.allowed is None else self.goal.allowed(place)
-
-
-def _successors(step: Step, ended: np.ndarray) -> Arrays:
-    """What each stream's step really led to; of `final_obs` only the rows of streams that ended need be true."""
-    final = step.final_obs
-    if final is None:
-        return step.view.obs
-    return {n: np.where(ended.reshape(-1, *(1,) * (x.ndim - 1)), final[n], x) for n, x in step.view.obs.items()}

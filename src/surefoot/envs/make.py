@@ -20,7 +20,7 @@ from surefoot.envs.builtin.native import load_library
 from surefoot.envs.gym.atari import game_of, is_atari, register_games
 from surefoot.envs.gym.envpool import PoolWorld, pool_options
 from surefoot.envs.gym.single_envs import EnvsWorld
-from surefoot.envs.gym.vector_env import VectorWorld
+from surefoot.envs.gym.vector_env import VectorWorld, build_env
 from surefoot.envs.ids import is_library
 from surefoot.envs.register import own_worlds, register_envs
 from surefoot.envs.workers.placement import Workers, place
@@ -129,9 +129,9 @@ def make_streams(env: EnvLike, streams: int, **options: Any) -> World:
 
 def backend_of(world: World) -> str:
     """Who runs the streams: "gymnasium", "envpool", "pettingzoo", or "surefoot" for a world that is its own."""
-    if isinstance(world, AgentsWorld):
-        return "pettingzoo"
-    return world.backend if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld | PoolWorld) else "surefoot"
+    if isinstance(world, EnvsWorld | ProcessWorld | VectorWorld | PoolWorld | AgentsWorld):
+        return world.backend
+    return "surefoot"
 
 
 def placement_of(world: World) -> str | None:
@@ -142,18 +142,14 @@ def placement_of(world: World) -> str | None:
 def _placed(
     build: Callable[[], SingleEnv], num_envs: int, name: str | None, workers: Workers, backend: str = "gymnasium"
 ) -> World:
-    if workers == "auto":
-        chosen = place(build, num_envs)
-        count, why = chosen.workers, chosen.why
-    else:
-        count, why = workers, None
+    count, why = place(build, num_envs) if workers == "auto" else (workers, None)
     if count == 0:
         world = EnvsWorld([build] * num_envs, name)
-        world.placed, world.backend = why, backend
-        return world
-    world = ProcessWorld([build] * num_envs, count, name)
+        world.placed = why
+    else:
+        world = ProcessWorld([build] * num_envs, count, name)
+        world.placed = why or f"envs in {world.workers + 1} processes, as asked"
     world.backend = backend
-    world.placed = why or f"envs in {world.workers + 1} processes, as asked"
     return world
 
 
@@ -244,7 +240,10 @@ class _FromSpec:
             with _without_model_warnings(self.spec):
                 return gym.make(self.spec, self.max_episode_steps, disable_env_checker=True, **self.kwargs)
         except (gym.error.DependencyNotInstalled, ImportError) as error:
-            raise EnvError(f"{self.name} needs a package that is not installed ({error}){_extra(self.spec)}") from error
+            where = str(self.spec.entry_point)
+            extras = [e for sign, e in (("mujoco", "mujoco"), ("box2d", "box2d"), ("ale_py", "atari")) if sign in where]
+            advice = f'; pip install "surefoot[{extras[0]}]"' if extras else ""
+            raise EnvError(f"{self.name} needs a package that is not installed ({error}){advice}") from error
         except SurefootError:
             raise
         except Exception as error:
@@ -259,15 +258,11 @@ def _without_model_warnings(spec: Any) -> Generator[None]:
         return
     mujoco = importlib.import_module("mujoco")
     before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(_say_nothing)
+    mujoco.set_mju_user_warning(str)  # a function that does nothing with the message
     try:
         yield
     finally:
         mujoco.set_mju_user_warning(before)
-
-
-def _say_nothing(message: str) -> None:
-    pass
 
 
 def _spec(name: str) -> Any:
@@ -282,32 +277,15 @@ def _spec(name: str) -> Any:
     raise UnknownEnv(f"there is no env {name!r}; {advice}")
 
 
-def _extra(spec: Any) -> str:
-    where = str(spec.entry_point)
-    for sign, extra in (("mujoco", "mujoco"), ("box2d", "box2d"), ("ale_py", "atari")):
-        if sign in where:
-            return f'; pip install "surefoot[{extra}]"'
-    return ""
-
-
-def _no_envs() -> list[SingleEnv]:
-    return []
-
-
 @dataclass(slots=True)
 class _Fresh:
     """`build`, looked at: it must make a new Gymnasium env each time."""
 
     build: Callable[[], Any]
-    made: list[SingleEnv] = field(default_factory=_no_envs)
+    made: list[SingleEnv] = field(default_factory=list[SingleEnv])
 
     def __call__(self) -> SingleEnv:
-        try:
-            env = self.build()
-        except SurefootError:
-            raise
-        except Exception as error:
-            raise EnvError(f"the function that builds the env failed: {error!r}") from error
+        env = build_env(self.build)
         if is_many_agents(env):
             raise _ManyAgents(env)
         if not isinstance(env, gym.Env):

@@ -16,19 +16,17 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
 from surefoot.learn.choose_path import choose_path
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.describe import describe
 from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer, critic_of
-from surefoot.learn.prepare import to_batch
+from surefoot.learn.prepare import pieces, to_batch
 from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import GradientSteps
-from surefoot.learn.sequences import pieces
+from surefoot.learn.report_builder import GradientSteps, describe
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
+from surefoot.nets.multi_discrete import at_temperature, discrete_heads
 from surefoot.nets.policy import Policy
-from surefoot.nets.temperature import at_temperature, discrete_heads
 
 MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]
 """Makes what takes the gradient steps where torch does; `TorchUpdate`, or something of its kind."""
@@ -115,7 +113,8 @@ class Learner:
         if not done.rolled_back:
             self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
-        self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
+        if self.native is None or self.native.net.flatten.normalizer is not None:  # else there are no statistics
+            self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
         return UpdateReport(
             **self._common(knobs, samples),
             **done.table.averages(),
@@ -158,15 +157,13 @@ class Learner:
         prepared = time.perf_counter()
         with self._in_critic_units(raw) as batch:
             native.keep()
-            said = native.learn(
+            done, self.steps.bad_in_a_row = native.learn(
                 batch,
                 self.generator,
                 knobs,
                 bad_in_a_row=self.steps.bad_in_a_row,
                 max_bad_steps=BAD_STEPS_BEFORE_ROLLBACK,
             )
-            self.steps.bad_in_a_row = said.bad_in_a_row
-            done = GradientSteps(said.table, said.first_ratio_error, said.stopped, said.bad_steps, said.rolled_back)
             self._settle(native.restore, done)
         return done, raw.described | counted, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
 

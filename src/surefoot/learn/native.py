@@ -18,7 +18,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import minibatch_size_for, split_sizes
 from surefoot.learn.optimizer import ADAM_BETAS, RMSPROP_ALPHA, SLOTS, Optimizer
 from surefoot.learn.rate_control import Knobs
-from surefoot.learn.report_builder import COLUMNS, Table
+from surefoot.learn.report_builder import COLUMNS, GradientSteps, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
 
@@ -37,18 +37,6 @@ class NativeBatch:
     mask: np.ndarray | None
     described: dict[str, float]
     """What the rollout itself was like, by the report's names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeResult:
-    """The result of one update by the kernel."""
-
-    table: Table
-    stopped: bool
-    bad_steps: int
-    bad_in_a_row: int
-    rolled_back: bool
-    first_ratio_error: float
 
 
 class _Cut:
@@ -100,8 +88,15 @@ class NativeUpdate:
             target=target,
         )
         reward, value, target = row(whole_reward), row(whole_value), row(target)
+        # Laid flat, scaled and normalised by the policy's own torso, once for all epochs.
+        flatten, obs = self.net.flatten, {name: row(x, x.dtype) for name, x in rollout.obs.items()}
+        if flatten.normalizer is None:
+            features = flatten.rows(obs)
+        else:
+            with torch.no_grad():
+                features = flatten({name: torch.from_numpy(x) for name, x in obs.items()}).contiguous().numpy()
         return NativeBatch(
-            features=self._features({name: row(x, x.dtype) for name, x in rollout.obs.items()}),
+            features=features,
             action=row(rollout.action, np.int64 if self.net.discrete else np.float32),
             log_prob=row(rollout.log_prob),
             value=value,
@@ -111,14 +106,6 @@ class NativeUpdate:
             mask=None if rollout.action_mask is None else row(rollout.action_mask, np.uint8),
             described=kernel.rollout_statistics(len(value), reward, value, target),
         )
-
-    def _features(self, obs: dict[str, np.ndarray]) -> np.ndarray:
-        """[samples, inputs]: laid flat, scaled and normalised by the policy's own torso, once for all epochs."""
-        flatten = self.net.flatten
-        if flatten.normalizer is None:
-            return flatten.rows(obs)
-        with torch.no_grad():
-            return flatten({name: torch.from_numpy(x) for name, x in obs.items()}).contiguous().numpy()
 
     def keep(self) -> None:
         """Remember weights and optimiser memory, to be able to `restore` them."""
@@ -131,15 +118,19 @@ class NativeUpdate:
 
     def learn(
         self, batch: NativeBatch, generator: torch.Generator, knobs: Knobs, *, bad_in_a_row: int, max_bad_steps: int
-    ) -> NativeResult:
-        """Run all epochs. Call `keep` before: it also looks up the addresses of all tensors.
+    ) -> tuple[GradientSteps, int]:
+        """Run all epochs; also return the number of non-finite steps in a row at the end.
 
+        Call `keep` before: it also looks up the addresses of all tensors.
         The update stops after `max_bad_steps` non-finite gradient steps in a row, of which `bad_in_a_row` came before it.
         """
         config, samples = self.config, len(batch.value)
         advantage = batch.advantage
         if config.normalize_advantage == "batch":
-            advantage = _standardized(advantage)
+            # As `core.moments.standardize` does it for a whole batch.
+            mean, std = float(advantage.mean(dtype=np.float64)), float(advantage.std(dtype=np.float64))
+            spread = std >= 1e-6 * max(1.0, abs(mean))
+            advantage = ((advantage - mean) / (std + 1e-8)).astype(np.float32) if spread else np.zeros_like(advantage)
         if self._cut is None or self._cut.samples != samples:
             self._cut = _Cut(config, samples)
         cut, sizes = self._cut, self._cut.sizes
@@ -191,14 +182,8 @@ class NativeUpdate:
             generator.set_state(before)
             for _ in range(begun):
                 torch.randperm(samples, generator=generator)
-        return NativeResult(
-            table=Table(epoch_of[:steps], table[:steps]),
-            stopped=bool(stopped),
-            bad_steps=bad_steps,
-            bad_in_a_row=bad_in_a_row,
-            rolled_back=bool(rolled_back),
-            first_ratio_error=error,
-        )
+        done = GradientSteps(Table(epoch_of[:steps], table[:steps]), error, bool(stopped), bad_steps, bool(rolled_back))
+        return done, bad_in_a_row
 
     def sample_size(self, batch: NativeBatch) -> float:
         """The share of the samples that still counts under the policy of now."""
@@ -220,11 +205,3 @@ class NativeUpdate:
             )
             for i, p in enumerate(self.optimizer.parameters)
         }
-
-
-def _standardized(x: np.ndarray) -> np.ndarray:
-    """As `core.moments.standardize` does it for a whole batch."""
-    mean, std = float(x.mean(dtype=np.float64)), float(x.std(dtype=np.float64))
-    if std < 1e-6 * max(1.0, abs(mean)):
-        return np.zeros_like(x)
-    return ((x - mean) / (std + 1e-8)).astype(np.float32)

@@ -14,10 +14,9 @@ from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, ObservationSpace, space_to_json
 from surefoot.errors import ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
-from surefoot.nets.continuous_heads import HybridHead, StateDependentHead
+from surefoot.nets.continuous_heads import HybridHead, StateDependentHead, make_head
 from surefoot.nets.distributions import require_choice
 from surefoot.nets.images import Parts, make_torso
-from surefoot.nets.make_head import make_head
 from surefoot.nets.networks import Trunks, Walk
 from surefoot.nets.own_network import Whole, check_whole, feature_size
 from surefoot.nets.policy import PolicyOutput, Seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -11,16 +12,14 @@ from torch import Tensor
 from surefoot.nets.multi_discrete import MultiCategorical
 
 LOG_STD_RANGE = (-20.0, 2.0)
-
-
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
 _LOG_2 = math.log(2.0)
-
-
 _EDGE = 1e-6
 """How near a Beta action comes to its bounds, where its density may be 0 or infinite."""
+# Nodes and weights with E[f(z)] ≈ Σ wᵢ f(zᵢ) for a standard normal z.
+_HERMITE = np.polynomial.hermite_e.hermegauss(32)
+_NODES = torch.tensor(_HERMITE[0], dtype=torch.float32)
+_WEIGHTS = torch.tensor(_HERMITE[1] / _HERMITE[1].sum(), dtype=torch.float32)
 
 
 class Gaussian:
@@ -147,14 +146,3 @@ def _log_beta(alpha: Tensor, beta: Tensor) -> Tensor:
 def log_tanh_slope(u: Tensor) -> Tensor:
     """log(1 - tanh² u) in the form that stays finite when tanh saturates (P26)."""
     return 2.0 * (_LOG_2 - u - F.softplus(-2.0 * u))
-
-
-def _hermite(points: int) -> tuple[Tensor, Tensor]:
-    """Nodes and weights with E[f(z)] ≈ Σ wᵢ f(zᵢ) for a standard normal z."""
-    import numpy as np
-
-    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
-    return torch.tensor(nodes, dtype=torch.float32), torch.tensor(weights / weights.sum(), dtype=torch.float32)
-
-
-_NODES, _WEIGHTS = _hermite(32)

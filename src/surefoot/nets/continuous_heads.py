@@ -1,4 +1,4 @@
-"""Heads for real-valued actions, and for choices and real numbers together."""
+"""Heads for real-valued actions, and for choices and real numbers together; and the head for any action space."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from surefoot.data.spaces import Box, Hybrid, MultiDiscrete
-from surefoot.errors import SpaceError
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
+from surefoot.errors import ConfigError, SpaceError
+from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE, Beta, Gaussian, Joint, TanhGaussian, side_by_side
 from surefoot.nets.distributions import Distribution
+from surefoot.nets.heads import DiscreteHead, Head
 from surefoot.nets.multi_discrete import MultiDiscreteHead
 
 
-class GaussianHead(nn.Module):
+class GaussianHead(Head):
     """Independent normals with a state-independent log-std; clipped for the world, stored as drawn (detail N5)."""
 
     def __init__(self, space: Box, *, log_std_init: float) -> None:
@@ -30,12 +32,6 @@ class GaussianHead(nn.Module):
 
     def action_std(self) -> float | None:
         return float(self.log_std.detach().clamp(*LOG_STD_RANGE).exp().mean())
-
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
-    def noise(self) -> StateDependentHead | None:
-        return None
 
 
 class TanhHead(GaussianHead):
@@ -56,7 +52,7 @@ class TanhHead(GaussianHead):
         return np.clip(squashed, self.low, self.high)  # rounding may step over the bound
 
 
-class BetaHead(nn.Module):
+class BetaHead(Head):
     """Beta distributions stretched to the bounds: no probability outside them, and no infinite tails at them."""
 
     log_scale: Tensor
@@ -78,17 +74,8 @@ class BetaHead(nn.Module):
         unit = 2.0 * action.reshape(len(action), *self.shape) - 1.0
         return np.clip(self.middle + self.half_width * unit, self.low, self.high).astype(np.float32)
 
-    def action_std(self) -> float | None:
-        return None
 
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
-    def noise(self) -> StateDependentHead | None:
-        return None
-
-
-class StateDependentHead(nn.Module):
+class StateDependentHead(Head):
     """gSDE (Raffin et al. 2021): noise = featuresᵀ·W with W ~ N(0, std²), kept for several steps.
 
     Over W the action is normal with variance Σᵢ fᵢ² stdᵢ²; features are detached there, as the std alone should
@@ -121,9 +108,6 @@ class StateDependentHead(nn.Module):
     def action_std(self) -> float | None:
         return float(self._std().detach().mean())
 
-    def choices(self) -> tuple[int, ...]:
-        return ()
-
     def noise(self) -> StateDependentHead | None:
         return self
 
@@ -131,7 +115,7 @@ class StateDependentHead(nn.Module):
         return self.log_std.clamp(*LOG_STD_RANGE).exp()
 
 
-class HybridHead(nn.Module):
+class HybridHead(Head):
     """Choices and real numbers in one row, choices first; each half is a head of its own."""
 
     def __init__(self, space: Hybrid, numbers: GaussianHead | TanhHead | BetaHead | StateDependentHead) -> None:
@@ -180,3 +164,28 @@ def _middle_and_half_width(space: Box, asked: str) -> tuple[np.ndarray, np.ndarr
     if not ((half_width > 0) & (half_width < 1e30)).all():
         raise SpaceError(f"{asked} needs bounds with a finite width above 0; these are {space.low} to {space.high}")
     return middle, half_width
+
+
+AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | BetaHead | StateDependentHead | HybridHead
+
+
+def make_head(space: ActionSpace, features: int, config: NetConfig) -> AnyHead:
+    """The head for an action space; `features` is the width of what the actor's trunk gives."""
+    if isinstance(space, Hybrid):
+        return HybridHead(space, _continuous(space.box, features, config))
+    if isinstance(space, Box):
+        return _continuous(space, features, config)
+    for wrong in ("squash", "gsde", "beta"):
+        if getattr(config, wrong):
+            raise ConfigError(f"{wrong}=True is for continuous actions; {space} is discrete: leave it False")
+    return DiscreteHead(space) if isinstance(space, Discrete) else MultiDiscreteHead(space)
+
+
+def _continuous(
+    space: Box, features: int, config: NetConfig
+) -> GaussianHead | TanhHead | BetaHead | StateDependentHead:
+    if config.gsde:
+        return StateDependentHead(space, features, log_std_init=config.log_std_init)
+    if config.beta:
+        return BetaHead(space)
+    return (TanhHead if config.squash else GaussianHead)(space, log_std_init=config.log_std_init)

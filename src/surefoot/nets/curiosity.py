@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Hybrid, choice_sizes
 from surefoot.errors import ConfigError
 from surefoot.nets.torsos import layer, mlp
 
@@ -73,15 +73,12 @@ class InverseForward(nn.Module):
         return (1.0 - FORWARD_SHARE) * self._misses(guess, action) + FORWARD_SHARE * forward
 
     def _surprise(self, before: Tensor, action: Tensor, then: Tensor) -> Tensor:
-        expected = self.forward_model(torch.cat([before, self._as_row(action)], dim=-1))
+        row = action.reshape(len(action), -1)  # the numbers themselves, or one-hots side by side
+        if self.choices:
+            columns = zip(row.long().unbind(dim=-1), self.choices, strict=True)
+            row = torch.cat([functional.one_hot(column, size) for column, size in columns], -1)
+        expected = self.forward_model(torch.cat([before, row.float()], dim=-1))
         return 0.5 * (expected - then).square().mean(dim=-1)
-
-    def _as_row(self, action: Tensor) -> Tensor:
-        """[M, inputs]: one-hots side by side, or the numbers themselves."""
-        if not self.choices:
-            return action.reshape(len(action), -1).float()
-        columns = action.reshape(len(action), -1).long().unbind(dim=-1)
-        return torch.cat([functional.one_hot(c, n) for c, n in zip(columns, self.choices, strict=True)], -1).float()
 
     def _misses(self, guess: Tensor, action: Tensor) -> Tensor:
         """Cross-entropy of the choices, or the squared error of real numbers."""
@@ -100,14 +97,6 @@ def _network(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
 
 
 def _choices(action: ActionSpace) -> list[int]:
-    match action:
-        case Discrete():
-            return [action.n]
-        case MultiDiscrete():
-            return list(action.nvec)
-        case Box():
-            return []
-        case _:  # pyright: ignore[reportUnnecessaryComparison]  # a kind that is added later
-            raise ConfigError(
-                f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none"
-            )
+    if isinstance(action, Hybrid):
+        raise ConfigError(f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none")
+    return list(choice_sizes(action))

@@ -14,7 +14,26 @@ if TYPE_CHECKING:
     from surefoot.nets.continuous_heads import StateDependentHead
 
 
-class DiscreteHead(nn.Module):
+class Head(nn.Module):
+    """What the heads share: no choices, no noise of their own, and actions that reach the world as stored."""
+
+    outputs: int
+    """How many numbers per row the network must give."""
+
+    def env_action(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+    def choices(self) -> tuple[int, ...]:
+        return ()
+
+    def action_std(self) -> float | None:
+        return None
+
+    def noise(self) -> StateDependentHead | None:
+        return None
+
+
+class DiscreteHead(Head):
     """One of n; the world counts from `start`."""
 
     def __init__(self, space: Discrete) -> None:
@@ -31,9 +50,3 @@ class DiscreteHead(nn.Module):
 
     def choices(self) -> tuple[int, ...]:
         return (self.outputs,)
-
-    def action_std(self) -> float | None:
-        return None
-
-    def noise(self) -> StateDependentHead | None:
-        return None

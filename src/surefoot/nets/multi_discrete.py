@@ -1,18 +1,21 @@
-"""Several choices at once, independent given the observation: their distribution and their head."""
+"""Several choices at once, independent given the observation: their distribution and their head.
+
+And the temperature of heads that choose: above 1 the policy tries more, below 1 it keeps to what it prefers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from contextlib import contextmanager
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from surefoot.data.spaces import MultiDiscrete
+from surefoot.errors import ConfigError
 from surefoot.nets.distributions import Categorical, mask_logits
-
-if TYPE_CHECKING:
-    from surefoot.nets.continuous_heads import StateDependentHead
+from surefoot.nets.heads import DiscreteHead, Head
+from surefoot.nets.policy import Policy
 
 
 class MultiCategorical:
@@ -47,7 +50,7 @@ def sum_of(parts: list[Tensor]) -> Tensor:
     return total
 
 
-class MultiDiscreteHead(nn.Module):
+class MultiDiscreteHead(Head):
     """Several choices at once; the mask has all their choices side by side."""
 
     def __init__(self, space: MultiDiscrete) -> None:
@@ -59,14 +62,32 @@ class MultiDiscreteHead(nn.Module):
         raw = raw if self.temperature == 1.0 else raw / self.temperature
         return MultiCategorical(raw if mask is None else mask_logits(raw, mask), self.nvec)
 
-    def env_action(self, action: np.ndarray) -> np.ndarray:
-        return action
-
     def choices(self) -> tuple[int, ...]:
         return self.nvec
 
-    def action_std(self) -> float | None:
-        return None
 
-    def noise(self) -> StateDependentHead | None:
-        return None
+@contextmanager
+def at_temperature(policy: Policy, temperature: float) -> Generator[None]:
+    """The policy with this temperature until the block ends; a rollout must be learned from at the one it was made at.
+
+    Outside, a policy always has temperature 1. The likeliest action is the same at any.
+    """
+    heads = [] if temperature == 1.0 else discrete_heads(policy)
+    for head in heads:
+        head.temperature = temperature
+    try:
+        yield
+    finally:
+        for head in heads:
+            head.temperature = 1.0
+
+
+def discrete_heads(policy: Policy) -> list[DiscreteHead | MultiDiscreteHead]:
+    """The heads that have a temperature; ConfigError if there are none."""
+    heads = [module for module in policy.modules() if isinstance(module, DiscreteHead | MultiDiscreteHead)]
+    if not heads:
+        raise ConfigError(
+            "temperature is set but no action of this policy is a choice; leave it 1: what makes real-valued actions try "
+            "more is log_std_init and ent_coef"
+        )
+    return heads

@@ -17,10 +17,9 @@ from surefoot.data.spaces import Box
 from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
-from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
+from surefoot.nets.continuous_heads import AnyHead, BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
 from surefoot.nets.images import Images, Parts
-from surefoot.nets.make_head import AnyHead
 from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.onnx_builder import BATCH, OnnxPort, Sheet, onnx_helper, optional_module

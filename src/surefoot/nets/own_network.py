@@ -57,12 +57,9 @@ def check_whole(module: nn.Module, observation: ObservationSpace, outputs: int) 
         or given[0].shape != (2, outputs)
         or given[1].numel() != 2
     ):
-        shapes = [list(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in _parts(given)]
+        parts = given if isinstance(given, tuple) else (given,)
+        shapes = [list(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts]
         raise PolicyError(f"the network gave {shapes} for 2 observations; it must give ([2, {outputs}], [2])")
-
-
-def _parts(given: object) -> tuple[object, ...]:
-    return given if isinstance(given, tuple) else (given,)
 
 
 def refuse_stateful_layers(policy: nn.Module) -> None:

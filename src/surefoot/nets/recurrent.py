@@ -1,13 +1,20 @@
-"""Memory: a GRU or an LSTM that is told where episodes begin. What it remembers is passed in and out, never kept."""
+"""Memory: a GRU or an LSTM that is told where episodes begin. What it remembers is passed in and out, never kept.
+
+`_gru` and `_lstm` are the definition; where it can, the kernel runs the loop over time (`scan`, `step`).
+"""
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from surefoot.nets.recurrent_kernel import can_scan, scan, step
+from surefoot import native
 from surefoot.nets.torsos import layer
 
 GATES = {"gru": 3, "lstm": 4}
@@ -110,3 +117,146 @@ def narrow_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return nn.functional.linear(x, weight, bias)
     out: Any = _NarrowLinear.apply(x.reshape(-1, x.shape[-1]), weight, bias)
     return out.view(*x.shape[:-1], len(weight))
+
+
+Array = np.ndarray[Any, Any]
+
+
+def can_scan(start: Tensor | None, *tensors: Tensor) -> bool:
+    """True if the kernel is there and knows these tensors: float32 on the CPU, at least one step of one stream."""
+    if native.kernel is None or not _there(_instruction_set()):
+        return False
+    plain = all(x.dtype is torch.float32 and x.is_cpu for x in tensors) and tensors[0].numel() > 0
+    return plain and (start is None or (start.dtype is torch.bool and start.is_cpu))
+
+
+def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """What x W + b of the input [T, B, gates · size] and what is carried make: [T, B, size], and what is carried on.
+
+    Four gates are an LSTM's, three a GRU's. Ask `can_scan` first.
+    """
+    tensors = (inward.contiguous(), carry.contiguous(), weight.contiguous(), bias.contiguous())
+    fresh = None if start is None else start.contiguous()
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        hidden, carried = _Scan.apply(fresh, *tensors)  # pyright: ignore[reportGeneralTypeIssues]  # untyped in torch
+        return hidden, carried
+    return _forward(fresh, tensors, None, None)
+
+
+def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """One step of (x [1, B, inputs], its weight and bias, what is carried, the memory's weight and bias), for acting.
+
+    In one call, and only where gradients are off. Ask `can_scan` first.
+    """
+    kernel = native.kernel
+    assert kernel is not None
+    x, weight_in, bias_in, carry, weight, bias = [t.contiguous().numpy() for t in tensors]
+    _, streams, inputs = x.shape
+    hidden, carried = np.empty((1, streams, weight.shape[1]), np.float32), np.empty(carry.shape, np.float32)
+    kernel.scan_step(
+        **_shape(start, weight, streams),
+        inputs=inputs,
+        x=x,
+        weight_in=weight_in,
+        bias_in=bias_in,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
+    )
+    return torch.from_numpy(hidden), torch.from_numpy(carried)
+
+
+@cache
+def _there(instruction_set: str) -> bool:
+    kernel = native.kernel
+    return kernel is not None and instruction_set in ("auto", *kernel.instruction_sets())
+
+
+def _instruction_set() -> str:
+    return os.environ.get("SUREFOOT_KERNEL", "auto")
+
+
+def _shape(start: Tensor | None, weight: Array, streams: int) -> dict[str, Any]:
+    """Return the arguments that all three kernel functions take."""
+    width, size = weight.shape
+    return {
+        "instruction_set": _instruction_set(),
+        "gates_per_unit": width // size,
+        "streams": streams,
+        "size": size,
+        "start": None if start is None else start.contiguous().numpy(),
+    }
+
+
+def _forward(
+    start: Tensor | None, tensors: tuple[Tensor, Tensor, Tensor, Tensor], gates: Array | None, saved: Array | None
+) -> tuple[Tensor, Tensor]:
+    kernel = native.kernel
+    assert kernel is not None
+    inward, carry, weight, bias = (x.detach().numpy() for x in tensors)
+    steps, streams, _ = inward.shape
+    hidden, carried = np.empty((steps, streams, weight.shape[1]), np.float32), np.empty(carry.shape, np.float32)
+    kernel.scan_forward(
+        **_shape(start, weight, streams),
+        steps=steps,
+        inward=inward,
+        carry=carry,
+        weight=weight,
+        bias=bias,
+        hidden=hidden,
+        carried=carried,
+        gates=gates,
+        saved=saved,
+    )
+    return torch.from_numpy(hidden), torch.from_numpy(carried)
+
+
+class _Scan(torch.autograd.Function):
+    """Forward keeps the gates and what else the gradients take; the weights' gradients are one product over all steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, start: Tensor | None, inward: Tensor, carry: Tensor, weight: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        gates = np.empty(inward.shape, np.float32)
+        saved = np.empty((*inward.shape[:2], weight.shape[1]), np.float32)
+        hidden, carried = _forward(start, (inward, carry, weight, bias), gates, saved)
+        ctx.gates, ctx.saved = gates, saved
+        ctx.save_for_backward(carry, weight, hidden, start)
+        ctx.set_materialize_grads(False)
+        return hidden, carried
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]  # the decorator forgets its name
+        ctx: Any, *grads: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        kernel = native.kernel
+        assert kernel is not None
+        *tensors, start = ctx.saved_tensors
+        carry, weight, hidden = (x.detach().numpy() for x in tensors)
+        gates = ctx.gates
+        d_hidden, d_carried = (None if g is None else g.contiguous().numpy() for g in grads)
+        d_inward, before, d_carry = np.empty_like(gates), np.empty_like(hidden), np.empty_like(carry)
+        steps, streams, width = gates.shape
+        d_onward = None if width == 4 * weight.shape[1] else np.empty_like(gates)
+        kernel.scan_backward(
+            **_shape(start, weight, streams),
+            steps=steps,
+            carry=carry,
+            weight=weight,
+            hidden=hidden,
+            gates=gates,
+            saved=ctx.saved,
+            d_hidden=d_hidden,
+            d_carried=d_carried,
+            d_inward=d_inward,
+            d_onward=d_onward,
+            before=before,
+            d_carry=d_carry,
+        )
+        rows = torch.from_numpy(d_inward if d_onward is None else d_onward).flatten(0, 1)
+        d_weight = rows.t() @ torch.from_numpy(before).flatten(0, 1)
+        return None, torch.from_numpy(d_inward), torch.from_numpy(d_carry), d_weight, rows.sum(0)

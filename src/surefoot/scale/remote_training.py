@@ -65,7 +65,7 @@ class FarTraining(Training):
         super().close()
 
 
-class FarWorld:
+class FarWorld(World):
     """What this process knows of a world that is walked elsewhere: its spaces, and how many streams there are."""
 
     def __init__(self, one: World, streams: int) -> None:
@@ -85,17 +85,11 @@ class FarWorld:
     def step(self, action: np.ndarray) -> Step:
         raise EnvError(f"{self.name} is walked by workers elsewhere; it has no step here")
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         return {}
 
     def set_state(self, state: dict[str, Any]) -> View:
         return self.reset(0)
-
-    def render(self) -> np.ndarray | None:
-        return None
 
     def close(self) -> None:
         self._one.close()
@@ -194,19 +188,17 @@ class FarCollector(Collector):
         self._ready = [_unpacked(far["ready"][str(k)]) for k in range(len(far["ready"]))]
 
 
+_PLAIN = ("worker", "serial", "version", "steps", "began_anew")
+"""Fields of a `Piece` that a checkpoint holds as they are."""
+
+
 def _packed(piece: Piece) -> dict[str, Any]:
     rollout = piece.rollout
     return {
         "arrays": {name: x for name, x in rollout.arrays().items() if "." not in name},
-        "obs": dict(rollout.obs),
-        "context": dict(rollout.context),
-        "stats": dict(rollout.stats),
+        **{name: dict(getattr(rollout, name)) for name in ("obs", "context", "stats")},
         "episodes": [list(asdict(episode).values()) for episode in piece.episodes],
-        "worker": piece.worker,
-        "serial": piece.serial,
-        "version": piece.version,
-        "steps": piece.steps,
-        "began_anew": piece.began_anew,
+        **{name: getattr(piece, name) for name in _PLAIN},
     }
 
 
@@ -215,7 +207,7 @@ def _unpacked(packed: dict[str, Any]) -> Piece:
     return Piece(
         rollout=Rollout(**parts, **packed["arrays"]),
         episodes=[Episode(*fields) for fields in packed["episodes"]],
-        **{name: packed[name] for name in ("worker", "serial", "version", "steps", "began_anew")},
+        **{name: packed[name] for name in _PLAIN},
     )
 
 

@@ -116,7 +116,16 @@ class RolloutPool:
             self._ask(number)
 
     def hear(self) -> list[Piece]:
-        pieces = [self._piece(number) for number in range(self.workers)]
+        pieces: list[Piece] = []
+        for number in range(self.workers):
+            while len(pieces) == number:
+                try:
+                    pieces.append(self.pool.workers[number].piece(self._limit))
+                except Lost as lost:
+                    self._replace(number, lost)
+                    self._ask(number)
+            self.pool.settled(number)
+            self._slowest = max(self._slowest, time.monotonic() - self._asked[number])
         if self._keeps_spare and time.monotonic() - self._since > SETTLED:
             self.pool.prepare_spare()
         return pieces
@@ -147,18 +156,6 @@ class RolloutPool:
         self._asked[number] = time.monotonic()
         self.pool.workers[number].begin(self._weights, self._version)
 
-    def _piece(self, number: int) -> Piece:
-        while True:
-            try:
-                piece = self.pool.workers[number].piece(self._limit)
-            except Lost as lost:
-                self._replace(number, lost)
-                self._ask(number)
-                continue
-            self.pool.settled(number)
-            self._slowest = max(self._slowest, time.monotonic() - self._asked[number])
-            return piece
-
     def _insist(self, number: int, command: str, *arguments: Any) -> Any:
         """Return the answer of a worker; of the one in its place, if it is lost on the way."""
         while True:
@@ -188,8 +185,6 @@ class RolloutPool:
             handle = self.pool.replace(number)
             self._build(number)
             try:
-                handle.ready(self._patience.start)
+                return handle.ready(self._patience.start)
             except Lost as again:
                 lost = again
-                continue
-            return

@@ -189,7 +189,7 @@ class SharedLearner(Learner):
             why = f"{samples.sum():.0f} valid steps, {samples.min():.0f} in one of {self.group.size} processes"
             return self.skipped(rollout, int(samples.sum()), self.knobs(progress), why)
         self.shared.locate(valid)
-        before = [_moments(normalizer) for normalizer in self._normalizers]
+        before = [(m.mean.clone(), m.var.clone(), m.count.clone()) for m in self._normalizers]
         report = super().update(rollout, progress=progress)
         self._share_statistics(before, {name: x[valid] for name, x in rollout.obs.items()})
         return replace(report, samples=int(samples.sum()))
@@ -232,10 +232,6 @@ def moments_of_all(group: ProcessGroup, seen: np.ndarray) -> list[tuple[float, f
     wide = seen.astype(np.float64)
     mine = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)
     return [(float(m), float(v), float(n)) for m, v, n in group.gather(mine) if n > 0]
-
-
-def _moments(normalizer: Normalizer) -> tuple[Tensor, Tensor, Tensor]:
-    return normalizer.mean.clone(), normalizer.var.clone(), normalizer.count.clone()
 
 
 def _put(normalizer: Normalizer, mean: Tensor, var: Tensor, count: Tensor) -> None:

@@ -177,12 +177,8 @@ class _Json(logging.Formatter):
     """One line of JSON per message, with a field for a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "t": time.time(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
+        line = {"t": time.time(), "level": record.levelname.lower(), "logger": record.name}
+        line["message"] = record.getMessage()
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)

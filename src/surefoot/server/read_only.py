@@ -10,18 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from surefoot.data.journal import Journal
 from surefoot.decide.promotion import Versions
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.server import schema
-from surefoot.server.decisions.numpy_network import net_of
-from surefoot.server.decisions.served_policy import ServedPolicy, chances_of, encoder_of
+from surefoot.server.decisions.served_policy import ServedPolicy, chances_of
 from surefoot.server.http.access import AccessGuard
 from surefoot.server.http.app import App
 from surefoot.server.http.endpoints import DistributionEndpoint, RunEndpoints, ServerEndpoints
-from surefoot.server.http.metrics import requests_only
 from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route, routes_of
 from surefoot.server.trained_runs import Runs
@@ -47,21 +44,16 @@ class Copies:
             policies: dict[str, ServedPolicy] = {}
             for entry in self._journal.scan("policy"):
                 config = msgspec.convert(entry.body, schema.NewPolicy)
-                serving = self._current(config)
+                versions = Versions(self.directory / "policies" / config.name)
+                serving, live = self.policies.get(config.name), versions.live
+                if live is not None and (serving is None or serving.version != live):
+                    try:
+                        serving = ServedPolicy.load(config, versions)
+                    except (SurefootError, OSError) as why:
+                        log.warning("version %d of %s could not be read: %s", live, config.name, why)
                 if serving is not None:
                     policies[config.name] = serving
             self.policies = policies
-
-    def _current(self, config: schema.NewPolicy) -> ServedPolicy | None:
-        versions = Versions(self.directory / "policies" / config.name)
-        known, live = self.policies.get(config.name), versions.live
-        if live is None or (known is not None and known.version == live):
-            return known
-        try:
-            return _copy(config, versions, live)
-        except (SurefootError, OSError) as why:
-            log.warning("version %d of %s could not be read: %s", live, config.name, why)
-            return known
 
     def find(self, name: str) -> None:
         """Refresh if the service has a policy of that name by now."""
@@ -80,13 +72,6 @@ class Copies:
         """Close the journal."""
         if self._journal is not None:
             self._journal.close()
-
-
-def _copy(config: schema.NewPolicy, versions: Versions, live: int) -> ServedPolicy:
-    parts: dict[str, Any] = versions.load(live).parts
-    weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
-    network = net_of(weights, actions=len(config.actions))
-    return ServedPolicy(config=config, versions=versions, network=network, version=live, encoder=encoder_of(config))
 
 
 class ReadOnlyService:
@@ -132,10 +117,7 @@ def read_only_app(runs: Runs, guard: AccessGuard, copies: Copies | None = None, 
     service = ReadOnlyService(runs, copies, alone=alone)
 
     def routes(app: App) -> list[Route]:
-        def metrics() -> bytes:
-            return requests_only(app.counts, app.seconds)
-
-        owners: list[Any] = [ServerEndpoints(service, app, metrics), RunEndpoints(runs)]
+        owners: list[Any] = [ServerEndpoints(service, app), RunEndpoints(runs)]
         if copies is not None:
             owners.append(DistributionEndpoint(copies.distribution))
         return [route for owner in owners for route in routes_of(owner)]

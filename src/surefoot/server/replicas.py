@@ -64,11 +64,11 @@ class Replicas:
 def _live(life: Connection, work: Callable[..., None], given: tuple[Any, ...]) -> None:
     """Run a replica; it ends when the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its replicas
-    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+
+    def end_with_parent() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            life.recv_bytes()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     work(*given)
-
-
-def _end_with(life: Connection) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        life.recv_bytes()
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -89,7 +89,8 @@ class RunPolicy:
     def _choose(self, seen: Sequence[Any], wanted: Sequence[schema.NewAct], *, deterministic: bool) -> list[schema.Act]:
         import torch
 
-        together = _batched(seen)
+        named = isinstance(seen[0], dict)
+        together = {name: np.stack([each[name] for each in seen]) for name in seen[0]} if named else np.stack(seen)
         masks = None if wanted[0].mask is UNSET else np.array([new.mask for new in wanted], bool)
         fresh = [new.start or self._memory(new) is None for new in wanted]
         memory = None
@@ -106,18 +107,15 @@ class RunPolicy:
         answers: list[schema.Act] = []
         for row, new in enumerate(wanted):
             if self.remembers and after is not None and new.episode is not UNSET:
-                self._remember(new.episode, {name: x[row : row + 1] for name, x in after.items()})
+                self._episodes[new.episode] = {name: x[row : row + 1] for name, x in after.items()}
+                self._episodes.move_to_end(new.episode)
             answers.append(schema.Act(action=plain(_row(actions, row)), began=fresh[row]))
+        while len(self._episodes) > EPISODES:
+            self._episodes.popitem(last=False)
         return answers
 
     def _memory(self, new: schema.NewAct) -> Any:
         return None if new.episode is UNSET else self._episodes.get(new.episode)
-
-    def _remember(self, episode: str, memory: Any) -> None:
-        self._episodes[episode] = memory
-        self._episodes.move_to_end(episode)
-        while len(self._episodes) > EPISODES:
-            self._episodes.popitem(last=False)
 
     def _check_episodes(self, wanted: Sequence[schema.NewAct], pointer: str) -> None:
         named = [new.episode for new in wanted]
@@ -169,12 +167,6 @@ def _fit(space: Any, numbers: Any, b64: Any, where: str) -> np.ndarray:
     if not np.isfinite(row).all():
         raise Refused("invalid", "NaN or infinity", pointer=f"{where}/{int(np.flatnonzero(~np.isfinite(row))[0])}")
     return row.astype(space.dtype).reshape(shape)
-
-
-def _batched(seen: Sequence[Any]) -> Any:
-    if isinstance(seen[0], dict):
-        return {name: np.stack([each[name] for each in seen]) for name in seen[0]}
-    return np.stack(seen)
 
 
 def _row(actions: Any, row: int) -> Any:

@@ -46,7 +46,7 @@ class Follow:
         self._take_parts(items)
         if self._fd is not None and self._is_another():
             self._drain(items)  # the last lines of a file that was renamed
-            self._close()
+            self.close()
         if self._fd is None and not self._open():
             return items
         if not self._drain(items):
@@ -57,7 +57,9 @@ class Follow:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._close()
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
     def __enter__(self) -> Self:
         return self
@@ -72,11 +74,6 @@ class Follow:
             return False
         self._offset, self._mark, self._number = 0, b"", 0
         return True
-
-    def _close(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
 
     def _is_another(self) -> bool:
         assert self._fd is not None

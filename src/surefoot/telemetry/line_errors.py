@@ -32,13 +32,10 @@ def explain_not_json(line: bytes, error: str) -> str:
         what = bare[1].decode()
         right = "1.x demands a finite number" if b"telemetry_version" in line else "write null and name it in nonfinite"
         return f"{what} at byte {bare.start(1)} is not JSON; {right}"
-    if b"\x00" in line or _share_of_text(line) < 0.7:
+    printable = sum(32 <= byte < 127 or byte in (9, 10, 13) for byte in line[:2000])
+    if b"\x00" in line or printable < 0.7 * len(line[:2000]):
         return f"not text, let alone JSON ({len(line)} bytes); is it compressed, or another file?"
     return f"not JSON: {error}"
-
-
-def _share_of_text(line: bytes) -> float:
-    return sum(32 <= byte < 127 or byte in (9, 10, 13) for byte in line[:2000]) / max(len(line[:2000]), 1)
 
 
 def explain_no_record(line: bytes, raw: dict[str, Any]) -> str:

@@ -7,8 +7,8 @@ Within 2.x a change may only add optional fields and kinds: readers ignore field
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -67,6 +67,23 @@ class HeaderRecord(_Line, tag="run", kw_only=True):
     """Env steps the run means to take."""
     placement: str = ""
     """Which processes step the envs and why, where that was a choice."""
+
+
+class HeaderFields(TypedDict, total=False):
+    """What a header may say besides env, seed and config; `HeaderRecord` describes each."""
+
+    versions: Mapping[str, str]
+    command: Sequence[str]
+    resume_command: Sequence[str]
+    threads: int | None
+    exact: bool | None
+    exact_reason: str
+    path: str
+    path_reason: str
+    git_commit: str | None
+    num_envs: int | None
+    total_steps: int | None
+    placement: str
 
 
 class Episodes(msgspec.Struct, kw_only=True, frozen=True):

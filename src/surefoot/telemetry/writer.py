@@ -1,4 +1,4 @@
-"""One line a record, whole or not at all: what a run writes down so that a crash, a NaN or a restart stays visible."""
+"""One line per record, whole or not at all: what a run writes down so that a crash, a NaN or a restart stays visible."""
 
 from __future__ import annotations
 
@@ -6,51 +6,24 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 import msgspec
 import numpy as np
 
 from surefoot.errors import Diverged, TelemetryError
+from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
-from surefoot.telemetry.files.json_numbers import (
-    all_finite,
-    finite,
-    finite_episodes,
-    finite_rows,
-    numbers_of,
-    plain,
-    plain_json,
-    spelled,
-)
+from surefoot.telemetry.files.json_numbers import finite, plain, plain_json, spelled
 from surefoot.telemetry.files.line_file import LineFile, NoFile
-from surefoot.telemetry.files.merge_updates import MetricSource, NewRows, PendingUpdate, Rows, merge, merge_plain
+from surefoot.telemetry.files.merge_updates import MetricSource, NewRows, PendingUpdate, Rows
 from surefoot.telemetry.files.truncate import truncate_after
-from surefoot.telemetry.schema import (
-    VERSION,
-    EndReason,
-    EndRecord,
-    EpisodeRecord,
-    Episodes,
-    EvaluationRecord,
-    EventRecord,
-    FindingRecord,
-    HeaderRecord,
-    MinibatchRecord,
-    Record,
-    Severity,
-    Status,
-    UpdateRecord,
-)
+from surefoot.telemetry.schema import VERSION, EndReason, Episodes, HeaderFields, HeaderRecord, Record, Severity
+from surefoot.telemetry.update_queue import UpdateQueue
 
 __all__ = ["Mirror", "Recorder", "truncate_after"]
-
-_SHARE = 0.002
-"""Of the time that lines of updates may take, as long as there are at least `updates_per_second / _LONGEST` of them."""
-_LONGEST = 5.0
 
 
 class Mirror(Protocol):
@@ -97,19 +70,15 @@ class Recorder:
         self._mirrors = mirrors
         self._rotate_bytes = rotate_bytes
         self._sync_seconds = sync_seconds
-        self._update_gap = 1.0 / updates_per_second
-        self._early = early
+        self._queue = UpdateQueue(run, updates_per_second=updates_per_second, early=early)
         self._episodes_per_second = episodes_per_second
         self.minibatch_rate = minibatch_rate
         self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
         self._clock, self._stopwatch = clock, stopwatch
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: HeaderRecord | None = None
-        self._deferred: list[Callable[[], None]] = []
-        self._waiting: list[PendingUpdate] = []
-        self._catching_up = False
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
-        self._written_at, self._synced_at, self._line_seconds = -math.inf, clock(), 0.0
+        self._synced_at = clock()
         self.path = None if path is None else rotation.live_file(Path(path))
         """Where the record is; None if it is switched off."""
         self._file = NoFile() if self.path is None else LineFile(self.path)
@@ -118,49 +87,21 @@ class Recorder:
         if torn:
             self.event("torn_tail", f"the last line was torn and cut off ({torn} bytes)", {"bytes": torn})
 
-    def header(
-        self,
-        *,
-        env: str,
-        seed: int,
-        config: Mapping[str, Any],
-        versions: Mapping[str, str] | None = None,
-        command: Sequence[str] = (),
-        resume_command: Sequence[str] = (),
-        threads: int | None = None,
-        exact: bool | None = None,
-        exact_reason: str = "",
-        path: str = "",
-        path_reason: str = "",
-        git_commit: str | None = None,
-        num_envs: int | None = None,
-        total_steps: int | None = None,
-        placement: str = "",
-    ) -> None:
+    def header(self, *, env: str, seed: int, config: Mapping[str, Any], **fields: Unpack[HeaderFields]) -> None:
         """Begin a session: once after every opening, before anything else."""
         bad: dict[str, str] = {}
-        now = self._clock()
+        common = self._begin()
+        # Copies: what the caller changes later must not change the header of the next part.
+        optional: dict[str, Any] = {n: list(x) if isinstance(x, tuple | list) else x for n, x in fields.items()}
         self._header = HeaderRecord(
-            **self._common(now),
+            **common,
             nonfinite=bad,
             env=env,
             seed=seed,
             config=plain_json(config, "config", bad),
-            session=f"{int(now * 1000):x}-{os.getpid():x}",
-            versions=dict(versions or {}),
-            command=list(command),
-            resume_command=list(resume_command),
-            threads=threads,
-            exact=exact,
-            exact_reason=exact_reason,
-            path=path,
-            path_reason=path_reason,
-            git_commit=git_commit,
-            num_envs=num_envs,
-            total_steps=total_steps,
-            placement=placement,
+            session=f"{int(common['t'] * 1000):x}-{os.getpid():x}",
+            **optional,
         )
-        self._flush()
         self._write(self._header)
 
     def update(
@@ -184,7 +125,7 @@ class Recorder:
         """
         self.env_steps, self.updates = env_steps, updates
         now = self._clock()
-        self._waiting.append(
+        self._queue.add(
             PendingUpdate(
                 now,
                 env_steps,
@@ -201,7 +142,7 @@ class Recorder:
             )
         )
         self._dropped = 0
-        if not self._catching_up and not 0 <= now - self._written_at < self._gap():  # a clock set back holds nothing up
+        if self._queue.is_due(now):
             self._flush()
 
     def defer(self, tell: Callable[[], None]) -> None:
@@ -209,8 +150,8 @@ class Recorder:
 
         Where updates come faster than lines, each costs next to nothing until then. What is told is dated then.
         """
-        self._deferred.append(tell)
-        if not 0 <= self._clock() - self._written_at < self._gap():
+        self._queue.defer(tell)
+        if self._queue.is_due(self._clock()):
             self._flush()
 
     def episode(
@@ -227,13 +168,8 @@ class Recorder:
         known = math.isfinite(return_)
         # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
         self._write(
-            EpisodeRecord(
-                v=VERSION,
-                run=self.run,
-                seq=0,
-                t=now,
-                env_steps=env_steps,
-                updates=self.updates,
+            schema.EpisodeRecord(
+                **self._common(now, env_steps),
                 nonfinite={} if known else {"return": spelled(return_)},
                 return_=return_ if known else None,
                 length=length,
@@ -262,7 +198,7 @@ class Recorder:
         numbers = dict(zip(*m(), strict=True)) if callable(m) else m
         self._minibatches_kept += 1
         self._write(
-            MinibatchRecord(
+            schema.MinibatchRecord(
                 **self._common(self._clock()),
                 nonfinite=bad,
                 epoch=epoch,
@@ -288,18 +224,17 @@ class Recorder:
             raise TelemetryError("an evaluation needs at least one episode; returns is empty")
         told = [bool(s) for s in successes if s is not None]
         bad: dict[str, str] = {}
-        stats = finite(_stats(returns), "return", bad)
+        sums = np.asarray(returns, np.float64)
+        with np.errstate(invalid="ignore"):  # inf - inf: the answer, NaN, is written down as such
+            numbers = {"mean": sums.mean(), "std": sums.std(), "min": sums.min(), "max": sums.max()}
+        stats: dict[str, Any] = finite({name: float(x) for name, x in numbers.items()}, "return", bad)
         each = finite({str(i): float(r) for i, r in enumerate(returns)}, "returns", bad)
-        self._flush()
         self._write(
-            EvaluationRecord(
-                **self._common(self._clock()),
+            schema.EvaluationRecord(
+                **self._begin(),
+                **{f"return_{name}": x for name, x in stats.items()},
                 nonfinite=bad,
                 episodes=len(returns),
-                return_mean=stats["mean"],
-                return_std=stats["std"],
-                return_min=stats["min"],
-                return_max=stats["max"],
                 length_mean=float(np.mean(lengths)),
                 returns=list(each.values()),
                 lengths=[int(n) for n in lengths],
@@ -313,8 +248,7 @@ class Recorder:
         """Something worth knowing happened."""
         bad: dict[str, str] = {}
         facts = plain_json(data or {}, "data", bad)
-        self._flush()
-        self._write(EventRecord(**self._common(self._clock()), nonfinite=bad, name=name, message=message, data=facts))
+        self._write(schema.EventRecord(**self._begin(), nonfinite=bad, name=name, message=message, data=facts))
 
     def finding(
         self,
@@ -322,39 +256,29 @@ class Recorder:
         rule: str,
         severity: Severity,
         title: str,
-        status: Status = "open",
-        since_update: int = 0,
-        since_env_steps: int = 0,
         evidence: Mapping[str, float | None] | None = None,
-        causes: Sequence[str] = (),
         patch: Mapping[str, Any] | None = None,
-        primary: bool = True,
+        **others: Any,
     ) -> None:
-        """Something is wrong with the run, or no longer; on its way to the disk at once."""
+        """Something is wrong with the run, or no longer; on its way to the disk at once. `FindingRecord` has the `others`."""
         bad: dict[str, str] = {}
-        self._flush()
         self._write(
-            FindingRecord(
-                **self._common(self._clock()),
+            schema.FindingRecord(
+                **self._begin(),
                 nonfinite=bad,
                 rule=rule,
                 severity=severity,
                 title=title,
-                status=status,
-                since_update=since_update,
-                since_env_steps=since_env_steps,
                 evidence=finite(evidence or {}, "evidence", bad),
-                causes=list(causes),
                 patch=plain_json(patch or {}, "patch", bad),
-                primary=primary,
+                **others,
             )
         )
         self.begin_sync()
 
     def end(self, reason: EndReason, message: str = "") -> None:
         """The session is over."""
-        self._flush()
-        self._write(EndRecord(**self._common(self._clock()), reason=reason, message=message))
+        self._write(schema.EndRecord(**self._begin(), reason=reason, message=message))
         self.sync()
 
     def begin_sync(self) -> None:
@@ -396,36 +320,21 @@ class Recorder:
         else:
             self.close("diverged" if isinstance(error, Diverged) else "error", f"{type(error).__name__}: {error}")
 
-    def _common(self, now: float) -> dict[str, Any]:
-        return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": self.env_steps, "updates": self.updates}
+    def _common(self, now: float, env_steps: int | None = None) -> dict[str, Any]:
+        steps = self.env_steps if env_steps is None else env_steps
+        return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": steps, "updates": self.updates}
 
-    def _gap(self) -> float:
-        """Seconds from one line to the next: more where lines cost more, so that all of them take a small share."""
-        if self._early > 0:
-            return 0.0
-        return min(max(self._update_gap, self._line_seconds / _SHARE), _LONGEST * self._update_gap)
+    def _begin(self) -> dict[str, Any]:
+        """Write the updates that wait; return what every record says."""
+        self._flush()
+        return self._common(self._clock())
 
     def _flush(self) -> None:
         """Write the updates that wait, as one line."""
         begin = self._stopwatch()
-        if self._deferred:
-            self._catch_up()
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            record = merge_plain(waiting, self.run) if len(waiting) > 1 else None
-            record = record or merge([_finite(told.record(self.run)) for told in waiting])
-            self._written_at, self._early = record.t, self._early - 1
+        if (record := self._queue.take()) is not None:
             self._write(record)
-            self._line_seconds = self._stopwatch() - begin
-
-    def _catch_up(self) -> None:
-        """Have everything told that was deferred, without a line in between."""
-        deferred, self._deferred, self._catching_up = self._deferred, [], True
-        try:
-            for tell in deferred:
-                tell()
-        finally:
-            self._catching_up = False
+            self._queue.line_seconds = self._stopwatch() - begin
 
     def _write(self, record: Record) -> None:
         self._append(record)
@@ -443,24 +352,3 @@ class Recorder:
         self._seq += 1
         for mirror in self._mirrors:
             mirror.write(record)
-
-
-def _finite(update: UpdateRecord) -> UpdateRecord:
-    """The update with null for what JSON cannot hold, and its name."""
-    if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
-        update.episodes is None or all_finite(numbers_of(update.episodes))
-    ):
-        return update
-    bad: dict[str, str] = {}
-    update.m = finite(update.m, "m", bad)
-    update.epochs = finite_rows(update.epochs, "epochs", bad)
-    update.seconds = finite(update.seconds, "seconds", bad)
-    update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
-    update.nonfinite = bad
-    return update
-
-
-def _stats(returns: Sequence[float]) -> dict[str, float | None]:
-    sums = np.asarray(returns, np.float64)
-    with np.errstate(invalid="ignore"):  # inf - inf: the answer, NaN, is written down as such
-        return {k: float(f(sums)) for k, f in (("mean", np.mean), ("std", np.std), ("min", np.min), ("max", np.max))}

@@ -19,7 +19,8 @@ def keep_large_blocks(policy: object) -> bool:
     A minibatch of images makes and frees tens of megabytes a layer. By default each is mapped and cleared by the kernel
     of the system anew, which takes a tenth of the time of an update.
     """
-    if not isinstance(policy, nn.Module) or not any(_on_cpu(module) for module in policy.modules()):
+    modules = policy.modules() if isinstance(policy, nn.Module) else ()
+    if not any(isinstance(x, nn.Conv2d) and x.weight.device == torch.device("cpu") for x in modules):
         return False
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt if sys.platform == "linux" else None
@@ -29,7 +30,3 @@ def keep_large_blocks(policy: object) -> bool:
         return False
     settings = ((_MMAP_THRESHOLD, _LARGEST), (_TRIM_THRESHOLD, 2**30), (_TOP_PAD, 2 * _LARGEST))
     return sum(mallopt(which, size) for which, size in settings) == len(settings)
-
-
-def _on_cpu(module: nn.Module) -> bool:
-    return isinstance(module, nn.Conv2d) and module.weight.device == torch.device("cpu")

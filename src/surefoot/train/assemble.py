@@ -53,7 +53,9 @@ def assemble(
     if tagged is not None:
         settings = {**tagged.settings, **settings}
     if isinstance(policy, str):
-        settings = _named(policy, settings)
+        # What the policy's name stands for, where the settings do not say otherwise.
+        said = split_settings(settings)[1]
+        settings = {**{name: value for name, value in POLICIES[policy].items() if name not in said}, **settings}
     ppo, net, collect = split_settings(settings)
     if own is not None and net:
         raise ConfigError(f"{', '.join(net)} belong to the network, which is built already; set them where it is built")
@@ -77,7 +79,10 @@ def assemble(
         world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
     if world.num_envs != spec.ppo.envs:  # n_envs copies of an env with several agents are more streams than that
         spec = with_streams(spec, settings, world.num_envs)
-    return Training(spec, world=world, policy=own), _origin(spec, ppo)
+    from_preset = [f"{name}={getattr(spec.ppo, name)}" for name in preset(spec.preset).ppo if name not in ppo]
+    values = f": {' '.join(from_preset)}" if from_preset else ""
+    origin = f"{spec.env}: what was left unset is from the preset {spec.preset!r}{values}"
+    return Training(spec, world=world, policy=own), origin
 
 
 def own_policy(policy: Any) -> Policy | None:
@@ -97,12 +102,6 @@ def own_policy(policy: Any) -> Policy | None:
             "network=… makes one of it"
         )
     raise ConfigError(f"policy is a {kind}; it is one of {', '.join(POLICIES)}, or a policy of your own")
-
-
-def _named(policy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with what the policy's name stands for, where they do not say otherwise."""
-    said = split_settings(settings)[1]
-    return {**{name: value for name, value in POLICIES[policy].items() if name not in said}, **settings}
 
 
 def keep_rollout(ppo: PPOConfig, said: set[str], preset_name: str, fixed_envs: int | None) -> PPOConfig:
@@ -136,13 +135,6 @@ def _env_of(env: EnvLike | VecNormalize) -> EnvLike:
     return env.world if isinstance(env, VecNormalize) else env
 
 
-def _origin(spec: RunSpec, said: Mapping[str, Any]) -> str:
-    chosen = preset(spec.preset)
-    from_preset = [f"{name}={getattr(spec.ppo, name)}" for name in chosen.ppo if name not in said]
-    values = f": {' '.join(from_preset)}" if from_preset else ""
-    return f"{spec.env}: what was left unset is from the preset {spec.preset!r}{values}"
-
-
 def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None:
     """Where training ends, counted from here, and with it where its schedules do."""
     try:
@@ -171,7 +163,9 @@ def playground(training: Training | None, env: EnvLike | VecNormalize, episodes:
     Where that is the world of `training`, its streams go on afterwards where they were.
     """
     plain = _env_of(env)
-    if training is not None and _is_inside(plain, training.world):
+    own = [] if training is None else [training.world]
+    own += [env for world in own if isinstance(world, EnvsWorld) for env in world.envs]
+    if training is not None and any(plain is each for each in own):
         before = training.collector_state()
         try:
             yield training.world
@@ -184,10 +178,6 @@ def playground(training: Training | None, env: EnvLike | VecNormalize, episodes:
     finally:
         if _can_be_made_again(plain):
             world.close()
-
-
-def _is_inside(env: Any, world: World) -> bool:
-    return env is world or (isinstance(world, EnvsWorld) and any(env is single for single in world.envs))
 
 
 def _put_back(training: Training, before: dict[str, Any]) -> None:
@@ -211,20 +201,13 @@ def move_in(training: Training, parts: Mapping[str, Any], *, came_from: str) -> 
     if before == now and came_from == training.world.name and set(saved["world"]) == set(own["world"]):
         training.set_state(dict(parts))
         return training.world.inexact
-    training.set_state({**parts, "collector": _with_streams_of(own, saved)})
-    return f"the model came from {before} streams of {came_from} and goes on in {now} of {training.world.name}"
-
-
-def _with_streams_of(own: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
-    """A collector's saved counters and statistics with the streams of another."""
+    # The saved counters and statistics go on with the streams of this world.
     streams = {name: own[name] for name in ("world", "start", "context", "quarantined")}
     running = {name: own["episodes"][name] for name in ("returns", "lengths")}
-    return {
-        **saved,
-        **streams,
-        "episodes": {**saved["episodes"], **running},
-        "scaler": {**saved["scaler"], "running": own["scaler"]["running"]},
-    }
+    streams["episodes"] = {**saved["episodes"], **running}
+    streams["scaler"] = {**saved["scaler"], "running": own["scaler"]["running"]}
+    training.set_state({**parts, "collector": {**saved, **streams}})
+    return f"the model came from {before} streams of {came_from} and goes on in {now} of {training.world.name}"
 
 
 @dataclass(frozen=True, slots=True)

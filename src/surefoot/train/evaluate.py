@@ -13,7 +13,7 @@ from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.collect.episodes import goes_on, return_of, success_of
-from surefoot.train.collect.kernel_rollout import kernel_actor
+from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
@@ -97,19 +97,10 @@ def chooser(
     policy: Policy, streams: int, *, seed: int, deterministic: bool, device: torch.device, path: str = "auto"
 ) -> _Choose:
     """What acts: the kernel for likeliest actions where it knows the policy, unless `path` is "torch", else torch."""
-    by_kernel = _by_kernel(policy, seed) if deterministic and path != "torch" else None
-    return by_kernel or _by_torch(policy, streams, seed, deterministic, device)
-
-
-def _by_kernel(policy: Policy, seed: int) -> _Choose | None:
-    actor = kernel_actor(policy, seed)
-    if actor is None:
-        return None
-    actor.net.refresh()
-    return lambda view, start: actor.mode(view)
-
-
-def _by_torch(policy: Policy, streams: int, seed: int, deterministic: bool, device: torch.device) -> _Choose:
+    actor = kernel_actor(policy, seed) if deterministic and path != "torch" else None
+    if actor is not None:
+        actor.net.refresh()
+        return lambda view, start: kernel_actions(actor, view, actor.rng, deterministic=True)
     generator = torch.Generator(device).manual_seed(seed_for("play", seed))
     context = policy.initial_context(streams)
 

@@ -74,8 +74,18 @@ class Training:
         self.collector = self.make_collector()
         self.vitals = Vitals(self.policy, self.world.action)
         """Numbers for the doctor."""
-        self.curiosity = self._curiosity() if spec.collect.curiosity != "none" else None
+        self.curiosity: Curiosity | None = None
         """Adds a bonus to each rollout, where that is asked for."""
+        if spec.collect.curiosity != "none":
+            self.curiosity = Curiosity(
+                spec.collect,
+                self.world.observation,
+                self.world.action,
+                streams=self.world.num_envs,
+                gamma=spec.ppo.gamma,
+                seed=spec.seed,
+                device=self.device,
+            )
 
     def make_learner(self) -> Learner:
         """What moves the weights."""
@@ -93,18 +103,6 @@ class Training:
             seed=spec.seed,
             device=self.device,
             path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
-        )
-
-    def _curiosity(self) -> Curiosity:
-        spec, world = self.spec, self.world
-        return Curiosity(
-            spec.collect,
-            world.observation,
-            world.action,
-            streams=world.num_envs,
-            gamma=spec.ppo.gamma,
-            seed=spec.seed,
-            device=self.device,
         )
 
     @property
@@ -134,16 +132,13 @@ class Training:
             rollout.stats.update(self.vitals.seen(rollout))
         else:
             self.vitals.forget()
-        if self.curiosity is None:
-            report = self.learner.update(rollout, progress=progress)
-            report.seconds.update(self.collector.seconds)
-            report.stats.update(self.vitals.moved())
-            return report
-        after, updates = self.collector.view.obs, self.learner.updates
-        rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
+        if self.curiosity is not None:
+            after, updates = self.collector.view.obs, self.learner.updates
+            rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
         report = self.learner.update(rollout, progress=progress)
         report.seconds.update(self.collector.seconds)
-        report.seconds["curiosity"] = self.curiosity.seconds
+        if self.curiosity is not None:
+            report.seconds["curiosity"] = self.curiosity.seconds
         report.stats.update(self.vitals.moved())
         return report
 

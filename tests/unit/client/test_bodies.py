@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from surefoot.client import (
-    Invalid,
-    StatusError,
     Surefoot,
     Unavailable,
 )
@@ -31,23 +29,6 @@ def test_arrays_go_as_base64_and_lists_as_numbers(fakes: Any) -> None:
         assert np.frombuffer(base64.b64decode(fake.bodies[-1]["embedding_b64"]), "<f4").tolist() == [1.5, -2.0]
     client.decide("p", embedding=[1.5, -2.0])
     assert fake.bodies[-1]["embedding"] == [1.5, -2.0]
-
-
-def test_an_error_is_of_its_status_and_has_the_problems_fields(fakes: Any) -> None:
-    problem = {
-        "type": "about:surefoot/invalid",
-        "title": "T",
-        "detail": "2 numbers",
-        "pointer": "/x",
-        "request_id": "r",
-    }
-    fake = fakes(lambda n, body: (422, {}, problem))
-    with pytest.raises(Invalid, match=r"422: 2 numbers \(at /x\)") as caught:
-        Surefoot(fake.url).decide("p", text="hello")
-    assert (caught.value.type, caught.value.pointer, caught.value.request_id) == (problem["type"], "/x", "r")
-    assert isinstance(caught.value, StatusError)
-    assert isinstance(caught.value, SurefootError)
-    assert len(fake.bodies) == 1
 
 
 def test_a_retry_after_may_be_a_date(fakes: Any) -> None:

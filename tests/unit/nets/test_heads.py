@@ -12,8 +12,7 @@ from torch import distributions as td
 from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.errors import ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
-from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
-from surefoot.nets.make_head import make_head
+from surefoot.nets.continuous_heads import BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead, make_head
 
 UNIT = Box((2,), -1.0, 1.0)
 

@@ -94,7 +94,7 @@ def test_no_name_leads_anywhere_else(serving, tmp_path):
 def test_an_id_that_is_made_here_is_ordered_and_the_log_keeps_what_was_seen(serving):
     async def story(ask):
         made = [(await ask("POST", DECIDE, {"embedding": ROW})).json for _ in range(3)]
-        entry = ask.service.store.entry("decision", made[0]["decision_id"])
+        entry = ask.service.store.journal.get("decision", made[0]["decision_id"])
         return made, entry
 
     made, entry = serving(story)
@@ -180,7 +180,7 @@ def test_probabilities_are_rounded_where_they_are_told_and_exact_where_they_are_
         ask.service.digits = 2
         made = (await ask("POST", DECIDE, {"decision_id": "r", "embedding": ROW, "distribution": True})).json
         told = (await ask("POST", "/v1/policies/greet/distribution", {"embedding": ROW})).json
-        return made, told, ask.service.store.entry("decision", "r").body["log_prob"]
+        return made, told, ask.service.store.journal.get("decision", "r").body["log_prob"]
 
     made, told, log_prob = serving(story)
     assert made["distribution"] == told["distribution"] == [round(x, 2) for x in told["distribution"]]

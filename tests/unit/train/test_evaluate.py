@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from recall import Recall, RecallShape
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import Step, View
 from surefoot.envs.builtin.classic import CLASSIC
-from surefoot.envs.builtin.memory_toy import Recall, RecallShape
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig

@@ -12,8 +12,8 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from recall import Recall, RecallShape
 from surefoot.data.spaces import Box, Discrete, Hybrid
-from surefoot.envs.builtin.memory_toy import Recall, RecallShape
 from surefoot.errors import ConfigError, ShapeError, SpaceError
 from surefoot.train.facade import PPO, evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces

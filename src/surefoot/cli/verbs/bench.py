@@ -8,17 +8,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from surefoot.cli.options import Json, Pairs
+from surefoot.cli.options import Backend, OptionalSeed, Pairs, PrintJson, Settings
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from surefoot.train.diagnose.speed import Measured
     from surefoot.train.spec import RunSpec
 
@@ -42,9 +40,8 @@ class BenchArgs:
     """How long to measure; at least one whole update."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Measure this many env steps instead."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    seed: OptionalSeed = None
+    set: Settings = ()
     """Change a setting: --set envs=64 --set net_arch=256,256 --set path=torch"""
     config: Path | None = None
     """A YAML file of settings, as for train."""
@@ -52,12 +49,10 @@ class BenchArgs:
     """Start from this preset instead of the env family's."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor."""
-    backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
+    backend: Backend = "auto"
     threads: int = 1
     """Threads for torch."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
@@ -130,7 +125,12 @@ def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
         f"in {measured.wall_seconds:.1f} s)"
     )
     for part in COLOURS:
-        console.print(_bar(part, measured))
+        filled = round(BAR * measured.share(part))
+        line = Text(f"  {part:<7} ")
+        line.append("█" * filled, COLOURS[part])
+        line.append("░" * (BAR - filled), "bright_black")
+        line.append(f" {measured.share(part):>4.0%}")
+        console.print(line)
     console.print(f"  path    {measured.path}: {measured.path_reason}")
     peak = "" if measured.peak_mb is None else f"{measured.peak_mb:,.0f} MB at most; "
     console.print(
@@ -143,15 +143,3 @@ def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
 
 def _many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-def _bar(part: str, measured: Measured) -> Text:
-    """`  update  ██████████░░░░  62 %`"""
-    from rich.text import Text
-
-    filled = round(BAR * measured.share(part))
-    line = Text(f"  {part:<7} ")
-    line.append("█" * filled, COLOURS[part])
-    line.append("░" * (BAR - filled), "bright_black")
-    line.append(f" {measured.share(part):>4.0%}")
-    return line

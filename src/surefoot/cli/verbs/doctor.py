@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.numbers import number
-from surefoot.cli.options import Json, Pairs, run_directory
+from surefoot.cli.options import PrintJson, Runs, Settings, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text, value_text
 
@@ -35,20 +35,18 @@ class DoctorArgs:
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
     """Run directories, names or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
     rules: Path | None = None
     """A YAML file of rules of your own, beside the shipped ones; one with the id of a shipped rule takes its place."""
     strict: bool = False
     """Advice (info) and what is resolved count as findings too."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: Settings = ()
     """lint: settings, as in `surefoot train`."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
     """probe: what builds your policy, called with a world; the standard policy without."""
     env: str | None = None
     """probe: an env of yours to look at as well: an id or module:function."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         if not self.runs_or_word:
@@ -67,8 +65,16 @@ class DoctorArgs:
         looked = {name: examine(self._record(name), rules) for name in self.runs_or_word}
         spread = seed_spread([e.final_return for e in looked.values() if e.final_return is not None], rules)
         if self.as_json:
-            told: dict[str, Any] = {name: _as_json(e) for name, e in looked.items()}
-            print(json.dumps({"runs": told, "seeds": None if spread is None else spread.to_json()}, indent=1))
+            runs = {
+                name: {
+                    "updates": e.updates,
+                    "env_steps": e.env_steps,
+                    "findings": [f.to_json() for f in e.findings],
+                    "explains": {root: [f.rule for f in below] for root, below in e.tree.items() if below},
+                }
+                for name, e in looked.items()
+            }
+            print(json.dumps({"runs": runs, "seeds": None if spread is None else spread.to_json()}, indent=1))
         else:
             for name, examination in looked.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
@@ -143,7 +149,9 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
     if not shown:
         head += ": nothing wrong was found" if examination.updates else ": no update is recorded yet"
     if advice:
-        shown += ["", "advice: " + "; ".join(f"{f.title} [{f.rule}]" + _short_patch(f) for f in advice)]
+        patches = [f" ({patch_text(f.patch)})" if f.patch else "" for f in advice]
+        named = [f"{f.title} [{f.rule}]{patch}" for f, patch in zip(advice, patches, strict=True)]
+        shown += ["", "advice: " + "; ".join(named)]
     return [head, *shown]
 
 
@@ -161,21 +169,8 @@ def told_of(finding: Finding) -> list[str]:
     return told
 
 
-def _short_patch(finding: Finding) -> str:
-    return f" ({patch_text(finding.patch)})" if finding.patch else ""
-
-
 def _state(finding: Finding) -> str:
     return finding.severity if finding.status == "open" else f"over ({finding.severity})"
-
-
-def _as_json(examination: Examination) -> dict[str, Any]:
-    return {
-        "updates": examination.updates,
-        "env_steps": examination.env_steps,
-        "findings": [f.to_json() for f in examination.findings],
-        "explains": {root: [f.rule for f in below] for root, below in examination.tree.items() if below},
-    }
 
 
 def plan_text(patch: Any) -> str:

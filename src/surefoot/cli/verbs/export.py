@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, RunName
+from surefoot.cli.options import CheckpointName, Json, RunName, Runs
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
@@ -35,16 +35,14 @@ class ExportPolicyArgs:
     """Which form."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """The directory to write into (default: onnx/ in the run's)."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
+    checkpoint: CheckpointName = "latest"
     masks: Literal["auto", "on", "off"] = "auto"
     """Whether the model takes an action_mask; auto: if the env shows one."""
     env: str | None = None
     """The module:function or library the run was trained on, to prove the model on its observations too."""
     as_json: Json = False
     """Print the contract."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.train.assemble import read_model

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Json
+from surefoot.cli.options import Json, PrintJson
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -233,8 +233,7 @@ class DiffArgs:
     """A graph's JSON file, or the name of a template."""
     after: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="AFTER")]
     """Another."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
 
     def run(self) -> int:
         import json

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import Runs
+
 if TYPE_CHECKING:
     from surefoot.learn.checkpoint.vecnormalize import Statistics
     from surefoot.nets.actor_critic import ActorCritic
@@ -37,8 +39,7 @@ class ImportSb3Args:
     """The env it was trained in."""
     vecnormalize: Path | None = None
     """What VecNormalize.save wrote (RL Zoo calls it vecnormalize.pkl)."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from surefoot.cli.options import Pairs, RunName, run_directory
+from surefoot.cli import options
+from surefoot.cli.options import run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -28,24 +29,20 @@ class RecordArgs:
     Episodes come from seeds that training never used. Nothing is pickled: a recording is one safetensors file.
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: options.Run
     episodes: int = 100
     """How many."""
     out: Path | None = None
     """Where the recording goes (default: episodes.safetensors in the run's directory)."""
     minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Write a Minari dataset of this name instead, such as cartpole/expert-v0; needs surefoot[minari]."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
-    stochastic: bool = False
-    """Sample actions, as in training."""
+    checkpoint: options.CheckpointName = "latest"
+    stochastic: options.Stochastic = False
     seed: int | None = None
     """Seed of the episodes (default: the run's own evaluation seed plus two)."""
     env: str | None = None
     """The module:function or library the run was trained on."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: options.Runs = None
 
     def run(self) -> int:
         from surefoot.cli.verbs.runs import load_policy
@@ -114,21 +111,20 @@ class CloneArgs:
     """Leave the critic alone instead of letting it learn the episodes' discounted returns."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
     """Env steps that PPO will train for, if it goes on; the preset says if you do not."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    seed: options.OptionalSeed = None
+    set: options.Settings = ()
     """Change a setting of the policy or of PPO, as for `surefoot train`."""
     preset: str | None = None
     """Start from this preset instead of the env family's."""
     backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
     """Whose env: auto takes our own vectorised one for the classics."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: options.Runs = None
     quiet: bool = False
     """Print only the last line."""
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
+        from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
         from surefoot.train.predict import refuse_other_spaces
         from surefoot.train.run import create_run
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
@@ -147,7 +143,10 @@ class CloneArgs:
         self._clone(training, recording)
         directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.out)
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
-        told = self._look(training)
+        world = training.make(10)
+        played = play(training.policy, world, 20, seed=spec.seed + EVAL_SEED_OFFSET, device=training.device)
+        world.close()
+        told = f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
         run.recorder.event("cloned", f"cloned {self.dataset}: {_summary(recording)}; {told}")
         run.save()
         run.close("interrupted")
@@ -187,14 +186,6 @@ class CloneArgs:
             if not self.no_critic:
                 parts.append(f"value loss {report.value_loss:.4g}")
             print("  ".join(parts) + ("  enough" if report.stopped else ""))
-
-    def _look(self, training: Training) -> str:
-        from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-
-        world = training.make(10)
-        played = play(training.policy, world, 20, seed=training.spec.seed + EVAL_SEED_OFFSET, device=training.device)
-        world.close()
-        return f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
 
 
 def open_dataset(name: str) -> Recording:

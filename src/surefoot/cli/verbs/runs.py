@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import Json, RunName, run_directory
+from surefoot.cli.options import CheckpointName, Json, PrintJson, Run, Runs, Stochastic, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.errors import EnvError
 
@@ -29,22 +29,17 @@ class EvalArgs:
     Episodes come from seeds that training never used. The policy is deterministic unless --stochastic.
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     episodes: int = 100
     """How many."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
-    stochastic: bool = False
-    """Sample actions, as in training."""
+    checkpoint: CheckpointName = "latest"
+    stochastic: Stochastic = False
     seed: int | None = None
     """Seed of the evaluation (default: the run's own evaluation seed plus one)."""
     env: str | None = None
     """Another env with the same spaces, or the module:function or library the run was trained on."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: PrintJson = False
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
@@ -89,16 +84,13 @@ class PlayArgs:
     surefoot play first --episodes 3 --out first.gif
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     episodes: int = 1
     """How many to play, one after the other."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
+    checkpoint: CheckpointName = "latest"
     out: Path | None = None
     """Where the GIF goes (default: episode.gif in the run's directory)."""
-    stochastic: bool = False
-    """Sample actions, as in training."""
+    stochastic: Stochastic = False
     seed: int = 12345
     """Seed of the episodes."""
     fps: int = 30
@@ -107,8 +99,7 @@ class PlayArgs:
     """Stop an episode after this many steps."""
     env: str | None = None
     """The module:function or library the run was trained on."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         import sys
@@ -154,8 +145,7 @@ class ReportArgs:
     """Where the page goes (default: report.html beside the first run's record)."""
     as_json: Json = False
     """Print JSON: where the page is."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.cli.verbs.telemetry.telemetry import record_of
@@ -182,10 +172,8 @@ class RunsArgs:
     surefoot runs --json
     """
 
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
-    as_json: Json = False
-    """Print JSON."""
+    runs: Runs = None
+    as_json: PrintJson = False
 
     def run(self) -> int:
         from surefoot.train.rundir.run_summary import row_of

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Runs
 from surefoot.cli.usage import Usage
 
 
@@ -38,8 +39,7 @@ class ServeArgs:
 
     run_names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
     """Trained policies to serve as they are, by directory or name: an observation in, an action out, nothing kept."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
     data_dir: Annotated[Path, tyro.conf.arg(aliases=["--dir"])] = Path("decisions")
     """Where policies, decisions and rewards are kept."""
     host: str = "127.0.0.1"
@@ -79,13 +79,22 @@ class ServeArgs:
     def run(self) -> int:
         """Serve until told to stop."""
         if self.openapi:
-            return _print_openapi()
+            from surefoot.server.http.endpoints import described_routes
+            from surefoot.server.http.openapi import document
+
+            sys.stdout.write(document(described_routes()).decode())
+            return 0
         if not 0 <= self.replicas <= 256:
             raise Usage(f"--replicas is {self.replicas}; it is 0 to 256")
         try:
             from surefoot.server.main import Settings, serve
         except ModuleNotFoundError as why:
             raise Usage(f"serving needs {why.name}: pip install 'surefoot[serve]'") from why
+        extension: Callable[[Any, Any], Any] | None = None
+        if self.compat == "directive-023":
+            from surefoot.compat.directive023 import Directive023
+
+            extension = partial(Directive023, input_dim=self.input_dim, least=self.min_buffer_size)
         return serve(
             Settings(
                 directory=self.data_dir,
@@ -100,18 +109,11 @@ class ServeArgs:
                 ui=self.ui,
                 replicas=self.replicas,
                 replica_port=self.replica_port,
-                extension=self._extension(),
+                extension=extension,
                 exit_with_parent=self.exit_with_parent,
                 log_level=self.log_level,
             )
         )
-
-    def _extension(self) -> Callable[[Any, Any], Any] | None:
-        if self.compat == "none":
-            return None
-        from surefoot.compat.directive023 import Directive023
-
-        return partial(Directive023, input_dim=self.input_dim, least=self.min_buffer_size)
 
     def _found(self) -> tuple[Path, ...]:
         if not self.run_names:
@@ -123,11 +125,3 @@ class ServeArgs:
             return Path(name) if saved else find_run(name, runs_root(self.runs)).path
 
         return tuple(found(name) for name in self.run_names)
-
-
-def _print_openapi() -> int:
-    from surefoot.server.http.endpoints import described_routes
-    from surefoot.server.http.openapi import document
-
-    sys.stdout.write(document(described_routes()).decode())
-    return 0

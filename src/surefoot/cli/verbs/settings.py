@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import Json
+from surefoot.cli.options import PrintJson
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,14 @@ class KnobsArgs:
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """Show only settings whose name or other names contain one of these."""
-    as_json: Json = False
-    """Print JSON."""
+    as_json: PrintJson = False
 
     def run(self) -> int:
-        rows = [row for row in all_knobs() if self._wanted(row)]
+        rows = [
+            row
+            for row in all_knobs()
+            if not self.words or any(word in name for word in self.words for name in [row["name"], *row["aliases"]])
+        ]
         if self.as_json:
             print(json.dumps(rows))
             return 0
@@ -69,10 +72,6 @@ class KnobsArgs:
             )
         Console(highlight=False).print(table)
         return 0
-
-    def _wanted(self, row: dict[str, Any]) -> bool:
-        names = [row["name"], *row["aliases"]]
-        return not self.words or any(word in name for word in self.words for name in names)
 
 
 def all_knobs() -> list[dict[str, Any]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+import threading
+import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -45,34 +48,31 @@ class StudioArgs:
         from surefoot.compat.dnne import register
         from surefoot.server.studio.app import STATIC, StudioApp
         from surefoot.server.studio.guard import TabGuard
+        from surefoot.train.rundir.rundir import RUNS_VARIABLE
 
         register()
 
         if not (STATIC / "index.html").exists():
             raise ConfigError("this copy has no page for the browser; `make studio` builds it")
+        runs = self.runs or Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
         listening = _listen(self.port)
         guard = TabGuard(port=listening.getsockname()[1])
-        app = StudioApp(self.dir, self._runs(), guard)
+        app = StudioApp(self.dir, runs, guard)
         config = uvicorn.Config(
             app.asgi(), log_level="warning", ws="websockets-sansio", ws_max_size=16 << 20, timeout_graceful_shutdown=3
         )
         server = uvicorn.Server(config)
         print(
-            f"studio at {guard.url}\n  graphs in {self.dir / 'graphs'}, runs in {self._runs()}; Ctrl-C ends it",
+            f"studio at {guard.url}\n  graphs in {self.dir / 'graphs'}, runs in {runs}; Ctrl-C ends it",
             flush=True,
         )
         if self.browser:
-            _open_soon(guard.url)
+            timer = threading.Timer(0.7, webbrowser.open, [guard.url])
+            timer.daemon = True
+            timer.start()
         with contextlib.suppress(KeyboardInterrupt):  # raised once all is closed
             server.run(sockets=[listening])
         return 0
-
-    def _runs(self) -> Path:
-        import os
-
-        from surefoot.train.rundir.rundir import RUNS_VARIABLE
-
-        return self.runs or Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
 
 
 def _listen(port: int | None) -> socket.socket:
@@ -90,15 +90,3 @@ def _listen(port: int | None) -> socket.socket:
             if port is not None:
                 raise ConfigError(f"port {port} cannot be had: {why}; --port 0 takes a free one") from why
     raise ConfigError("no port of 127.0.0.1 can be had")
-
-
-def _open_soon(url: str) -> None:
-    import threading
-    import webbrowser
-
-    def go(*_: Any) -> None:
-        webbrowser.open(url)
-
-    timer = threading.Timer(0.7, go)
-    timer.daemon = True
-    timer.start()

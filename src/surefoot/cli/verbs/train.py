@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from surefoot.cli.drive import attending, drive, open_mirrors, print_spec, recording
-from surefoot.cli.options import Display, Pairs, Track, pairs, run_directory
+from surefoot.cli.options import Backend, Display, Pairs, Runs, Settings, Track, pairs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class TrainArgs:
     """Env steps to train for; the preset says if you do not."""
     seed: int | None = None
     """Everything random follows from it; 0 if neither you nor --config says."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: Settings = ()
     """Change a setting: --set lr=3e-4 --set net_arch=128,128. SB3's, CleanRL's and the zoo's names work too."""
     config: Path | None = None
     """A YAML file of settings: flat, or in RL Zoo's form with one entry an env."""
@@ -50,8 +50,7 @@ class TrainArgs:
     """Begin with the weights of this run, cloned or trained; counters, schedules and the optimiser start fresh."""
     env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
     """An argument for the env's constructor: --env-arg gravity=5.0"""
-    backend: Literal["auto", "surefoot", "gymnasium", "envpool"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics, and Atari with the details of PPO."""
+    backend: Backend = "auto"
     workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
     """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
     rollouts: Annotated[str, tyro.conf.arg(metavar="here|local:N|ray:N@ADDRESS")] = "here"
@@ -75,14 +74,11 @@ class TrainArgs:
     """Env steps between checkpoints (default: twenty in a run)."""
     name: str | None = None
     """The run's name; default <env>-<date>-<time>-s<seed>."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
     display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
     track: Track = ()
-    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
     record: Literal["on", "off"] = "on"
     """off: write no record at all, and so no report; the tools of --track still get every number."""
     minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
@@ -210,14 +206,11 @@ class ResumeArgs:
     """The module:function or library the run was trained on; code is never taken from a run's files."""
     workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
     """Processes that step Gymnasium's envs besides this one (default: as the run was told); the digits stay the same."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
     display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
     tensorboard: bool = False
     """Mirror the numbers to TensorBoard, in the run's directory."""
     track: Track = ()
-    """Mirror the numbers to another tool while training, offline, in the run's directory; may be given several times."""
     record: Literal["as-before", "on", "off"] = "as-before"
     """Whether to write a record: as-before does what the run was started with."""
     minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0

@@ -8,14 +8,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, Pairs, pairs
+from surefoot.cli.options import Json, Pairs, Runs, Settings, at_least_one, pairs
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -74,7 +73,7 @@ class TuneArgs:
     """How many of the best meet the base again on fresh seeds; 0: the best trial wins."""
     space: Path | None = None
     """A YAML file of ranges that change the usual ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: Settings = ()
     """Fix a setting."""
     config: Path | None = None
     """A YAML file of settings to start from."""
@@ -92,10 +91,10 @@ class TuneArgs:
     """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
     as_json: Json = False
     """Print what came of it as JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
+        from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
         from surefoot.learn.checkpoint.atomic_files import RunLock
         from surefoot.train.device import pin_threads
         from surefoot.train.tune.search import Plan, optuna, read_plan, write_plan
@@ -115,10 +114,15 @@ class TuneArgs:
         else:
             fields: dict[str, Any] = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
             fields["scheduler"] = self.scheduler if self._address else None
-            plan, args, about = Plan(**fields), self, _about(self)
+            plan, args = Plan(**fields), self
+            plain = {name: getattr(self, name) for name in _KEPT}  # what `_restored` needs to make the same task again
+            about = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in plain.items()}
             directory = None
         task = args.task()
-        with args._place() as place:
+        runner = (
+            RayTrials(args._address, args.jobs, insecure=args.insecure_cluster) if args._address else LocalTrials(args)
+        )
+        with runner as place:
             directory = directory or self._new()
             with RunLock(directory):
                 write_plan(directory, plan, about)
@@ -128,8 +132,7 @@ class TuneArgs:
         return self._end(found, task, directory)
 
     def _refuse(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise Usage(f"--jobs is {self.jobs}; it must be at least 1")
+        at_least_one(jobs=self.jobs)
         if self.backend != "local" and not self._address:
             raise Usage(f"--backend is {self.backend!r}; it is local, ray, ray@HOST:PORT or ray@here")
         if self.scheduler == "pbt" and not self._address:
@@ -218,13 +221,6 @@ class TuneArgs:
         write_result(directory, found, task, plan)
         return found
 
-    def _place(self) -> AbstractContextManager[TrialRunner]:
-        from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
-
-        return (
-            RayTrials(self._address, self.jobs, insecure=self.insecure_cluster) if self._address else LocalTrials(self)
-        )
-
     def _end(self, found: SearchResult, task: TuneTask, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines
 
@@ -234,7 +230,17 @@ class TuneArgs:
             assert isinstance(task, GraphTask)
             task.write_best(directory, found.best.params)
         if self.as_json:
-            print(json.dumps(_as_json(found, task, directory)))
+            best, base = found.best, found.base
+            document = {
+                "directory": str(directory),
+                "trials": len(found.trials),
+                "best": None if best is None else {"trial": best.number, "iqm": best.value, "scores": best.scores},
+                "settings": None if best is None else task.settings(best.params),
+                "base": None if base is None else {"iqm": base.value, "scores": base.scores},
+                "importance": found.importance,
+                "on_fresh_seeds": bool(found.finals),
+            }
+            print(json.dumps(document))
         else:
             print("\n".join(lines(found, task, directory)))
         return 0 if found.best is not None else 1
@@ -245,29 +251,10 @@ SEARCHED = "graph.json"
 _KEPT = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
 
 
-def _about(args: TuneArgs) -> dict[str, Any]:
-    """What `_restored` needs to make the same task again."""
-    plain = asdict(args)
-    return {name: str(plain[name].resolve()) if isinstance(plain[name], Path) else plain[name] for name in _KEPT}
-
-
 def _restored(about: dict[str, Any]) -> dict[str, Any]:
     kept = {name: about[name] for name in _KEPT if name in about}
     paths = {name: None if kept[name] is None else Path(kept[name]) for name in ("config", "space")}
     return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
-
-
-def _as_json(found: SearchResult, task: TuneTask, directory: Path) -> dict[str, Any]:
-    best = found.best
-    return {
-        "directory": str(directory),
-        "trials": len(found.trials),
-        "best": None if best is None else {"trial": best.number, "iqm": best.value, "scores": best.scores},
-        "settings": None if best is None else task.settings(best.params),
-        "base": None if found.base is None else {"iqm": found.base.value, "scores": found.base.scores},
-        "importance": found.importance,
-        "on_fresh_seeds": bool(found.finals),
-    }
 
 
 def main_in_child(args: TuneArgs, directory: Path, worker: int, seconds: float | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,10 +18,10 @@ from msgspec import UNSET, UnsetType
 from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
-from surefoot.server.decisions.served_policy import RewardRecord, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, chances_of, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
-from surefoot.server.http.route import Route
+from surefoot.server.http.route import Route, route, routes_of
 
 POLICY = "prompts"
 TOLERANCE = 1e-5
@@ -112,95 +113,24 @@ class Directive023:
         elif self.service.policy(POLICY).config.embedding_size != self.config.embedding_size:
             known = self.service.policy(POLICY).config.embedding_size
             raise Refused("conflict", f"the policy here sees {known} numbers; start with --input-dim {known}")
-        for entry in self.service.store.latest("decision", 100_000, tag=POLICY):
+        for entry in self.service.store.reader.latest("decision", 100_000, tag=POLICY):
             waiting = self.service.decisions.get(entry.id)
             if waiting is not None and waiting.final is None:
                 made, _ = made_of(entry, self.config)
                 self._wait_for(entry.id, made.obs["obs"], made.action, made.log_prob)
-        for entry in self.service.store.latest("reward", 100_000, tag=POLICY):
+        for entry in self.service.store.reader.latest("reward", 100_000, tag=POLICY):
             self._count(RewardRecord(**entry.body))
 
     def routes(self) -> list[Route]:
-        """Return the routes in the order of Directive-023's documentation."""
-        table: list[tuple[str, str, Any, type[Any] | None]] = [
-            ("GET", "/health", self.health, None),
-            ("GET", "/stats", self.stats, None),
-            ("POST", "/select_action", self.select, SelectBody),
-            ("POST", "/store_experience", self.store, ExperienceBody),
-            ("POST", "/update", self.update, NothingBody),
-            ("POST", "/get_distribution", self.distribution, SelectBody),
-            ("POST", "/save", self.save, WhereBody),
-            ("POST", "/load", self.load, WhereBody),
-        ]
-        return [
-            Route(
-                method=method,
-                path=path,
-                handle=handle,
-                body=body,
-                answer=dict[str, Any],
-                name=path[1:],
-                scope="distribution" if handle == self.distribution else "decide",
-            )
-            for method, path, handle, body in table
-        ]
+        """Return the routes in the order of Directive-023's documentation, under its names."""
+        return [replace(r, answer=dict[str, Any], name=r.path[1:], about="") for r in routes_of(self)]
 
+    @route("GET", "/health")
     async def health(self) -> dict[str, str]:
         """Report that the server is alive."""
         return {"status": "ok"}
 
-    async def select(self, body: SelectBody) -> SelectedResponse:
-        """Choose an action for a state."""
-        new = schema.NewDecision(embedding=body.embedding, deterministic=body.deterministic)
-        (decision,) = await self.service.decide(POLICY, [new])
-        row = np.array(body.embedding, np.float32)
-        log_prob = float(np.log(decision.probability))
-        self._wait_for(decision.decision_id, row, decision.action, log_prob)
-        return SelectedResponse(
-            action=decision.action,
-            mutation_type=decision.name,
-            log_prob=log_prob,
-            value=float(self.service.policy(POLICY).network.values(row[None])[0]),
-            decision_id=decision.decision_id,
-        )
-
-    async def store(self, body: ExperienceBody) -> StoredResponse:
-        """Store the reward of an action that was selected here."""
-        size = self.config.embedding_size
-        for name, row in (("state", body.state), ("next_state", body.next_state)):
-            if len(row) != size:
-                raise Refused("invalid", f"{name} has {len(row)} numbers; this policy sees {size}", pointer=f"/{name}")
-        id = self._match(body)
-        reward = schema.NewReward(value=body.reward, terminated=body.done, truncated=not body.done)
-        serving, waiting = self.service.decision(id)
-        if not body.done:  # the service would ask the critic about a next decision, which this API does not have
-            next_state = np.array(body.next_state, np.float32)[None]
-            self.service.bootstraps[id] = float(serving.network.values(next_state)[0])
-        await self.service.reward(id, reward)
-        self._count(waiting.rewards[-1])
-        return StoredResponse(stored=True, buffer_size=len(serving.ledger))
-
-    async def update(self, _: NothingBody) -> dict[str, Any]:
-        """Learn from the stored experiences, and wait for the result."""
-        serving = self.service.policy(POLICY)
-        if len(serving.ledger) < serving.config.training.least:
-            return {"message": "Not enough experiences"}
-        job = await self.steward.finished(await self.steward.update(POLICY))
-        if job.state != "done":
-            raise Refused("failed", job.message)
-        names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
-        return {
-            **{name: job.result[name] for name in names},
-            "learning_rate": job.result["lr"],
-            "buffer_size": int(job.result["samples"]),
-            "update_count": int(job.result["version"]),
-        }
-
-    async def distribution(self, body: SelectBody) -> DistributionResponse:
-        """Return the probability of every action; nothing is decided or stored."""
-        chances = self.service.chances(POLICY, schema.NewDecision(embedding=body.embedding))
-        return DistributionResponse(probabilities=chances, mutation_types=list(MUTATIONS))
-
+    @route("GET", "/stats")
     async def stats(self) -> dict[str, Any]:
         """Return statistics of the last rewards and updates."""
         versions = self.steward.version_list(POLICY).versions
@@ -223,12 +153,70 @@ class Directive023:
             "avg_kl": mean("approx_kl"),
         }
 
+    @route("POST", "/select_action")
+    async def select(self, body: SelectBody) -> SelectedResponse:
+        """Choose an action for a state."""
+        new = schema.NewDecision(embedding=body.embedding, deterministic=body.deterministic)
+        (decision,) = await self.service.decide(POLICY, [new])
+        row = np.array(body.embedding, np.float32)
+        log_prob = float(np.log(decision.probability))
+        self._wait_for(decision.decision_id, row, decision.action, log_prob)
+        return SelectedResponse(
+            action=decision.action,
+            mutation_type=decision.name,
+            log_prob=log_prob,
+            value=float(self.service.policy(POLICY).network.values(row[None])[0]),
+            decision_id=decision.decision_id,
+        )
+
+    @route("POST", "/store_experience")
+    async def store(self, body: ExperienceBody) -> StoredResponse:
+        """Store the reward of an action that was selected here."""
+        size = self.config.embedding_size
+        for name, row in (("state", body.state), ("next_state", body.next_state)):
+            if len(row) != size:
+                raise Refused("invalid", f"{name} has {len(row)} numbers; this policy sees {size}", pointer=f"/{name}")
+        id = self._match(body)
+        reward = schema.NewReward(value=body.reward, terminated=body.done, truncated=not body.done)
+        serving, waiting = self.service.decision(id)
+        if not body.done:  # the service would ask the critic about a next decision, which this API does not have
+            next_state = np.array(body.next_state, np.float32)[None]
+            self.service.bootstraps[id] = float(serving.network.values(next_state)[0])
+        await self.service.reward(id, reward)
+        self._count(waiting.rewards[-1])
+        return StoredResponse(stored=True, buffer_size=len(serving.ledger))
+
+    @route("POST", "/update")
+    async def update(self, _: NothingBody) -> dict[str, Any]:
+        """Learn from the stored experiences, and wait for the result."""
+        serving = self.service.policy(POLICY)
+        if len(serving.ledger) < serving.config.training.least:
+            return {"message": "Not enough experiences"}
+        job = await self.steward.finished(await self.steward.update(POLICY))
+        if job.state != "done":
+            raise Refused("failed", job.message)
+        names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+        return {
+            **{name: job.result[name] for name in names},
+            "learning_rate": job.result["lr"],
+            "buffer_size": int(job.result["samples"]),
+            "update_count": int(job.result["version"]),
+        }
+
+    @route("POST", "/get_distribution", scope="distribution")
+    async def distribution(self, body: SelectBody) -> DistributionResponse:
+        """Return the probability of every action; nothing is decided or stored."""
+        chances = chances_of(self.service.policy(POLICY), schema.NewDecision(embedding=body.embedding))
+        return DistributionResponse(probabilities=chances.distribution, mutation_types=list(MUTATIONS))
+
+    @route("POST", "/save")
     async def save(self, body: WhereBody) -> dict[str, Any]:
         """Save the policy under a name; by default one with its version."""
         name = f"ppo_checkpoint_{self.service.policy(POLICY).version}" if body.path is UNSET else _plain(body.path)
         await self.steward.checkpoint(POLICY, schema.NewCheckpoint(), name=name)
         return {"saved": True, "path": name}
 
+    @route("POST", "/load")
     async def load(self, body: WhereBody) -> dict[str, Any]:
         """Return to the policy that was saved under a name."""
         if body.path is UNSET:

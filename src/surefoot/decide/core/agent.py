@@ -104,6 +104,13 @@ class Agent:
         return self.chooser.version
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Settings for the header of a telemetry file: those of PPO if it chooses, and the encoder."""
+        core = self.chooser
+        known = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
+        return {**known, "encoder": self.encoder.name}
+
+    @property
     def waiting(self) -> int:
         """Number of decisions without an outcome."""
         return len(self._open)

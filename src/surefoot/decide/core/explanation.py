@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -75,25 +75,19 @@ def explain(record: DecisionRecord, nearest: list[Neighbour]) -> Explanation:
     )
 
 
-class _Past(NamedTuple):
-    vector: np.ndarray
-    text: str
-    name: str
-    reward: float
-
-
 class PastDecisions:
     """The last finished decisions, for `nearest`."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._past: OrderedDict[str, _Past] = OrderedDict()
+        self._past: OrderedDict[str, tuple[np.ndarray, Neighbour]] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, record: DecisionRecord, dim: int, reward: float) -> None:
         """Keep one; only the first `dim` numbers of what was seen are the text's vector."""
         with self._lock:
-            self._past[record.id] = _Past(record.scene.x[:dim], record.text, record.name or "", reward)
+            past = Neighbour(text=record.text, name=record.name or "", reward=reward, similarity=1.0)
+            self._past[record.id] = record.scene.x[:dim], past
             while len(self._past) > self.capacity:
                 self._past.popitem(last=False)
 
@@ -103,8 +97,5 @@ class PastDecisions:
             past = list(self._past.values())
         if not past or count == 0:
             return []
-        similarity = np.stack([each.vector for each in past]) @ vector
-        return [
-            Neighbour(text=past[i].text, name=past[i].name, reward=past[i].reward, similarity=float(similarity[i]))
-            for i in np.argsort(-similarity)[:count]
-        ]
+        similarity = np.stack([each for each, _ in past]) @ vector
+        return [replace(past[i][1], similarity=float(similarity[i])) for i in np.argsort(-similarity)[:count]]

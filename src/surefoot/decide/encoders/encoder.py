@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from surefoot.decide.shipped_data import read_shipped
 from surefoot.errors import EncoderError
 
 Progress = Callable[[str], None]
@@ -179,9 +180,8 @@ class Scales:
     @classmethod
     def standard(cls, encoder: Encoder) -> Scales:
         """Fitted once on the project's own sentences, so that the same encoder always has the same scales."""
-        from surefoot.decide.encoders.reference_sentences import SENTENCES
-
-        return cls.fit(encoder.encode(SENTENCES))
+        shipped = read_shipped("encoders", "sentences.yaml")
+        return cls.fit(encoder.encode([form.format(one) for one in shipped["subjects"] for form in shipped["forms"]]))
 
     def __call__(self, vectors: np.ndarray, scale: int) -> np.ndarray:
         """[…, scale] unit rows; a scale beyond the encoder's dimension is its dimension."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from surefoot._http import NoRedirect
+from surefoot._http import post_json
 from surefoot.data.journal import Entry, Journal
 from surefoot.decide.encoders.encoder import Likeness, unit_rows
 from surefoot.errors import EncoderError
@@ -47,6 +43,7 @@ class OpenAIEncoder:
         self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
         self._cache = None if cache is None else Journal(cache)
         self.requests = 0
+        """Batches that were sent; repeated attempts do not count."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dim), np.float32)
@@ -68,37 +65,21 @@ class OpenAIEncoder:
         return unit_rows(rows)
 
     def _ask(self, texts: list[str]) -> np.ndarray:
-        answer = self._post({"model": self.model, "input": texts, "encoding_format": "float"})
-        rows = sorted(answer.get("data", ()), key=lambda row: row["index"])
+        body = {"model": self.model, "input": texts, "encoding_format": "float"}
+        headers, url = {"Authorization": f"Bearer {self._key}"}, f"{self.base_url}/embeddings"
+        self.requests += 1
+        try:
+            response = post_json(url, body, headers, seconds=self.seconds, retries=self.retries, again=_AGAIN)
+        except urllib.error.HTTPError as error:
+            raise EncoderError(f"{self.base_url} answered {error.code} {error.reason}") from error
+        except (urllib.error.URLError, TimeoutError) as error:
+            raise EncoderError(f"{self.base_url} could not be reached: {error}") from error
+        rows = sorted(response.get("data", ()), key=lambda row: row["index"])
         if len(rows) != len(texts):
             raise EncoderError(f"{self.base_url} gave {len(rows)} embeddings for {len(texts)} texts")
-        made = np.array([row["embedding"] for row in rows], np.float32)
-        if made.shape[1:] != (self.dim,):
+        vectors = np.array([row["embedding"] for row in rows], np.float32)
+        if vectors.shape[1:] != (self.dim,):
             raise EncoderError(
-                f"{self.model} gave vectors of {made.shape[-1]} numbers; dim is {self.dim}: set it to match"
+                f"{self.model} gave vectors of {vectors.shape[-1]} numbers; dim is {self.dim}: set it to match"
             )
-        return made
-
-    def _post(self, body: dict[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(
-            f"{self.base_url}/embeddings",
-            data=json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"},
-        )
-        for tries in range(self.retries + 1):
-            self.requests += 1
-            try:
-                with _OPENER.open(request, timeout=self.seconds) as response:
-                    return json.loads(response.read())
-            except urllib.error.HTTPError as error:
-                if error.code not in _AGAIN or tries == self.retries:
-                    raise EncoderError(f"{self.base_url} answered {error.code} {error.reason}") from error
-                time.sleep(min(float(error.headers.get("Retry-After") or 0.2 * 2**tries), 10.0))
-            except (urllib.error.URLError, TimeoutError) as error:
-                if tries == self.retries:
-                    raise EncoderError(f"{self.base_url} could not be reached: {error}") from error
-                time.sleep(0.2 * 2**tries)
-        raise AssertionError("unreachable")
-
-
-_OPENER = urllib.request.build_opener(NoRedirect)
+        return vectors

@@ -47,7 +47,8 @@ def run_trial(
         agent.options.add(name, description)
     order = np.random.default_rng([seed, 7]).permutation(len(data.texts))[:count]
     recorder = Recorder(directory / "telemetry.ndjson", run=directory.name)
-    recorder.header(env="decisions", seed=seed, config=_config(agent), path="torch", num_envs=1)
+    config = agent.settings | {"chooser": agent.config.chooser}
+    recorder.header(env="decisions", seed=seed, config=config, path="torch", num_envs=1)
     waiting, right = list[Entry](), list[float]()
     with Journal(directory / LOG) as journal:
         for t, query in enumerate(order):
@@ -131,12 +132,6 @@ def _ask(agent: Agent, data: Dataset, query: int) -> dict[str, Any]:
         "probability": record.probability,
         "confidence": record.confidence,
     }
-
-
-def _config(agent: Agent) -> dict[str, Any]:
-    core = agent.chooser
-    known = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
-    return known | {"encoder": agent.encoder.name, "chooser": agent.config.chooser}
 
 
 def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:

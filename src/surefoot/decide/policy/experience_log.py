@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from surefoot.data.rollout import Rollout
+from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice
 from surefoot.decide.policy.outcome_model import Scene
 
 
@@ -124,18 +127,63 @@ def beside(first: Rollout, second: Rollout) -> Rollout:
 
     assert first.action_mask is not None
     assert second.action_mask is not None
+    names = ("action", "log_prob", "value", "next_value", "reward", "terminated", "truncated", "start", "valid")
+    arrays: dict[str, Any] = {
+        name: join(getattr(first, name), getattr(second, name)) for name in (*names, "policy_version")
+    }
     return Rollout(
-        action=join(first.action, second.action),
-        log_prob=join(first.log_prob, second.log_prob),
-        value=join(first.value, second.value),
-        next_value=join(first.next_value, second.next_value),
-        reward=join(first.reward, second.reward),
-        terminated=join(first.terminated, second.terminated),
-        truncated=join(first.truncated, second.truncated),
-        start=join(first.start, second.start),
-        valid=join(first.valid, second.valid),
-        policy_version=join(first.policy_version, second.policy_version),
+        **arrays,
         obs={name: join(part, second.obs[name]) for name, part in first.obs.items()},
         action_mask=join(first.action_mask, second.action_mask),
         stats={**first.stats, **second.stats},
     )
+
+
+_ARRAYS = ("probabilities", "worth", "prior", "learned", "base", "plausible")
+
+
+def pack(episodes: Sequence[Episode]) -> dict[str, Any]:
+    """Ragged rows as a few long arrays: lengths, and everything end to end."""
+    steps = [step for episode in episodes for step in episode]
+    if not steps:
+        return {}
+    packed: dict[str, Any] = {
+        "episodes": np.array([len(e) for e in episodes], np.int64),
+        "candidates": np.array([len(s.scene) for s in steps], np.int64),
+        "x": np.stack([s.scene.x for s in steps]),
+        "option": np.concatenate([s.scene.option for s in steps]),
+        "cosine": np.concatenate([s.scene.cosine for s in steps]),
+        "numbers": np.array([[s.choice.at, s.choice.probability, s.choice.value, s.reward, s.weight] for s in steps]),
+        "versions": np.array([s.choice.version for s in steps], np.int64),
+        "ids": [s.id for s in steps],
+    }
+    return packed | {name: np.concatenate([getattr(s.choice, name) for s in steps]) for name in _ARRAYS}
+
+
+def unpack(packed: dict[str, Any]) -> list[Episode]:
+    """Return the episodes of `pack`."""
+    if not packed:
+        return []
+    ends = np.cumsum(packed["candidates"])
+    steps = list[Experience]()
+    for i, end in enumerate(ends):
+        span = slice(int(end - packed["candidates"][i]), int(end))
+        at, probability, value, reward, weight = (float(n) for n in packed["numbers"][i])
+        parts = {name: np.array(packed[name][span]) for name in _ARRAYS}
+        steps.append(
+            Experience(
+                scene=Scene(
+                    x=np.array(packed["x"][i]),
+                    option=np.array(packed["option"][span]),
+                    cosine=np.array(packed["cosine"][span]),
+                ),
+                choice=OptionChoice(
+                    at=int(at), probability=probability, value=value, version=int(packed["versions"][i]), **parts
+                ),
+                reward=reward,
+                weight=weight,
+                id=packed["ids"][i],
+            )
+        )
+    rest = iter(steps)
+    return [list(islice(rest, int(length))) for length in packed["episodes"]]

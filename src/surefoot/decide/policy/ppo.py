@@ -26,11 +26,10 @@ from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
 from surefoot.data.seeds import seed_for
 from surefoot.decide.encoders.encoder import Likeness
-from surefoot.decide.policy.candidates import CandidatePolicy
 from surefoot.decide.policy.choosers import Episode, Experience, OptionChoice, require_candidates
-from surefoot.decide.policy.experience_log import Log, Logged, beside
+from surefoot.decide.policy.experience_log import Log, Logged, beside, pack, unpack
 from surefoot.decide.policy.outcome_model import OutcomeConfig, OutcomeModel, Scene, times, with_bias
-from surefoot.decide.policy.packing import pack, unpack
+from surefoot.decide.policy.rowwise import CandidatePolicy
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport

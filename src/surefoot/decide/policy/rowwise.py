@@ -1,4 +1,4 @@
-"""What policies over candidates have in common: each row brings its own, so every row is a choice by itself."""
+"""Policies over candidates that each row brings along, so that every row is a choice by itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
+from surefoot.errors import ShapeError
 from surefoot.nets.distributions import Categorical, mask_logits, require_choice
 from surefoot.nets.policy import PolicyOutput, Seen
 
@@ -73,3 +74,29 @@ class RowwisePolicy(nn.Module):
     def choices(self) -> tuple[int, ...]:
         """(): how many candidates there are differs from row to row, so masks are looked at in `act`."""
         return ()
+
+
+class CandidatePolicy(RowwisePolicy):
+    """logits_k = base_k + W[option_k] · x and value = guess + v · x, over K candidates that may differ from row to row.
+
+    Observations: `x` [N, d], `base` [N, K], `option` [N, K], `guess` [N]. Weights begin at 0: an untrained policy
+    is exactly its base, and an option that was never seen is too.
+    """
+
+    def __init__(self, dim: int, options: int) -> None:
+        super().__init__()
+        self.dim, self.options = dim, options
+        self.weight = nn.Parameter(torch.zeros(options, dim))
+        self.critic = nn.Parameter(torch.zeros(dim))
+
+    def values(self, obs: dict[str, Tensor]) -> Tensor:
+        return obs["guess"] + obs["x"] @ self.critic
+
+    def logits(self, obs: dict[str, Tensor]) -> Tensor:
+        option = obs["option"]
+        if option.numel() and int(option.max()) >= self.options:
+            raise ShapeError(f"option {int(option.max())} is beyond the {self.options} this policy has weights for")
+        return obs["base"] + (obs["x"] @ self.weight.T).gather(-1, option)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "candidates", "dim": self.dim, "options": self.options}

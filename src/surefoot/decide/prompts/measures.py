@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 
 from surefoot.decide.prompts.classify import METRICS
 from surefoot.decide.prompts.text import list_items, sentences, tokens, words
+from surefoot.decide.shipped_data import read_shipped
 
 GENERAL = ("clear", "specific", "complete", "robust", "ordered", "brief")
 """Of any prompt."""
@@ -18,79 +19,10 @@ _VAGUE = frozenset(
     | {"probably", "very", "really", "just"}
 )
 
-_EVIDENCE: dict[str, tuple[str, ...]] = {
-    "correctness": (
-        r"edge cases?|corner cases?|empty (?:list|input|string)",
-        r"handle errors?|exceptions?|error handling|invalid",
-        r"\bcorrect\w*|it runs|valid\w*",
-        r"\binput\b.*\b(?:output|gives|returns?)\b",
-    ),
-    "types": (
-        r"type annotations?|\btyped?\b|type hints?|type safety",
-        r"typescript|schema|interface",
-        r"wrong type|data types?",
-    ),
-    "tests": (r"\bunit tests?|\btest cases?|\btests?\b", r"coverage|assert", r"edge cases?"),
-    "security": (r"secur\w+|vulnerabilit\w+", r"injection|sanitiz\w+|authenticat\w+|permission", r"severity"),
-    "performance": (r"performance|efficien\w+|fast\w*|slow\w*", r"complexity|memory|latency", r"costs? in|measure"),
-    "readability": (r"readab\w+|naming|clean", r"comment|document\w*", r"corrected lines|structure"),
-    "clarity": (
-        r"clear\w*|simple|plain|easy to follow",
-        r"main point|summary",
-        r"below \d+ words|short (?:sentences|paragraphs)|sentences below",
-    ),
-    "structure": (
-        r"headings?|sections?|outline|structure\w*",
-        r"paragraphs?|introduction|conclusion|summary",
-        r"bullet|numbered|list|steps",
-    ),
-    "tone": (
-        r"\btone\b|formal|informal|friendly|professional",
-        r"audience|readers?|beginners?|new to",
-        r"style|voice|jargon",
-    ),
-    "cta": (r"call to action|sign up|subscribe|buy now|\bact now\b", r"reason to act|click|order|contact"),
-    "benefits": (r"benefits?|value|advantage", r"customers?|users?|audience|one kind of", r"problem|need|pain"),
-    "conversion": (
-        r"convert|conversion|persuasive|convinc\w+",
-        r"number or a quote|testimonial|proof|evidence",
-        r"headline|hook|attention|active voice",
-    ),
-    "methodology": (
-        r"method\w*|approach|assumptions?",
-        r"statistic\w*|regression|test|model|compare",
-        r"missing values|sample|uncertaint\w+|confidence",
-    ),
-    "insights": (
-        r"insights?|findings?|conclusions?|trends?",
-        r"recommend\w*|next steps?|explain why|because",
-        r"most important|key|top \w+",
-    ),
-    "visualization": (r"charts?|graphs?|plot|visuali[sz]\w+", r"tables?|diagram|histogram", r"would show|axis|legend"),
-    "helpfulness": (r"example|for instance|step", r"practical|how to|explain|why", r"everything asked|answer in"),
-    "factuality": (
-        r"sources?|cite|reference|evidence",
-        r"not certain|uncertain\w*|nothing is made up|facts?|accurate",
-        r"date|year|number|\d{3,}",
-    ),
-    "brevity": (
-        r"below \d+ words|at most|no more than|fewer than|less than",
-        r"brief\w*|short\w*|concise\w*|one sentence|in the first sentence",
-        r"only|just the",
-    ),
-    "originality": (
-        r"original\w*|unique|unusual|surpris\w+",
-        r"worn-out|clich|avoid",
-        r"twist|unexpected|imagine|weird|zany",
-    ),
-    "voice": (
-        r"\bvoice\b|narrator|first person|point of view",
-        r"tone|style|character|dialogue",
-        r"feel\w*|emotion\w*|angry|happy|funny",
-    ),
-    "imagery": (r"image\w*|senses?|vivid|scene", r"metaphor|simile|symbol", r"describ\w+|concrete|colou?r|sound|smell"),
+_EVIDENCE = {
+    name: [re.compile(sign, re.I | re.S) for sign in signs]
+    for name, signs in read_shipped("prompts", "measures.yaml").items()
 }
-_PATTERNS = {name: tuple(re.compile(sign, re.I | re.S) for sign in signs) for name, signs in _EVIDENCE.items()}
 _BINDING = re.compile(
     r"\b(?:must|should|only|exactly|at least|at most|fewer|less than|more than|no more|without|do not|don't|avoid|never|"
     r"always)\b",
@@ -112,58 +44,33 @@ _STEPS = re.compile(r"\b(?:first|then|next|finally|step \d|in order)\b", re.I)
 
 
 def measures(prompt: str) -> dict[str, float]:
-    """Everything there is to see in a prompt, by name."""
-    return dict(zip(NAMES, _seen(prompt), strict=True))
+    """Return every measure of a prompt by name."""
+    return dict(zip(NAMES, _measured(prompt), strict=True))
 
 
 @lru_cache(maxsize=65536)
-def _seen(prompt: str) -> tuple[float, ...]:
-    general = [_LOOKS[name](prompt) for name in GENERAL]
-    found = {
-        n: sum(p.search(prompt) is not None for p in patterns) / len(patterns) for n, patterns in _PATTERNS.items()
-    }
-    return (*general, *(found[name] for name in NAMES[len(GENERAL) :]))
-
-
-def _clear(prompt: str) -> float:
-    """Short sentences, few vague words."""
+def _measured(prompt: str) -> tuple[float, ...]:
+    """Return the measures in the order of NAMES."""
     spoken = words(prompt)
-    if not spoken:
-        return 0.0
-    mean = len(spoken) / max(1, len(sentences(prompt)))
-    vague = sum(word in _VAGUE for word in spoken) / len(spoken)
-    return max(0.0, min(1.0, 1.25 - mean / 40.0)) * max(0.0, 1.0 - 10.0 * vague)
+    clear = 0.0
+    if spoken:  # short sentences, few vague words
+        mean = len(spoken) / max(1, len(sentences(prompt)))
+        vague = sum(word in _VAGUE for word in spoken) / len(spoken)
+        clear = max(0.0, min(1.0, 1.25 - mean / 40.0)) * max(0.0, 1.0 - 10.0 * vague)
+    # Specific: numbers, names, quoted words and binding words, up to six of them.
+    specific = min(1.0, (len(_DETAIL.findall(prompt)) + len(_BINDING.findall(prompt))) / 6.0)
+    complete = _share(_PARTS, prompt)
+    robust = 1.0 if _WAY_OUT.search(prompt) else 0.0
+    # Ordered: list lines and words of order, up to four of them.
+    ordered = min(1.0, (len(list_items(prompt)) + len(_STEPS.findall(prompt))) / 4.0)
+    brief = math.exp(-tokens(prompt) / 150.0)
+    evidence = (_share(_EVIDENCE[name], prompt) for name in NAMES[len(GENERAL) :])
+    return (clear, specific, complete, robust, ordered, brief, *evidence)
 
 
-def _specific(prompt: str) -> float:
-    """Numbers, names, quoted words and binding words, up to six of them."""
-    return min(1.0, (len(_DETAIL.findall(prompt)) + len(_BINDING.findall(prompt))) / 6.0)
+def _share(patterns: Sequence[re.Pattern[str]], prompt: str) -> float:
+    return sum(pattern.search(prompt) is not None for pattern in patterns) / len(patterns)
 
 
-def _complete(prompt: str) -> float:
-    return sum(part.search(prompt) is not None for part in _PARTS) / len(_PARTS)
-
-
-def _robust(prompt: str) -> float:
-    return 1.0 if _WAY_OUT.search(prompt) else 0.0
-
-
-def _ordered(prompt: str) -> float:
-    """List lines and words of order."""
-    return min(1.0, (len(list_items(prompt)) + len(_STEPS.findall(prompt))) / 4.0)
-
-
-def _brief(prompt: str) -> float:
-    return math.exp(-tokens(prompt) / 150.0)
-
-
-_LOOKS: dict[str, Callable[[str], float]] = {
-    "clear": _clear,
-    "specific": _specific,
-    "complete": _complete,
-    "robust": _robust,
-    "ordered": _ordered,
-    "brief": _brief,
-}
 NAMES = (*GENERAL, *dict.fromkeys(name for names in METRICS.values() for name in names))
 """Every measure, the general ones first."""

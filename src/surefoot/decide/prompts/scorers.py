@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.decide.prompts.classify import CATEGORIES, METRICS, Category, classify
+from surefoot.decide.prompts.classify import BY_CATEGORY, CATEGORIES, METRICS, Category, classify
 from surefoot.decide.prompts.measures import GENERAL, NAMES, measures
 from surefoot.errors import ConfigError, ShapeError
 
@@ -44,16 +44,8 @@ OWN_SHARE = 0.5
 """Weight of the category's three metrics; the rest goes to what counts in any prompt."""
 FULL = 0.8
 """The weighted mean that counts as 1: brief and complete at once, no prompt is all of it."""
-_GENERAL: dict[Category, tuple[float, ...]] = {
-    # clear, specific, complete, robust, ordered, brief
-    "CODE_GENERATION": (0.10, 0.20, 0.25, 0.20, 0.10, 0.15),
-    "CODE_REVIEW": (0.15, 0.20, 0.15, 0.20, 0.15, 0.15),
-    "CONTENT_WRITING": (0.20, 0.20, 0.25, 0.05, 0.20, 0.10),
-    "MARKETING_COPY": (0.20, 0.25, 0.10, 0.05, 0.05, 0.35),
-    "DATA_ANALYSIS": (0.10, 0.25, 0.20, 0.15, 0.20, 0.10),
-    "GENERAL_QA": (0.25, 0.15, 0.10, 0.10, 0.05, 0.35),
-    "CREATIVE_WRITING": (0.20, 0.25, 0.20, 0.00, 0.05, 0.30),
-}
+_GENERAL = {category: tuple[float, ...](entry["weights"]) for category, entry in BY_CATEGORY.items()}
+"""By category: weights of the measures in GENERAL."""
 
 
 class FeatureScorer:

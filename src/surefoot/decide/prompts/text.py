@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import re
 
+from surefoot.decide.shipped_data import read_shipped
+
 TOKEN = re.compile(r"\w+|[^\w\s]")
 _END = re.compile(r"(?<=[.!?؟])\s+(?=[^\s])")
 _LIST_LINE = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(.+)$")
 
-VERBS: dict[str, tuple[str, ...]] = {
-    "create": (
-        "write",
-        "create",
-        "make",
-        "build",
-        "implement",
-        "develop",
-        "code",
-        "generate",
-        "compose",
-        "draft",
-        "design",
-    ),
-    "fix": ("fix", "repair", "solve", "debug", "correct"),
-    "analyse": ("analyze", "analyse", "examine", "review", "check", "investigate", "evaluate", "compare", "classify"),
-    "explain": ("explain", "describe", "detail", "outline", "summarize", "summarise", "list"),
-    "add": ("add", "include", "insert", "append"),
-    "remove": ("remove", "delete", "drop", "eliminate"),
-    "change": ("update", "modify", "change", "alter", "refactor", "rewrite", "translate", "convert"),
-    "improve": ("optimize", "optimise", "improve", "enhance"),
-}
+VERBS: dict[str, list[str]] = read_shipped("prompts", "verbs.yaml")
 """Imperatives by what they ask for."""
 
 _GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}

@@ -98,6 +98,11 @@ _TYPES: dict[Any, dict[str, Any]] = {
 }
 
 
+def object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments."""
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     """JSON Schema of a function's parameters, from their annotations."""
     hints = typing.get_type_hints(function)
@@ -110,7 +115,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
             required.append(name)
         elif isinstance(parameter.default, str | int | float | bool):
             properties[name]["default"] = parameter.default
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return object_schema(properties, required)
 
 
 def _type_schema(hint: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from surefoot.decide.core.agent import Agent
-from surefoot.decide.policy.ppo import PPOChooser
 from surefoot.decide.tools.run_log import LoggedRun
 from surefoot.learn.report import UpdateReport
 from surefoot.telemetry.writer import Recorder
@@ -27,7 +26,9 @@ class ToolTelemetry:
         if self._directory is None:
             return
         if self._recorder is None:
-            self._recorder = self._open(self._directory)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._recorder = Recorder(self._directory / "telemetry.ndjson", run=self._directory.name)
+            self._recorder.header(env="tools", seed=self._seed, config=self._agent.settings, path="torch", num_envs=1)
         self._recorder.update(
             env_steps=count,
             updates=report.update,
@@ -43,20 +44,6 @@ class ToolTelemetry:
         if self._recorder is not None:
             self._recorder.close("finished")
             self._recorder = None
-
-    def _open(self, directory: Path) -> Recorder:
-        directory.mkdir(parents=True, exist_ok=True)
-        recorder = Recorder(directory / "telemetry.ndjson", run=directory.name)
-        core = self._agent.chooser
-        config = core.ppo.to_json() | core.config.to_json() if isinstance(core, PPOChooser) else {}
-        recorder.header(
-            env="tools",
-            seed=self._seed,
-            config={**config, "encoder": self._agent.encoder.name},
-            path="torch",
-            num_envs=1,
-        )
-        return recorder
 
 
 def run_statistics(runs: Sequence[LoggedRun]) -> dict[str, float]:

@@ -6,14 +6,14 @@ begins an episode. Nothing that learns needs to know of agents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from surefoot.data.spaces import Box, Discrete, MultiDiscrete, ObservationSpace
+from surefoot.data.spaces import Box, ObservationSpace, choice_sizes
 from surefoot.envs.agents.stepping import (
     Agent,
     AgentMoment,
@@ -25,7 +25,7 @@ from surefoot.envs.agents.stepping import (
     TurnEnv,
 )
 from surefoot.envs.agents.stepping import is_many_agents as is_many_agents
-from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.gym.snapshot import pack, rng_from_json, rng_to_json, unpack
 from surefoot.envs.gym.spaces import (
     MASK,
@@ -37,7 +37,7 @@ from surefoot.envs.gym.spaces import (
     read_mask,
     refuse_empty,
 )
-from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
+from surefoot.envs.gym.vector_env import build_env, restart_seed, view_from_state, view_to_state
 from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, ShapeError, SpaceError, SurefootError
 
 STATE, WHO = "state", "agent"
@@ -76,23 +76,19 @@ def agents_world(env: Any, num_envs: int = 1, *, name: str | None = None, **opti
         return AgentsWorld([env], AgentOptions(**options), name)
     if not callable(env):
         raise EnvError(f"{type(env).__name__} has no agents; a PettingZoo ParallelEnv, AECEnv or a function works")
-    return AgentsWorld([_built(env) for _ in range(num_envs)], AgentOptions(**options), name)
+    envs = [build_env(env) for _ in range(num_envs)]
+    for built in envs:
+        if not is_many_agents(built):
+            kind = type(built).__name__
+            raise EnvError(f"the function built a {kind}, which has no agents; a ParallelEnv or AECEnv works")
+    return AgentsWorld(envs, AgentOptions(**options), name)
 
 
-def _built(build: Callable[[], Any]) -> Any:
-    try:
-        env = build()
-    except SurefootError:
-        raise
-    except Exception as error:
-        raise EnvError(f"the function that builds the env failed: {error!r}") from error
-    if not is_many_agents(env):
-        raise EnvError(f"the function built a {type(env).__name__}, which has no agents; a ParallelEnv or AECEnv works")
-    return env
+class AgentsWorld(World):
+    """Copies of one env, stepped one after the other; stream c·A + a is agent a of copy c.
 
-
-class AgentsWorld:
-    """Copies of one env, stepped one after the other; stream c·A + a is agent a of copy c."""
+    Single streams cannot be reset: an agent begins again with the others of its copy.
+    """
 
     backend = "pettingzoo"
 
@@ -103,7 +99,10 @@ class AgentsWorld:
         self.name = name or _title(first)
         self.agents = _chosen(first, self.options.agents, self.name)
         """The names of a copy's streams, in order."""
-        self.copies: list[Copy] = [self._copy(env) for env in envs]
+        self.copies: list[Copy] = []
+        for env in envs:
+            kind = TurnCopy if isinstance(env, TurnEnv) else ParallelCopy
+            self.copies.append(kind(env, self.agents, self.options.others or RandomOthers(env)))
         self.num_envs = len(envs) * len(self.agents)
         self.gym_spaces = _common_spaces(first, self.agents, self.name)
         self.action = action_from_gym(self.gym_spaces[1], self.name)
@@ -119,11 +118,15 @@ class AgentsWorld:
         self.observation: ObservationSpace = _with_extras(
             self._reader, self._state_of, self.agents, self.options, self.name
         )
-        self._still = _first_of_each(self.action)
+        # An agent that waits may take the first option of each choice only.
+        self._still = np.concatenate([np.ones(0, np.bool_), *(np.arange(n) == 0 for n in choice_sizes(self.action))])
         self._write_action = action_writer(self.gym_spaces[1])
         self._places = {agent: a for a, agent in enumerate(self.agents)}
-        reason = next((why for env in envs if (why := _why_inexact(env)) is not None), None)
-        self.inexact = None if reason is None else f"{self.name}: {reason}"
+        if silent := [layer for env in envs if not _speaks(layer := _speaker(env))]:
+            self.inexact = (
+                f"{self.name}: {type(silent[0]).__name__} does not export its state; give it get_state() and "
+                "set_state(state) and a resumed run is exact"
+            )
         self._masked = self._waits or self._reader.masked
         self._view: View | None = None
         self._there = np.zeros(self.num_envs, np.bool_)
@@ -133,7 +136,9 @@ class AgentsWorld:
     def reset(self, seed: int) -> View:
         self._seed, self._count = seed, 0
         self._episodes[:] = 0
-        self._reseed_others(seed)
+        for c, copy in enumerate(self.copies):
+            if isinstance(copy.others, RandomOthers):
+                copy.others.rng = np.random.default_rng([seed, c])
         moments = [self._first_moment(c) for c in range(len(self.copies))]
         self._masked = (
             self._waits
@@ -145,8 +150,7 @@ class AgentsWorld:
         view = self._blank()
         for c, moment in enumerate(moments):
             self._show(view, c, moment)
-        self._view = self._checked(view)
-        return self._view
+        return self._checked(view)
 
     def step(self, action: np.ndarray) -> Step:
         if self._view is None:
@@ -154,18 +158,18 @@ class AgentsWorld:
         if len(action) != self.num_envs:
             raise ShapeError(f"{len(action)} actions for the {self.num_envs} streams of {self.name}; each needs one")
         actions = self._write_action(action)
-        valid, view = self._there.copy(), self._blank()
+        view = self._blank()
         step = Step(
             view=view,
             reward=np.zeros(self.num_envs),
             terminated=np.zeros(self.num_envs, np.bool_),
             truncated=np.zeros(self.num_envs, np.bool_),
-            valid=valid,
+            valid=self._there.copy(),
         )
         for c in range(len(self.copies)):
             self._step_copy(c, actions, step)
         self._count += 1
-        step.view = self._view = self._checked(view)
+        self._checked(view)
         return step
 
     def _step_copy(self, c: int, actions: np.ndarray, step: Step) -> None:
@@ -173,25 +177,22 @@ class AgentsWorld:
         acting = {agent: actions[begin + a] for a, agent in enumerate(self.agents) if step.valid[begin + a]}
         try:
             moment = copy.step(acting)
-        except SurefootError as error:
-            raise EnvError(f"copy {c} of {self.name} at step {self._count + 1} since its reset: {error}") from error
         except Exception as error:
-            raise EnvError(
-                f"copy {c} of {self.name} at step {self._count + 1} since its reset failed: {error!r}"
-            ) from error
+            what = f": {error}" if isinstance(error, SurefootError) else f" failed: {error!r}"
+            raise EnvError(f"copy {c} of {self.name} at step {self._count + 1} since its reset{what}") from error
         for agent in acting:
             row = begin + self._places[agent]
             step.reward[row] = moment.reward.get(agent, 0.0)
             if agent in moment.ended:
                 terminated, last = moment.ended[agent]
                 step.terminated[row], step.truncated[row] = terminated, not terminated
-                self._bury(step, row, c, agent, last, moment)
+                self._finish(step, row, c, agent, last, moment)
         if moment.over:
             moment = self._first_moment(c)
         self._show(step.view, c, moment)
 
-    def _bury(self, step: Step, row: int, c: int, agent: Agent, last: Any, moment: AgentMoment) -> None:
-        """Write down what an agent saw at its end, and what it says of it."""
+    def _finish(self, step: Step, row: int, c: int, agent: Agent, last: Any, moment: AgentMoment) -> None:
+        """Record an agent's last observation, and whether it reports success."""
         if last is None and step.truncated[row]:
             raise EnvError(
                 f"{agent} of {self.name} was truncated without a last observation; put it into the observations of that "
@@ -205,10 +206,6 @@ class AgentsWorld:
         if said is not None:
             step.stats.setdefault("success", np.full(self.num_envs, np.nan))[row] = float(said)
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        """None: an agent cannot begin again without the others of its copy."""
-        return None
-
     def state(self) -> dict[str, Any]:
         if self._view is None or self.inexact is not None:
             return {"restart_seed": restart_seed(self._seed, self._count)}
@@ -220,7 +217,10 @@ class AgentsWorld:
             "view": view_to_state(self._view),
             "envs": {str(c): pack(_speaker(copy.env).get_state()) for c, copy in enumerate(self.copies)},
             "copies": {str(c): copy.state() for c, copy in enumerate(self.copies)},
-            "others": {str(c): rng_to_json(rng) for c, rng in enumerate(self._rngs())},
+            "others": {
+                str(c): rng_to_json(copy.others.rng if isinstance(copy.others, RandomOthers) else None)
+                for c, copy in enumerate(self.copies)
+            },
         }
 
     def set_state(self, state: dict[str, Any]) -> View:
@@ -236,9 +236,8 @@ class AgentsWorld:
             copy.env.reset(seed=0)  # wrappers want to have seen one
             _speaker(copy.env).set_state(unpack(state["envs"][str(c)]))
             copy.set_state(state["copies"][str(c)])
-            others = _random_others(copy)
-            if others is not None:
-                others.rng = rng_from_json(state["others"][str(c)])
+            if isinstance(copy.others, RandomOthers):
+                copy.others.rng = rng_from_json(state["others"][str(c)])
         self._view = view_from_state(state["view"])
         self._masked = self._view.action_mask is not None
         return self._view
@@ -252,21 +251,6 @@ class AgentsWorld:
     def close(self) -> None:
         for copy in self.copies:
             copy.env.close()
-
-    def _copy(self, env: Any) -> Copy:
-        others = self.options.others or RandomOthers(env)
-        return (
-            TurnCopy(env, self.agents, others) if isinstance(env, TurnEnv) else ParallelCopy(env, self.agents, others)
-        )
-
-    def _rngs(self) -> list[np.random.Generator | None]:
-        return [None if (others := _random_others(copy)) is None else others.rng for copy in self.copies]
-
-    def _reseed_others(self, seed: int) -> None:
-        for c, copy in enumerate(self.copies):
-            others = _random_others(copy)
-            if others is not None:
-                others.rng = np.random.default_rng([seed, c])
 
     def _first_moment(self, c: int) -> AgentMoment:
         """Begin copy c's next episode. Its seed is ours: many envs draw a new one from the clock if they get none."""
@@ -329,6 +313,7 @@ class AgentsWorld:
     def _checked(self, view: View) -> View:
         if view.action_mask is not None:
             refuse_empty(view.action_mask, self.name)
+        self._view = view
         return view
 
 
@@ -404,17 +389,6 @@ def _common_spaces(env: Any, agents: Sequence[Agent], name: str) -> tuple[gym.Sp
     return sees, acts
 
 
-def _first_of_each(action: Any) -> np.ndarray:
-    """A mask that allows the first option of each choice only."""
-    match action:
-        case Discrete():
-            return np.arange(action.n) == 0
-        case MultiDiscrete():
-            return np.concatenate([np.arange(n) == 0 for n in action.nvec])
-        case _:
-            return np.ones(0, np.bool_)
-
-
 def _as_parallel(env: Any) -> Any:
     """An AECEnv in which all agents may be asked at once becomes a ParallelEnv; anything else stays as it is."""
     if not isinstance(env, TurnEnv) or not (getattr(env, "metadata", None) or {}).get("is_parallelizable", False):
@@ -443,21 +417,6 @@ def _speaker(env: Any) -> Any:
 def _speaks(env: Any) -> bool:
     # By the class: PettingZoo's wrappers hand on every name, and would seem to speak for what they add themselves.
     return hasattr(type(env), "get_state") and hasattr(type(env), "set_state")
-
-
-def _why_inexact(env: Any) -> str | None:
-    layer = _speaker(env)
-    if _speaks(layer):
-        return None
-    return (
-        f"{type(layer).__name__} does not export its state; give it get_state() and set_state(state) and a resumed run "
-        "is exact"
-    )
-
-
-def _random_others(copy: Copy) -> RandomOthers | None:
-    assert isinstance(copy, ParallelCopy | TurnCopy)
-    return copy.others if isinstance(copy.others, RandomOthers) else None
 
 
 def _title(env: Any) -> str:

@@ -78,6 +78,7 @@ class Copy(Protocol):
     """One env as its world sees it."""
 
     env: Any
+    others: Others
 
     def reset(self, seed: int) -> AgentMoment: ...
     def step(self, actions: dict[Agent, Any]) -> AgentMoment: ...
@@ -134,16 +135,13 @@ class ParallelCopy:
         return AgentMoment(seen=seen, info=info, reward=reward, ended=ended, over=not there)
 
     def state(self) -> dict[str, Any]:
-        strangers = {str(i): pack(self._strangers.get(agent)) for i, agent in enumerate(self._known())}
+        strangers = {str(i): pack(self._strangers.get(agent)) for i, agent in enumerate(self.env.possible_agents)}
         return {"strangers": strangers}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        known = self._known()
+        known = list(self.env.possible_agents)
         kept = {known[int(i)]: unpack(value) for i, value in state["strangers"].items()}
         self._strangers = {agent: value for agent, value in kept.items() if value is not None}
-
-    def _known(self) -> list[Agent]:
-        return list(self.env.possible_agents)
 
 
 class TurnCopy:

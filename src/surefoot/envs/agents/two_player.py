@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete
-from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import CheckpointIncompatible, ConfigError
 
@@ -19,11 +19,8 @@ from surefoot.errors import CheckpointIncompatible, ConfigError
 class Game(Protocol):
     """Two players in turn, n boards at once. A state is one array [S, n], seen by whoever moves next."""
 
-    @property
-    def observation(self) -> Box: ...
-
-    @property
-    def action(self) -> Discrete: ...
+    observation: Box
+    action: Discrete
 
     def start(self, n: int) -> np.ndarray:
         """n boards before the first move."""
@@ -43,11 +40,10 @@ class Game(Protocol):
 
 
 class Opponents(Protocol):
-    """Whoever sits on the other seat of N streams."""
+    """The players on the other seats of N streams."""
 
     def meet(self, streams: np.ndarray) -> None:
         """New games begin in `streams` (indices): choose who plays there."""
-        ...
 
     def reply(self, view: View, streams: np.ndarray) -> np.ndarray:
         """[n] moves for the n boards that wait in `streams` (indices)."""
@@ -55,11 +51,9 @@ class Opponents(Protocol):
 
     def score(self, streams: np.ndarray, score: np.ndarray) -> None:
         """Games ended in `streams` (indices); `score` is the learner's, -1 to 1."""
-        ...
 
     def passed(self, steps: int) -> None:
         """The learner has taken this many steps more."""
-        ...
 
     def reset(self, seed: int) -> None:
         """Begin anew; everything random follows from `seed`."""
@@ -70,7 +64,7 @@ class Opponents(Protocol):
     def set_state(self, state: dict[str, Any]) -> None: ...
 
 
-class RandomOpponents:
+class RandomOpponents(Opponents):
     """Play any legal move."""
 
     def __init__(self) -> None:
@@ -79,18 +73,9 @@ class RandomOpponents:
     def reset(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def meet(self, streams: np.ndarray) -> None:
-        pass
-
     def reply(self, view: View, streams: np.ndarray) -> np.ndarray:
         assert view.action_mask is not None
         return np.where(view.action_mask, self.rng.random(view.action_mask.shape), -1.0).argmax(axis=1)
-
-    def score(self, streams: np.ndarray, score: np.ndarray) -> None:
-        pass
-
-    def passed(self, steps: int) -> None:
-        pass
 
     def state(self) -> dict[str, Any]:
         return {"rng": rng_to_json(self.rng)}
@@ -99,10 +84,8 @@ class RandomOpponents:
         self.rng = rng_from_json(state["rng"])
 
 
-class SeatWorld:
+class SeatWorld(World):
     """N boards of a game. A win pays 1, a loss -1, a draw 0, at the end; `success` says whether it was won."""
-
-    inexact: str | None = None
 
     def __init__(self, game: Game, num_envs: int, opponents: Opponents | None = None, name: str | None = None) -> None:
         if num_envs < 1:
@@ -166,12 +149,6 @@ class SeatWorld:
         self._boards, self._second = boards, np.array(state["second"], np.bool_)
         self.opponents.set_state(state["opponents"])
         return self._view(self._boards)
-
-    def render(self) -> np.ndarray | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _begin(self, streams: np.ndarray) -> None:
         """New games in `streams`, the other seat than last time; where that is the second, the opponent has moved."""

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from surefoot.data.spaces import Box, Discrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete
 from surefoot.envs.builtin import draw
+from surefoot.envs.builtin.streams import Moved, Task
 
 # 0-d arrays: in an expression of short arrays numpy takes them in half the time of Python floats.
 _GRAVITY = np.array(9.8)
@@ -26,14 +27,15 @@ def _box(*reach: float) -> Box:
     return Box((len(reach),), tuple(-x for x in reach), reach)
 
 
-class CartPole:
+class CartPole(Task):
     """Balance the pole by pushing the cart left (0) or right (1); 1 for every step, until it leans or leaves.
 
     The operations come in the order of Gymnasium's `CartPoleEnv`, which makes the float64 digits the same.
     """
 
     observation = _box(2 * float(_EDGE), math.inf, 2 * float(_LEAN), math.inf)
-    action = Discrete(2)
+    action: ActionSpace = Discrete(2)
+    edge = float(_EDGE)
 
     def __init__(self, max_episode_steps: int = 500) -> None:
         self.max_episode_steps = max_episode_steps
@@ -42,9 +44,7 @@ class CartPole:
         """Cart position and velocity, pole angle and velocity, each within ±0.05."""
         return rng.uniform(-0.05, 0.05, (4, n))
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """One Euler step of 0.02 s; the step on which the pole falls still pays 1."""
         x_dot, theta, theta_dot = state[1], state[2], state[3]
         cos, sin = np.cos(theta), np.sin(theta)
@@ -62,12 +62,19 @@ class CartPole:
         """The four numbers themselves."""
         return state.T.astype(np.float32, order="C")
 
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
-
     def draw(self, state: np.ndarray) -> np.ndarray:
         """The cart on its track, the pole at its angle."""
-        return _picture(state, edge=float(_EDGE))
+        edge, x, theta = self.edge, float(state[0]), float(state[2])
+        canvas = draw.Canvas(left=-edge - 0.1, right=edge + 0.1, middle=0.4)
+        canvas.line((-edge, 0.0), (edge, 0.0), 0.03, draw.GREY)
+        for end in (-edge, edge):
+            canvas.line((end, -0.12), (end, 0.12), 0.03, draw.GREY)
+        hinge = (x, 0.15)
+        canvas.box((x - 0.25, -0.15), (x + 0.25, 0.15), draw.BLACK)
+        tip = (x + math.sin(theta), hinge[1] + math.cos(theta))
+        canvas.line(hinge, tip, 0.1, draw.BROWN)
+        canvas.disc(hinge, 0.05, draw.BLUE)
+        return canvas.picture()
 
 
 class CartPoleNoVel(CartPole):
@@ -93,7 +100,7 @@ _SUBSTEPS = 2
 _SUBSTEP = np.array(0.0166 / _SUBSTEPS)
 
 
-class CartPoleContinuous:
+class CartPoleContinuous(CartPole):
     """Isaac's Cartpole: an action in [-1, 1] is a push of up to 400 N, and the pole may lean up to 90°.
 
     Reward 1 - angle² - 0.01 |cart velocity| - 0.005 |pole velocity|, and -2 on the step that loses it. The
@@ -103,16 +110,14 @@ class CartPoleContinuous:
 
     observation = Box((4,))
     action = Box((1,), -1.0, 1.0)
-    max_episode_steps = 500
+    edge = _ISAAC_EDGE
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Position and angle within ±0.1, both velocities within ±0.25."""
         reach = np.array([[0.1], [0.25], [0.1], [0.25]])
         return rng.uniform(-reach, reach, (4, n))
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """Two substeps under one constant force."""
         force = _ISAAC_FORCE * action[:, 0].clip(-1.0, 1.0).astype(np.float64)
         x, x_dot, theta, theta_dot = state
@@ -126,17 +131,6 @@ class CartPoleContinuous:
         reward = 1.0 - np.square(theta) - 0.01 * np.abs(x_dot) - 0.005 * np.abs(theta_dot)
         return np.array((x, x_dot, theta, theta_dot)), np.where(lost, -2.0, reward), lost
 
-    def observe(self, state: np.ndarray) -> np.ndarray:
-        """The four numbers themselves."""
-        return state.T.astype(np.float32, order="C")
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
-
-    def draw(self, state: np.ndarray) -> np.ndarray:
-        """The cart on its track, the pole at its angle."""
-        return _picture(state, edge=_ISAAC_EDGE)
-
 
 def _accelerations(theta: np.ndarray, theta_dot: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the cart and of the pole, from the two balances of a cart M and a pole m, l, J (about the hinge):
@@ -149,17 +143,3 @@ def _accelerations(theta: np.ndarray, theta_dot: np.ndarray, force: np.ndarray) 
         _ISAAC_INERTIA - np.square(_ISAAC_MOMENT * cos) / _ISAAC_MASS
     )
     return push - _ISAAC_MOMENT * theta_acc * cos / _ISAAC_MASS, theta_acc
-
-
-def _picture(state: np.ndarray, *, edge: float) -> np.ndarray:
-    x, theta = float(state[0]), float(state[2])
-    canvas = draw.Canvas(left=-edge - 0.1, right=edge + 0.1, middle=0.4)
-    canvas.line((-edge, 0.0), (edge, 0.0), 0.03, draw.GREY)
-    for end in (-edge, edge):
-        canvas.line((end, -0.12), (end, 0.12), 0.03, draw.GREY)
-    hinge = (x, 0.15)
-    canvas.box((x - 0.25, -0.15), (x + 0.25, 0.15), draw.BLACK)
-    tip = (x + math.sin(theta), hinge[1] + math.cos(theta))
-    canvas.line(hinge, tip, 0.1, draw.BROWN)
-    canvas.disc(hinge, 0.05, draw.BLUE)
-    return canvas.picture()

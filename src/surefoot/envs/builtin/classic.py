@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from surefoot import native
 from surefoot.envs.api import World
@@ -31,17 +32,14 @@ def definition(name: str, num_envs: int) -> Streams:
     return Streams(name, _TASKS[name](), num_envs)
 
 
-def _maker(name: str) -> Callable[[int], World]:
-    def make(num_envs: int) -> World:
-        if native.kernel is None:
-            return definition(name, num_envs)
-        return NativeWorld(name, name, num_envs, _TASKS[name]())
-
-    return make
+def _make(name: str, num_envs: int) -> World:
+    if native.kernel is None:
+        return definition(name, num_envs)
+    return NativeWorld(name, name, num_envs, _TASKS[name]())
 
 
 CLASSIC: dict[str, Callable[[int], World]] = {
-    **{name: _maker(name) for name in _TASKS},
+    **{name: partial(_make, name) for name in _TASKS},
     "surefoot/CartPoleNoVel-v0": maker("surefoot/CartPoleNoVel-v0", CartPoleNoVel),
 }
 """Constructors that take the number of streams, by id: stepped by the kernel where it has them, else in numpy."""

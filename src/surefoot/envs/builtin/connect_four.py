@@ -71,7 +71,7 @@ class Connect:
                 f"column {column[bad]} of board {bad} takes no stone; open are {np.flatnonzero(self.mask(state)[bad]).tolist()}"
             )
         # Adding the bottom bit to a column's stones carries to its first free cell.
-        stone = (taken + self._bottom[column]) & ~taken & self._column(column)
+        stone = (taken + self._bottom[column]) & ~taken & (self._bottom[column] * np.uint64((1 << self.rows) - 1))
         mine = mine | stone
         won = self._has_line(mine)
         over = won | ((mine | other) == self._full)
@@ -85,9 +85,6 @@ class Connect:
             for row in self._cells.reshape(self.rows, self.columns)
         ]
         return "\n".join(reversed(lines))
-
-    def _column(self, column: np.ndarray) -> np.ndarray:
-        return self._bottom[column] * np.uint64((1 << self.rows) - 1)
 
     def _has_line(self, stones: np.ndarray) -> np.ndarray:
         found = np.zeros(len(stones), np.bool_)

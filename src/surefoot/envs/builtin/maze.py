@@ -13,7 +13,7 @@ import numpy as np
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
 from surefoot.envs.builtin.draw import BLACK, BLUE, GREEN, GREY, RED, Canvas
-from surefoot.envs.builtin.streams import maker
+from surefoot.envs.builtin.streams import Moved, Task, maker
 from surefoot.errors import ConfigError
 
 WINDING = """
@@ -37,7 +37,7 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 """(rows down, columns right) of the actions 0 up, 1 right, 2 down, 3 left."""
 
 
-class Maze:
+class Maze(Task):
     """Walk from S to G; `#` is a wall, and walking into one leaves you where you are. G pays 1 and ends it.
 
     The observation is a one-hot of the row beside a one-hot of the column. A return is 1 or 0, so the mean return is
@@ -53,8 +53,16 @@ class Maze:
         self.observation = Box((self.height + self.width,), 0.0, 1.0)
         self.floor = self._floor()
         self.first, self.goal = self._only("S"), self._only("G")
-        self._after = self._moves()
-        self._look = self._looks()
+        cells = np.arange(self.height * self.width)
+        steps = np.array([down * self.width + right for down, right in MOVES])
+        # The edge is wall, so a step off the sheet never begins on the floor; clip keeps the table's rows legal.
+        there = (cells[:, None] + steps).clip(0, len(cells) - 1)
+        self._after = np.where(self.floor[there], there, cells[:, None])
+        """[cells, 4]: the cell that follows a cell and an action."""
+        row, column = np.divmod(cells, self.width)
+        seen = row[:, None] == np.arange(self.height), column[:, None] == np.arange(self.width)
+        self._look = np.hstack(seen).astype(np.float32)
+        """[cells, height + width]: what is seen from each cell."""
 
     @property
     def shortest(self) -> int:
@@ -82,9 +90,7 @@ class Maze:
         """S."""
         return np.full((1, n), self.first)
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """One cell, or none where there is a wall."""
         after = self._after[state[0], action]
         arrived = after == self.goal
@@ -93,9 +99,6 @@ class Maze:
     def observe(self, state: np.ndarray) -> np.ndarray:
         """Row and column."""
         return self._look[state[0]]
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
         """The maze from above: S red, G green, the walker blue."""
@@ -134,20 +137,6 @@ class Maze:
         if sum(line.count(sign) for line in self.layout) != 1:
             raise ConfigError(f"the maze needs exactly one {sign!r}")
         return at[0]
-
-    def _moves(self) -> np.ndarray:
-        """[cells, 4]: the cell that follows a cell and an action."""
-        here = np.arange(self.height * self.width)
-        steps = np.array([down * self.width + right for down, right in MOVES])
-        # The edge is wall, so a step off the sheet never begins on the floor; clip keeps the table's rows legal.
-        there = (here[:, None] + steps).clip(0, len(here) - 1)
-        return np.where(self.floor[there], there, here[:, None])
-
-    def _looks(self) -> np.ndarray:
-        """[cells, height + width] float32: what is seen from each cell."""
-        row, column = np.divmod(np.arange(self.height * self.width), self.width)
-        rows, columns = row[:, None] == np.arange(self.height), column[:, None] == np.arange(self.width)
-        return np.hstack((rows, columns)).astype(np.float32)
 
 
 class LongMaze(Maze):

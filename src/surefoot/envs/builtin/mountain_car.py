@@ -6,28 +6,26 @@ import math
 
 import numpy as np
 
-from surefoot.data.spaces import Box, Discrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete
 from surefoot.envs.builtin import draw
+from surefoot.envs.builtin.streams import Moved, Task
 
 _LEFT, _RIGHT, _FASTEST = -1.2, 0.6, 0.07
-_OBSERVATION = Box((2,), (_LEFT, -_FASTEST), (_RIGHT, _FASTEST))
 
 
-class MountainCar:
+class MountainCar(Task):
     """Push left (0), coast (1) or push right (2); -1 a step until the car stands at 0.5 or beyond."""
 
-    observation = _OBSERVATION
-    action = Discrete(3)
+    observation = Box((2,), (_LEFT, -_FASTEST), (_RIGHT, _FASTEST))
+    action: ActionSpace = Discrete(3)
     max_episode_steps = 200
     goal = 0.5
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """At rest between -0.6 and -0.4."""
-        return _at_rest(rng, n)
+        return np.array((rng.uniform(-0.6, -0.4, n), np.zeros(n)))
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """Gymnasium's `MountainCarEnv`, operation by operation."""
         position, velocity = state
         pedal = (action.astype(np.int64) - 1) * 0.001
@@ -39,33 +37,27 @@ class MountainCar:
         """Position and velocity."""
         return state.T.astype(np.float32, order="C")
 
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
-
     def draw(self, state: np.ndarray) -> np.ndarray:
         """The car in its valley, a flag at the goal."""
         return _picture(float(state[0]), self.goal)
 
 
-class MountainCarContinuous:
+class MountainCarContinuous(MountainCar):
     """Push with an action in [-1, 1]; pays 100 at 0.45 or beyond, less 0.1 action² on every step.
 
     Gymnasium keeps and moves this car in float32, all but its first state. Here the first is float32 too, so that
     every step has the same digits.
     """
 
-    observation = _OBSERVATION
     action = Box((1,), -1.0, 1.0)
     max_episode_steps = 999
     goal = 0.45
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """At rest between -0.6 and -0.4."""
-        return _at_rest(rng, n).astype(np.float32)
+        return super().start(rng, n).astype(np.float32)
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """Gymnasium's `Continuous_MountainCarEnv`, operation by operation; only the cosine is float64."""
         position, velocity = state
         pedal = action[:, 0]
@@ -78,17 +70,6 @@ class MountainCarContinuous:
     def observe(self, state: np.ndarray) -> np.ndarray:
         """Position and velocity."""
         return state.T.copy(order="C")
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
-
-    def draw(self, state: np.ndarray) -> np.ndarray:
-        """The car in its valley, a flag at the goal."""
-        return _picture(float(state[0]), self.goal)
-
-
-def _at_rest(rng: np.random.Generator, n: int) -> np.ndarray:
-    return np.array((rng.uniform(-0.6, -0.4, n), np.zeros(n)))
 
 
 def _roll(position: np.ndarray, velocity: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,14 @@ from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, ShapeError
 
 
-class Choir:
+class Choir(World):
     """`voices` streams sing together, one note: each sees its own cue and should answer it.
 
     All get the same reward: the share of right answers, plus luck that none of them sees or can change, a sum over the
     voices with deviation `luck`. The best is worth 1 on average, chance 1/cues. A critic that sees only the cue cannot
     tell luck from skill; one that sees "state" (all cues, all lucks) can: given it, the best is worth exactly 1 + luck.
-    If the streams are no multiple of `voices`, the last choir is smaller.
+    If the streams are no multiple of `voices`, the last choir is smaller. Single voices cannot be reset.
     """
-
-    inexact: str | None = None
 
     def __init__(
         self, name: str, num_envs: int, *, central: bool = False, voices: int = 4, cues: int = 4, luck: float = 3.0
@@ -66,10 +65,6 @@ class Choir:
             stats={"success": right},
         )
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        """None: a voice cannot begin again without its choir."""
-        return None
-
     def state(self) -> dict[str, Any]:
         return {"cue": self._cue.copy(), "lucks": self._lucks.copy(), "rng": rng_to_json(self._rng)}
 
@@ -81,12 +76,6 @@ class Choir:
             )
         self._cue, self._lucks, self._rng = cue, lucks, rng_from_json(state["rng"])
         return self._view()
-
-    def render(self) -> np.ndarray | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _sing(self) -> None:
         self._cue = self._rng.integers(self.cues, size=self.num_envs)
@@ -164,9 +153,7 @@ class Relay:
         for agent in ran:
             if terminated[agent] or truncated[agent]:
                 del self._age[agent], self._cue[agent]
-        self.agents = [agent for agent in self.possible_agents if agent in self._age]
-        if not late:
-            self._join()
+        self._join(late=late)
         return last | self._look(), reward, terminated, truncated, {agent: {} for agent in {*ran, *self.agents}}
 
     def get_state(self) -> dict[str, Any]:
@@ -177,15 +164,15 @@ class Relay:
         """Go on from where `state` was taken."""
         self._time, self._age, self._cue = state["time"], dict(state["age"]), dict(state["cue"])
         self._rng = rng_from_json(state["rng"])
-        self.agents = [agent for agent in self.possible_agents if agent in self._age]
+        self._join(late=True)
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _join(self) -> None:
-        """Let in whoever is due."""
+    def _join(self, *, late: bool = False) -> None:
+        """List the runners, and let in the one that is due unless it is too late."""
         turn, early = divmod(self._time, self.stride)
-        if early == 0 and turn < self.laps * len(self.possible_agents):
+        if not late and early == 0 and turn < self.laps * len(self.possible_agents):
             agent = self.possible_agents[turn % len(self.possible_agents)]
             self._age[agent], self._cue[agent] = 0, int(self._rng.integers(self.cues))
         self.agents = [agent for agent in self.possible_agents if agent in self._age]
@@ -199,12 +186,8 @@ class Relay:
         return seen
 
 
-def _choir(name: str, *, central: bool) -> Callable[[int], World]:
-    return lambda num_envs: Choir(name, num_envs, central=central)
-
-
 CHOIRS: dict[str, Callable[[int], World]] = {
-    "surefoot/Choir-v0": _choir("surefoot/Choir-v0", central=False),
-    "surefoot/ChoirCentral-v0": _choir("surefoot/ChoirCentral-v0", central=True),
+    "surefoot/Choir-v0": partial(Choir, "surefoot/Choir-v0"),
+    "surefoot/ChoirCentral-v0": partial(Choir, "surefoot/ChoirCentral-v0", central=True),
 }
 """Constructors that take the number of streams, by id."""

@@ -53,14 +53,12 @@ class Description(NamedTuple):
         return Box((self.action_size,), self.action_low, self.action_high)
 
 
-class NativeWorld:
+class NativeWorld(World):
     """N streams of a world in C. Everything that can be seen of it is as `Streams` would have it, its state included.
 
     `which` is the name of one of the kernel's worlds or the address of a `surefoot_env`. With `task`, the numpy
     definition of the same world, it takes its spaces, its pictures and the type of its state from there.
     """
-
-    inexact: str | None = None
 
     def __init__(self, name: str, which: str | int, num_envs: int, task: Task | None = None) -> None:
         if num_envs < 1:
@@ -145,9 +143,6 @@ class NativeWorld:
         """[300, 400, 3] uint8 picture of the first stream; None for a world without a numpy definition."""
         return None if self.task is None else self.task.draw(self.state()["task"][:, 0])
 
-    def close(self) -> None:
-        """Nothing is held that does not go with the world itself."""
-
     def _view(self) -> View:
         obs = np.empty(self._seen, np.float32)
         self._kernel.streams_observe(self.handle, obs)
@@ -180,10 +175,7 @@ def load_library(path: str | os.PathLike[str]) -> Callable[[int], World]:
     address: int = main() or 0
     about = describe(kernel, address, path)
 
-    def make(num_envs: int) -> World:
-        return NativeWorld(about.name, address, num_envs)
-
-    return make
+    return lambda num_envs: NativeWorld(about.name, address, num_envs)
 
 
 def describe(kernel: ModuleType, which: str | int, name: str) -> Description:

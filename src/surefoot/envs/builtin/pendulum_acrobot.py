@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.builtin import draw
+from surefoot.envs.builtin.streams import Moved, Task
 
 
 def _square(x: np.ndarray) -> np.ndarray:
@@ -26,7 +27,7 @@ _FASTEST = 8.0
 _STRONGEST = 2.0
 
 
-class Pendulum:
+class Pendulum(Task):
     """Swing the link up with a torque in [-2, 2] and hold it; the reward is minus a cost, never an end.
 
     The operations come in the order of Gymnasium's `PendulumEnv`: the torque stays float32, all else is float64.
@@ -41,9 +42,7 @@ class Pendulum:
         reach = np.array([[np.pi], [1.0]])
         return rng.uniform(-reach, reach, (2, n))
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """The cost is of the state that is left and of the torque, cut to its bounds."""
         theta, theta_dot = state
         torque = action[:, 0].clip(-_STRONGEST, _STRONGEST)
@@ -56,9 +55,6 @@ class Pendulum:
     def observe(self, state: np.ndarray) -> np.ndarray:
         """Cosine and sine of the angle from upright, and the velocity."""
         return np.array((np.cos(state[0]), np.sin(state[0]), state[1])).T.astype(np.float32, order="C")
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
         """The link, upright at angle 0."""
@@ -79,7 +75,7 @@ _QUARTER, _HALF, _MINUS_HALF, _ONE, _FIVE_QUARTERS, _TWO = (np.array(x) for x in
 _STEP_HALF, _STEP_WHOLE, _STEP_SIXTH = np.array(_STEP / 2), np.array(_STEP), np.array(_STEP / 6)
 
 
-class Acrobot:
+class Acrobot(Task):
     """Drive the elbow with -1, 0 or 1 N m until the tip is one link above the hinge; -1 a step, 0 on the last.
 
     The operations come in the order of Gymnasium's `AcrobotEnv` (Runge-Kutta, links of 1 m and 1 kg, the book's
@@ -96,9 +92,7 @@ class Acrobot:
         """Both angles and both velocities within ±0.1, as numbers that fit into float32 (Gymnasium's do)."""
         return rng.uniform(-0.1, 0.1, (4, n)).astype(np.float32).astype(np.float64)
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """One Runge-Kutta step of 0.2 s; then angles wrapped to ±π and velocities cut to 4π and 9π."""
         torque = _TORQUE[action]
         k1 = _rates(state, torque)
@@ -106,7 +100,9 @@ class Acrobot:
         k3 = _rates(state + _STEP_HALF * k2, torque)
         k4 = _rates(state + _STEP_WHOLE * k3, torque)
         after = state + _STEP_SIXTH * (k1 + _TWO * k2 + _TWO * k3 + k4)
-        _wrap(after[:2])
+        angles = after[:2]
+        while np.count_nonzero(over := np.abs(angles) > np.pi):  # by whole turns
+            angles[over] -= np.copysign(2 * np.pi, angles[over])
         after[2:].clip(-_MAX_VEL, _MAX_VEL, out=after[2:])
         up = -np.cos(after[0]) - np.cos(after[1] + after[0]) > 1.0
         return after, up - 1.0, up
@@ -118,9 +114,6 @@ class Acrobot:
         seen[:, 1:4:2] = np.sin(state[:2]).T
         seen[:, 4:] = state[2:].T
         return seen
-
-    def mask(self, state: np.ndarray) -> None:
-        """Everything is allowed."""
 
     def draw(self, state: np.ndarray) -> np.ndarray:
         """Both links, and the height that the tip must reach."""
@@ -149,9 +142,3 @@ def _rates(state: np.ndarray, torque: np.ndarray) -> np.ndarray:
     ddtheta2 = pull / (_FIVE_QUARTERS - squares[2] / d1)
     ddtheta1 = -(d2 * ddtheta2 + phi1) / d1
     return np.array((dtheta1, dtheta2, ddtheta1, ddtheta2))
-
-
-def _wrap(angles: np.ndarray) -> None:
-    """Bring angles into [-π, π] in place, by whole turns."""
-    while np.count_nonzero(over := np.abs(angles) > np.pi):
-        angles[over] -= np.copysign(2 * np.pi, angles[over])

@@ -12,33 +12,31 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
+from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, choice_sizes
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
+Moved = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Next states [S, n], rewards [n] float64 and terminated [n] bool, all of them new arrays."""
+
 
 class Task(Protocol):
-    """How one kind of stream lives. Its state is one array [S, n]: S numbers for each of n streams."""
+    """How one kind of stream lives. Its state is one array [S, n]: S numbers for each of n streams.
 
-    @property
-    def observation(self) -> Box: ...
+    A class that derives from it has no action mask, no picture and no time limit, unless it defines these.
+    """
 
-    @property
-    def action(self) -> ActionSpace: ...
-
-    @property
-    def max_episode_steps(self) -> int | None:
-        """An episode this long is truncated; None if nothing cuts it short."""
-        ...
+    observation: Box
+    action: ActionSpace
+    max_episode_steps: int | None = None
+    """An episode this long is truncated; None if nothing cuts it short."""
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """First states of n episodes, [S, n]."""
         ...
 
-    def advance(
-        self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Next states [S, n], rewards [n] float64 and terminated [n] bool, all of them new arrays."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
+        """Take one step in n streams."""
         ...
 
     def observe(self, state: np.ndarray) -> np.ndarray:
@@ -47,21 +45,19 @@ class Task(Protocol):
 
     def mask(self, state: np.ndarray) -> np.ndarray | None:
         """What n streams may do, [n, A] bool; None if everything is allowed."""
-        ...
+        return None
 
     def draw(self, state: np.ndarray) -> np.ndarray | None:
         """A picture [H, W, 3] uint8 of one stream's state [S], or None if there is nothing to see."""
-        ...
+        return None
 
 
-class Streams:
+class Streams(World):
     """N streams of one task as a `World`; a stream that ends begins its next episode in the same step.
 
     Before the first `reset` it stands as `reset(0)` would leave it. One generator serves all streams, so the
     start of an episode depends on what ended before it in other streams; the motion in between does not.
     """
-
-    inexact: str | None = None
 
     def __init__(self, name: str, task: Task, num_envs: int) -> None:
         if num_envs < 1:
@@ -89,7 +85,12 @@ class Streams:
         action = self._actions.checked(action)
         state, reward, terminated = self.task.advance(self._state, action, self._rng)
         self._state = state
-        truncated = self._tick(terminated)
+        self._clock += 1
+        truncated = self._none.copy()
+        if self._clock >= self._due:
+            late = self._clock - self._born >= self._limit
+            self._due = int(np.where(late, self._clock, self._born).min()) + self._limit
+            truncated = late & ~terminated
         obs = self.task.observe(state)
         ended = (terminated | truncated).nonzero()[0]
         final_obs: Arrays | None = None
@@ -131,9 +132,6 @@ class Streams:
         """[300, 400, 3] uint8 picture of the first stream; None for a task with nothing to see."""
         return self.task.draw(self._state[:, 0])
 
-    def close(self) -> None:
-        """Nothing is held."""
-
     def _view(self) -> View:
         return View(obs={"obs": self.task.observe(self._state)}, action_mask=self.task.mask(self._state))
 
@@ -150,23 +148,24 @@ class Streams:
         self._born: np.ndarray = -elapsed
         self._due = int(self._born.min()) + self._limit
 
-    def _tick(self, terminated: np.ndarray) -> np.ndarray:
-        """One step has passed; which episodes are cut short. `terminated` wins."""
-        self._clock += 1
-        if self._clock < self._due:
-            return self._none.copy()
-        late = self._clock - self._born >= self._limit
-        self._due = int(np.where(late, self._clock, self._born).min()) + self._limit
-        return late & ~terminated
-
 
 class Actions:
     """What the actions of N streams must look like."""
 
     def __init__(self, name: str, space: ActionSpace, num_envs: int) -> None:
         self.name = name
-        self.shape = (num_envs, *_row_shape(space))
-        self._choices = _choices(space)
+        sizes = choice_sizes(space)
+        match space:
+            case Box():
+                row = space.shape
+            case Hybrid():
+                row = (len(sizes) + space.box.size,)
+            case Discrete():
+                row, sizes = (), space.n
+            case MultiDiscrete():
+                row = (len(sizes),)
+        self.shape = (num_envs, *row)
+        self._choices = None if isinstance(space, Box) else np.array(sizes, np.uint64)
         self._hybrid = isinstance(space, Hybrid)
 
     def checked(self, action: np.ndarray) -> np.ndarray:
@@ -181,7 +180,13 @@ class Actions:
             and 1 not in (action.astype(np.uint64) >= self._choices).tobytes()
         ):
             return action
-        raise EnvError(f"{self.name} takes {self._wanted()}; got {_described(action)}{_range(action)}")
+        what, kind = "actions", "float32" if self._choices is None else "int64"
+        if self._hybrid:
+            what, kind = "rows", "float32 that begin with choices"
+        options = "" if self._choices is None else f", each from 0 to below {self._choices.tolist()}"
+        extent = f" from {action.min()} to {action.max()}" if action.size else ""
+        wanted = f"{what} {list(self.shape)} {kind}{options}"
+        raise EnvError(f"{self.name} takes {wanted}; got {_described(action)}{extent}")
 
     def _in_range(self, action: np.ndarray) -> bool:
         """True unless a choice of a hybrid action is none of its options."""
@@ -189,16 +194,6 @@ class Actions:
             return True
         chosen = action[:, : self._choices.size]
         return bool(((chosen >= 0) & (chosen < self._choices) & (chosen == np.floor(chosen))).all())
-
-    def _wanted(self) -> str:
-        if self._hybrid:
-            return f"rows {list(self.shape)} float32 that begin with choices, each from 0 to below {self._options()}"
-        if self._choices is None:
-            return f"actions {list(self.shape)} float32"
-        return f"actions {list(self.shape)} int64, each from 0 to below {self._options()}"
-
-    def _options(self) -> list[int] | int:
-        return [] if self._choices is None else self._choices.tolist()
 
 
 def checked_streams(streams: np.ndarray, world: World) -> np.ndarray:
@@ -222,40 +217,10 @@ def checked_state(
     return task, elapsed
 
 
-def _row_shape(action: ActionSpace) -> tuple[int, ...]:
-    match action:
-        case Box():
-            return action.shape
-        case Discrete():
-            return ()
-        case MultiDiscrete():
-            return (len(action.nvec),)
-        case Hybrid():
-            return (len(action.nvec) + action.box.size,)
-
-
-def _choices(action: ActionSpace) -> np.ndarray | None:
-    match action:
-        case Box():
-            return None
-        case Discrete():
-            return np.array(action.n, np.uint64)
-        case MultiDiscrete() | Hybrid():
-            return np.array(action.nvec, np.uint64)
-
-
 def _described(array: np.ndarray) -> str:
     return f"{list(array.shape)} {array.dtype}"
 
 
-def _range(action: np.ndarray) -> str:
-    return f" from {action.min()} to {action.max()}" if action.size else ""
-
-
 def maker(name: str, task: Callable[[], Task]) -> Callable[[int], World]:
     """A constructor of `name` that takes the number of streams."""
-
-    def make(num_envs: int) -> World:
-        return Streams(name, task(), num_envs)
-
-    return make
+    return lambda num_envs: Streams(name, task(), num_envs)

@@ -11,27 +11,11 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.builtin.streams import maker
+from surefoot.envs.builtin.streams import Moved, Task, maker
 from surefoot.errors import ConfigError, EnvError
 
-Moved = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-
-class _Plain:
-    """What most toys share: no mask, no picture, no limit."""
-
-    max_episode_steps: int | None = None
-
-    def mask(self, state: np.ndarray) -> np.ndarray | None:
-        """Everything is allowed."""
-        return None
-
-    def draw(self, state: np.ndarray) -> np.ndarray | None:
-        """There is nothing to see."""
-        return None
-
-
-class Endless(_Plain):
+class Endless(Task):
     """Always the same observation, always reward 1, no end: every state is worth 1 / (1 - γ)."""
 
     observation = Box((1,), 1.0, 1.0)
@@ -57,7 +41,7 @@ class Endless(_Plain):
         return np.ones((state.shape[1], 1), np.float32)
 
 
-class Bandit(_Plain):
+class Bandit(Task):
     """One pull, one reward around the arm's mean, with Gaussian noise of the given width."""
 
     observation = Box((1,), 1.0, 1.0)
@@ -86,7 +70,7 @@ class Bandit(_Plain):
         return np.ones((state.shape[1], 1), np.float32)
 
 
-class ContextBandit(_Plain):
+class ContextBandit(Task):
     """One of K one-hots is shown; naming it pays 1, anything else 0."""
 
     def __init__(self, contexts: int = 4) -> None:
@@ -107,7 +91,7 @@ class ContextBandit(_Plain):
         return _one_hot(state[0], self.contexts)
 
 
-class Corridor(_Plain):
+class Corridor(Task):
     """Cells 0 to `length`: 0 steps left, 1 steps right; the last cell pays 1 and ends it.
 
     From cell c the best way takes length - c steps and is worth γ^(length - c - 1): γ^(length - 1) at the start.
@@ -140,7 +124,7 @@ class Corridor(_Plain):
         return _one_hot(state[0], self.length + 1)
 
 
-class TimeLimit(_Plain):
+class TimeLimit(Task):
     """Reward 1 for `steps` steps, and the time is in the observation.
 
     Truncated, the limit is not the world's: with a right bootstrap every state is worth 1 / (1 - γ). Terminated,
@@ -174,7 +158,7 @@ class TimeLimit(_Plain):
         return (state.T / self.steps).astype(np.float32)
 
 
-class Target(_Plain):
+class Target(Task):
     """Continuous: a point in [-1, 1]^dims is shown, the action should be its mirror image at half the distance.
 
     The reward is minus the squared distance to it, so the best is 0.
@@ -190,7 +174,7 @@ class Target(_Plain):
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """A point that float32 can hold, so that what is seen is what counts."""
-        return rng.uniform(-1.0, 1.0, (self.action.size, n)).astype(np.float32)
+        return rng.uniform(-1.0, 1.0, (self.observation.size, n)).astype(np.float32)
 
     def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
         """The episode ends with the answer."""
@@ -202,7 +186,7 @@ class Target(_Plain):
         return state.T.copy(order="C")
 
 
-class Masked(_Plain):
+class Masked(Task):
     """K actions of which context c allows two, c and c + 1 (mod K); c + 1 pays 1, c nothing, others are refused."""
 
     def __init__(self, actions: int = 5) -> None:
@@ -233,7 +217,7 @@ class Masked(_Plain):
         return (np.arange(self.actions) - state.T) % self.actions <= 1
 
 
-class TwoKnobs(_Plain):
+class TwoKnobs(Task):
     """Two knobs of 3 and 4 positions, the right ones shown side by side as one-hots; each right knob pays a half."""
 
     observation = Box((7,), 0.0, 1.0)

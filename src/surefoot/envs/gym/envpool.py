@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.envs.api import Step, View
+from surefoot.envs.api import Step, View, World
 from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.errors import ConfigError, EnvError, UnknownEnv
 
 _ATARI = re.compile(r"(?:ALE/(?P<new>\w+)-v5|(?P<old>\w+)NoFrameskip-v(?P<version>[04]))")
 
 
-class PoolWorld:
+class PoolWorld(World):
     """N streams of one of EnvPool's envs. A stream that ended is reset in its next step, which is not `valid`.
 
     A game of Atari gets episodes of one life and raw rewards unless `options` say otherwise, and tells the return of
@@ -38,15 +38,16 @@ class PoolWorld:
             raise UnknownEnv(f"EnvPool has no env {self._id!r}; {advice}")
         defaults = self._envpool.make_spec(self._id).config._asdict()
         self._lives = "episodic_life" in defaults
-        stick = {"repeat_action_probability": sticky} if (sticky := _sticky(name)) is not None else {}
+        # How often the game keeps the old action is promised by Gymnasium's ids; EnvPool's promise nothing.
+        found, stick = _ATARI.fullmatch(name), dict[str, float]()
+        if found is not None:
+            stick["repeat_action_probability"] = 0.0 if found["version"] == "4" else 0.25
         self._options = {**({"episodic_life": True, **stick} if self._lives else {}), **(options or {})}
         self._limit = int(self._options.get("max_episode_steps", defaults["max_episode_steps"]))
         self.name, self.num_envs = name, num_envs
         self._world = self._build(0)
         self.observation, self.action = self._world.observation, self._world.action
-        self.inexact: str | None = (
-            f"{name} runs inside EnvPool, which does not export its state; other backends may be exact"
-        )
+        self.inexact = f"{name} runs inside EnvPool, which does not export its state; other backends may be exact"
         self._total = np.zeros(num_envs)
 
     def reset(self, seed: int) -> View:
@@ -62,17 +63,11 @@ class PoolWorld:
             self._count(step)
         return step
 
-    def reset_streams(self, streams: np.ndarray) -> View | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         return self._world.state()
 
     def set_state(self, state: dict[str, Any]) -> View:
         return self.reset(int(state["restart_seed"]))
-
-    def render(self) -> np.ndarray | None:
-        return None
 
     def close(self) -> None:
         self._world.close()
@@ -120,14 +115,6 @@ def pool_options(
         )
     limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     return {**limit, **(env_kwargs or {})}
-
-
-def _sticky(name: str) -> float | None:
-    """How often the game keeps the old action, by the id's own promise; EnvPool's ids promise nothing."""
-    found = _ATARI.fullmatch(name)
-    if found is None:
-        return None
-    return 0.0 if found["version"] == "4" else 0.25
 
 
 def _envpool(name: str) -> Any:

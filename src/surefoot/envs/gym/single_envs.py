@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.envs.gym.nested_actions import Form, former
+from surefoot.envs.gym.nested_actions import former
 from surefoot.envs.gym.snapshot import export_state, import_state, why_inexact
 from surefoot.envs.gym.spaces import (
     MASK,
@@ -198,7 +198,10 @@ class EnvsWorld:
         self._seen, self._kind = (self.num_envs, *first_box.shape), np.dtype(first_box.dtype)
         self._write_action = action_writer(first.action_space)
         form = former(first.action_space)
-        self._steps = [env.step if form is None else _nested(env.step, form) for env in self.envs]
+        # `env` is bound in the default argument: a closure would see the last env only.
+        self._steps: list[Callable[[Any], Any]] = [
+            env.step if form is None else lambda row, env=env, form=form: env.step(form(row)) for env in self.envs
+        ]
         self._masked = False
         self._maskers: list[HasMasks] | None = None
 
@@ -276,10 +279,6 @@ class _Steps(Protocol):
     def name(self) -> str: ...
     @property
     def num_envs(self) -> int: ...
-
-
-def _nested(step: Callable[[Any], Any], form: Form) -> Callable[[Any], Any]:
-    return lambda row: step(form(row))
 
 
 def written_actions(

@@ -13,7 +13,8 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -201,10 +202,16 @@ def _speaks(layer: gym.Env[Any, Any]) -> bool:
 def _export_layer(layer: gym.Env[Any, Any]) -> State:
     if _speaks(layer):
         return {"own": copy.deepcopy(layer.get_state())}  # pyright: ignore[reportAttributeAccessIssue]  # _speaks looked
-    kept: State = {path: pack(_get(layer, path)) for path in _fields(layer) if _has(layer, path)}
+    fields = _WRAPPERS.get(type(layer), ()) or _BASES.get(_name(type(layer)), ())
+    kept: State = {"fields": {path: pack(attrgetter(path)(layer)) for path in fields if _has(layer, path)}}
     if type(layer).__module__.startswith(_MUJOCO):
-        return {"fields": kept, "mujoco": _export_mujoco(layer)}
-    return {"fields": kept}
+        env, mujoco = cast(Any, layer), importlib.import_module("mujoco")
+        kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        state = np.empty(mujoco.mj_stateSize(env.model, kind))
+        mujoco.mj_getState(env.model, env.data, state, kind)
+        derived = {name: np.array(getattr(env.data, name)) for name in _MUJOCO_DERIVED}
+        kept["mujoco"] = {"state": state, "derived": derived}
+    return kept
 
 
 def _import_layer(layer: gym.Env[Any, Any], kept: State) -> None:
@@ -214,31 +221,15 @@ def _import_layer(layer: gym.Env[Any, Any], kept: State) -> None:
     for path, value in kept["fields"].items():
         _set(layer, path, unpack(value))
     if "mujoco" in kept:
-        _import_mujoco(layer, kept["mujoco"])
+        env, mujoco, state = cast(Any, layer), importlib.import_module("mujoco"), kept["mujoco"]
+        mujoco.mj_setState(env.model, env.data, np.array(state["state"]), mujoco.mjtState.mjSTATE_INTEGRATION)
+        for name, value in state["derived"].items():
+            getattr(env.data, name)[:] = value
     if isinstance(layer, wrappers.PassiveEnvChecker):
         for flag in [name for name in vars(layer) if name.startswith("checked_")]:
             setattr(layer, flag, True)
     if isinstance(layer, wrappers.RecordEpisodeStatistics):
         layer.episode_start_time = time.perf_counter()
-
-
-def _fields(layer: gym.Env[Any, Any]) -> tuple[str, ...]:
-    return _WRAPPERS.get(type(layer), ()) or _BASES.get(_name(type(layer)), ())
-
-
-def _export_mujoco(env: Any) -> State:
-    mujoco: Any = importlib.import_module("mujoco")
-    kind = mujoco.mjtState.mjSTATE_INTEGRATION
-    state = np.empty(mujoco.mj_stateSize(env.model, kind))
-    mujoco.mj_getState(env.model, env.data, state, kind)
-    return {"state": state, "derived": {name: np.array(getattr(env.data, name)) for name in _MUJOCO_DERIVED}}
-
-
-def _import_mujoco(env: Any, kept: State) -> None:
-    mujoco: Any = importlib.import_module("mujoco")
-    mujoco.mj_setState(env.model, env.data, np.array(kept["state"]), mujoco.mjtState.mjSTATE_INTEGRATION)
-    for name, value in kept["derived"].items():
-        getattr(env.data, name)[:] = value
 
 
 def pack(value: Any) -> Any:
@@ -282,21 +273,15 @@ def unpack(value: Any) -> Any:
 
 def _has(layer: Any, path: str) -> bool:
     try:
-        _get(layer, path)
+        attrgetter(path)(layer)
     except AttributeError:
         return False
     return True
 
 
-def _get(layer: Any, path: str) -> Any:
-    for name in path.split("."):
-        layer = getattr(layer, name)
-    return layer
-
-
 def _set(layer: Any, path: str, value: Any) -> None:
-    *outer, name = path.split(".")
-    owner = _get(layer, ".".join(outer)) if outer else layer
+    outer, _, name = path.rpartition(".")
+    owner = attrgetter(outer)(layer) if outer else layer
     old = getattr(owner, name, None)
     if isinstance(old, deque):  # it has a length of its own
         old.clear()

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
+from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete, ObservationSpace, choice_sizes
 from surefoot.envs.api import Arrays
 from surefoot.envs.gym.nested_actions import is_nest, nest_action, row_like
 from surefoot.errors import AllActionsMasked, EnvError, SpaceError
@@ -173,15 +173,7 @@ def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[n
 
 def choices(action: ActionSpace) -> int:
     """How many entries an action mask has; 0 for a continuous action, which has none."""
-    match action:
-        case Discrete():
-            return action.n
-        case MultiDiscrete():
-            return sum(action.nvec)
-        case Hybrid():
-            return sum(action.nvec)
-        case Box():
-            return 0
+    return sum(choice_sizes(action))
 
 
 def read_mask(value: Any, size: int, where: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,9 +23,19 @@ from surefoot.envs.gym.spaces import (
     refuse_empty,
     success,
 )
-from surefoot.errors import EnvError
+from surefoot.errors import EnvError, SurefootError
 
 __all__ = ["HasState", "VectorWorld", "action_from_gym", "observation_from_gym"]
+
+
+def build_env(build: Callable[[], Any]) -> Any:
+    """What a user's function builds; EnvError if it fails."""
+    try:
+        return build()
+    except SurefootError:
+        raise
+    except Exception as error:
+        raise EnvError(f"the function that builds the env failed: {error!r}") from error
 
 
 def restart_seed(seed: int, steps: int) -> int:
@@ -141,7 +152,9 @@ class VectorWorld:
         )
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        if self._view is None or not self._resets_some():
+        # Only these are known to understand options={"reset_mask": …}.
+        known = isinstance(self.env.unwrapped, SyncVectorEnv | AsyncVectorEnv) and self._forgets_waiting()
+        if self._view is None or not (known or self.mode is AutoresetMode.DISABLED):
             return None
         if not streams.any():
             return self._view
@@ -265,12 +278,6 @@ class VectorWorld:
         """True if reset() clears a pending autoreset; Gymnasium's workers without shared memory keep theirs."""
         base = self.env.unwrapped
         return not isinstance(base, AsyncVectorEnv) or bool(base.shared_memory)
-
-    def _resets_some(self) -> bool:
-        """True if options={"reset_mask": …} is known to be understood."""
-        if self.mode is AutoresetMode.DISABLED:
-            return True
-        return isinstance(self.env.unwrapped, SyncVectorEnv | AsyncVectorEnv) and self._forgets_waiting()
 
 
 def _autoreset_mode(env: VectorEnv[Any, Any, Any], name: str) -> AutoresetMode:

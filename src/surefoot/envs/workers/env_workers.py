@@ -75,7 +75,12 @@ class EnvWorkers:
         self.here = LocalShare(shares[0], self.memory)
         self._shares = shares
         # Workers are made without a place, so that a spare one can take any; `_place` gives it.
-        self.pool = WorkerPool(len(shares) - 1, self._start, self._end, lambda worker: worker.process.poll() is None)
+        self.pool = WorkerPool(
+            len(shares) - 1,
+            lambda: WorkerProcess(TARGET, self.memory),
+            self._end,
+            lambda worker: worker.process.poll() is None,
+        )
         self.steppers: list[EnvStepper] = [self.here]
         for number in range(1, len(shares)):
             self.steppers.append(self._place(self.pool.workers[number - 1], number))
@@ -93,9 +98,6 @@ class EnvWorkers:
     def _place(self, worker: WorkerProcess, number: int) -> WorkerProcess:
         worker.number, worker.rows = number, self._shares[number]
         return worker
-
-    def _start(self) -> WorkerProcess:
-        return WorkerProcess(TARGET, self.memory)
 
     def _end(self, workers: Sequence[WorkerProcess]) -> None:
         dismiss(workers)

@@ -6,9 +6,8 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from surefoot.envs.gym.single_envs import SingleEnv
 from surefoot.envs.workers.env_workers import require_sendable
@@ -32,8 +31,7 @@ MOST = 16
 _STEPS, _BUDGET = 48, 0.15
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """How many workers, and why."""
 
     workers: int
@@ -93,20 +91,16 @@ def measure(build: Callable[[], SingleEnv], *, steps: int = _STEPS, budget: floa
         env.step(env.action_space.sample())  # the first one loads what is loaded late
         began, pieces = time.perf_counter(), []
         while len(pieces) < 8 and (not pieces or time.perf_counter() - began < budget):
-            pieces.append(_piece(env, max(1, steps // 8), began + budget))
+            piece_began, taken = time.perf_counter(), 0
+            while taken < max(1, steps // 8) and (taken == 0 or time.perf_counter() < began + budget):
+                _, _, over, cut, _ = env.step(env.action_space.sample())
+                taken += 1
+                if over or cut:
+                    env.reset()
+            pieces.append((time.perf_counter() - piece_began) / taken)
     finally:
         env.close()
     return sorted(pieces)[len(pieces) // 2]
-
-
-def _piece(env: Any, steps: int, until: float) -> float:
-    began, taken = time.perf_counter(), 0
-    while taken < steps and (taken == 0 or time.perf_counter() < until):
-        _, _, over, cut, _ = env.step(env.action_space.sample())
-        taken += 1
-        if over or cut:
-            env.reset()
-    return (time.perf_counter() - began) / taken
 
 
 def cores() -> int:

@@ -114,7 +114,11 @@ class ProcessWorld:
             rows = crew[number].rows
             board.ended[number] = board.told[number] = False
             reward[rows], valid[rows], terminated[rows], truncated[rows] = 0.0, False, False, False
-            self._look_again(view, before, number)
+            # Show its new envs if they are there, else what was seen before.
+            back = self._supervisor.is_back(number)
+            _copy_rows(view, self._seen() if back else before, crew[number].rows)
+            if back:
+                del away[number]
         self._view, self._count = view, self._count + 1
         final, stats = self._ended(view) if board.ended.any() else (None, {})
         return Step(
@@ -257,14 +261,6 @@ class ProcessWorld:
             )
         obs = {name: part.copy() for name, part in self._board.obs.items()}
         return View(obs=obs, action_mask=self._board.mask.copy() if masked.all() else None)
-
-    def _look_again(self, view: View, before: View, number: int) -> None:
-        """A worker that was lost: its rows of `view` show its new envs if they are there, else what was seen `before`."""
-        if self._supervisor.is_back(number):
-            _copy_rows(view, self._seen(), self._crew.steppers[number].rows)
-            del self._supervisor.away[number]
-        else:
-            _copy_rows(view, before, self._crew.steppers[number].rows)
 
     def _with_new_rows(self, view: View) -> View:
         """`view`, and what new envs see that were not shown yet; all of them are there."""

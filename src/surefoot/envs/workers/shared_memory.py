@@ -7,7 +7,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,18 +49,12 @@ class Board:
     def share(self, first: int, count: int) -> Board:
         """The rows of `count` streams from `first` on."""
         rows = slice(first, first + count)
-        return Board(
+        by_stream = ("action", "reward", "terminated", "truncated", "mask", "reports")
+        return replace(
+            self,
             obs={name: part[rows] for name, part in self.obs.items()},
             final={name: part[rows] for name, part in self.final.items()},
-            action=self.action[rows],
-            reward=self.reward[rows],
-            terminated=self.terminated[rows],
-            truncated=self.truncated[rows],
-            mask=self.mask[rows],
-            reports=self.reports[rows],
-            ended=self.ended,
-            told=self.told,
-            masked=self.masked,
+            **{name: getattr(self, name)[rows] for name in by_stream},
         )
 
 
@@ -117,16 +111,12 @@ class SharedArrays:
 
     def views(self, layout: Layout, end: int) -> Arrays:
         """Return the arrays at `layout` themselves; the file is made at least `end` bytes long."""
-        memory = self._view(end)
-        return {name: np.ndarray(shape, kind, buffer=memory, offset=at) for name, kind, shape, at in layout}
-
-    def _view(self, size: int) -> mmap.mmap:
-        size = max(size, 1)
+        size = max(end, 1)
         if self._map is None or len(self._map) < size:
             if os.fstat(self._file).st_size < size:
                 os.ftruncate(self._file, size)
             self._map = mmap.mmap(self._file, os.fstat(self._file).st_size)
-        return self._map
+        return {name: np.ndarray(shape, kind, buffer=self._map, offset=at) for name, kind, shape, at in layout}
 
 
 def new_memory() -> int:

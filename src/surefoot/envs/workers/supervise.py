@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from surefoot.envs.workers.env_workers import EnvStepper, EnvWorkers
 from surefoot.envs.workers.worker_pool import SLOWER
 from surefoot.envs.workers.worker_process import Failure, WorkerProcess, WorkerTraceback, raise_failure
+
+if TYPE_CHECKING:
+    from surefoot.envs.workers.process_world import ProcessWorld
 
 Timeout = float | Literal["auto"]
 """Seconds that a worker may take for an answer."""
@@ -24,28 +27,14 @@ EARLY_STEPS, EARLY_SECONDS = 100, 5.0
 """An end is early before this many steps, and before this many seconds after the envs were built."""
 
 
-class Employer(Protocol):
-    """Whoever the workers work for."""
-
-    name: str
-
-    def place_of(self, worker: WorkerProcess) -> tuple[Any, ...]:
-        """What a new worker must be sent to `join`."""
-        ...
-
-    def moment(self) -> str:
-        """Where the world is, for a sentence about a worker."""
-        ...
-
-
 class Supervisor:
     """Asks those who step a world's envs, hears them, and replaces workers that do not answer."""
 
-    def __init__(self, crew: EnvWorkers, employer: Employer) -> None:
+    def __init__(self, crew: EnvWorkers, world: ProcessWorld) -> None:
         self.timeout: Timeout = "auto"
         self.away: dict[int, float] = {}
         """{worker: when it was lost}, until its new envs are shown. Their rows of the board mean nothing before."""
-        self._crew, self._employer = crew, employer
+        self._crew, self._world = crew, world
 
     def ask(self, arguments: Mapping[EnvStepper, tuple[Any, ...]], command: str) -> dict[int, Any]:
         """{hand: what it answered}; who is not among them was lost, and is being replaced.
@@ -121,7 +110,7 @@ class Supervisor:
         assert isinstance(hand, WorkerProcess), "this process does not lose itself"
         silent = isinstance(error, TimeoutError | BlockingIOError)
         why = hand.end(silent=silent) or f"gave no answer in {self._limit(command):.3g} s"
-        what = f"{self._its(hand)}, {why} {self._employer.moment()}"
+        what = f"{self._its(hand)}, {why} {self._world.moment()}"
         if not hand.ready and hand.number not in self.away:
             why = f"{what}, while its envs were built; set workers=0 to see in one process what happens"
             self._crew.pool.give_up(why, error)
@@ -136,9 +125,9 @@ class Supervisor:
         pool.lose(number, what, consequence="a new one begins new episodes", limit=limit, error=error, early=early)
         new = self._crew.replace(hand)
         with suppress(OSError):  # it ended at once; whoever listens to it will notice
-            new.ask("join", self._employer.place_of(new))
+            new.ask("join", self._world.place_of(new))
 
     def _its(self, worker: EnvStepper) -> str:
         first, last = worker.rows.start, worker.rows.stop - 1
         envs = f"env {last}" if first == last else f"envs {first} to {last}"
-        return f"worker {worker.number} of {self._employer.name}, with {envs}"
+        return f"worker {worker.number} of {self._world.name}, with {envs}"

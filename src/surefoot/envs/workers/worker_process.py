@@ -21,17 +21,11 @@ from surefoot.errors import EnvError, SurefootError
 
 _PATIENCE = 5.0
 """Seconds that workers have to close their envs before they are killed."""
-
-
 _LOOK = 0.2
 """Seconds between looks at whether a worker that says nothing is still there: what its envs started may keep its end of
 the pipe open."""
-
-
 _STUCK = 30
 """Seconds after which a worker that stopped in the middle of a message counts as silent."""
-
-
 _PROGRAM = (
     "import sys; from importlib import import_module; target, pipe, memory, *sys.path = sys.argv[1:]; "
     "getattr(import_module(target), 'main')(int(pipe), int(memory))"
@@ -174,7 +168,9 @@ def _serve(connection: Connection, share: Served) -> None:
         except (EOFError, ConnectionError):
             raise
         except Exception as error:
-            answer = _failure(error)
+            if not isinstance(error, SurefootError) or type(error).__module__ != "surefoot.errors":
+                error = EnvError(f"a worker failed: {error!r}")  # the parent may not be able to import its class
+            answer = Failure(error, traceback.format_exc())
         os.write(pipe, bytes((MESSAGE, number)))
         connection.send(answer)
 
@@ -187,13 +183,6 @@ def read_head(pipe: int) -> bytes:
     if len(head) < 2:
         raise EOFError
     return head
-
-
-def _failure(error: Exception) -> Failure:
-    trace = traceback.format_exc()
-    if isinstance(error, SurefootError) and type(error).__module__ == "surefoot.errors":
-        return Failure(error, trace)
-    return Failure(EnvError(f"a worker failed: {error!r}"), trace)
 
 
 class WorkerTraceback(Exception):

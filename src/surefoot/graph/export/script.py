@@ -5,7 +5,6 @@ Where nothing looks into a rollout, its six nodes are one `Rollouts`, which the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from surefoot.graph.export.block import with_graph
@@ -14,7 +13,7 @@ from surefoot.graph.export.plain import plain_roles
 from surefoot.graph.export.writing import annotation, code_function, literal, tidy, wrapped
 from surefoot.graph.schedule import Firing, Input, Schedule, runtime_of, schedule
 from surefoot.graph.spec.checked import Checked
-from surefoot.graph.spec.model import ABSENT, End, Graph
+from surefoot.graph.spec.model import ABSENT, Delay, End, Graph
 from surefoot.graph.spec.params import params_to_json
 from surefoot.graph.spec.types import ONCE
 
@@ -25,14 +24,6 @@ def to_script(graph: Graph | Checked, *, fuse: bool = True) -> str:
     """The program's text."""
     plan = schedule(graph)
     return with_graph(_Writer(plan, plain_roles(plan) if fuse else None).text(), plan.checked.graph)
-
-
-@dataclass(slots=True)
-class _Block:
-    """Lines that stand under one condition."""
-
-    condition: str
-    lines: list[str] = field(default_factory=list[str])
 
 
 class _Writer:
@@ -57,17 +48,19 @@ class _Writer:
             if End(each.id, name) in self.read
         }
         self.registers: dict[tuple[str, str], str] = {}
+        self.kept: dict[str, tuple[End, Delay | None, bool]] = {}
+        """{register: (what it takes over, delay, whether it keeps its last value)}"""
         for each in plan.firings:
             for i in each.inputs:
-                if i.edge is not None and (i.edge.delay is not None or i.held):
-                    self.registers[each.id, i.port.name] = self.names.new(f"{each.id}_{i.port.name}")
+                if i.edge is not None and i.source is not None and (i.edge.delay is not None or i.held):
+                    name = self.registers[each.id, i.port.name] = self.names.new(f"{each.id}_{i.port.name}")
+                    self.kept[name] = i.source, i.edge.delay, i.held
 
     def text(self) -> str:
         body = [
             part for line in (self._fused() if self.roles is not None else self._ticked()) for part in wrapped(line, 4)
         ]
-        graph = self.plan.checked.graph
-        run = self.plan.run
+        graph, run = self.plan.checked.graph, self.plan.run
         first = [
             ("seed", "int", repr(run.seed)),
             ("total_steps", "int", repr(run.total_steps)),
@@ -75,40 +68,25 @@ class _Writer:
         ]
         lines = [
             '"""A graph written out as a program by `surefoot graph export`; `surefoot graph import` reads it back.',
-            "",
-        ]
-        lines += [f"graph sha256 {graph.sha256()}", '"""', "", "from __future__ import annotations", ""]
-        lines += [
+            *("", f"graph sha256 {graph.sha256()}", '"""', "", "from __future__ import annotations", ""),
             "from dataclasses import dataclass",
             *(["from functools import partial"] if "partial" in self.imports else []),
-            "",
+            *("", "import tyro", ""),
         ]
-        lines += ["import tyro", ""]
         self.imports.pop("partial", None)
         for module, names in sorted(self.imports.items()):
             lines += wrapped(f"from {module} import ({', '.join(sorted(names))})", 0, tight="from {0} import {1}")
         lines += [
-            "",
-            f"NAME = {literal(graph.name)}",
+            *("", f"NAME = {literal(graph.name)}"),
             *([f"ABOUT = {literal(graph.about)}"] if graph.about else []),
-            "",
-            "",
-        ]
-        lines += [
-            "@dataclass(frozen=True, kw_only=True)",
-            "class Config:",
-            '    """Every field is an option on the command line."""',
-            "",
-        ]
-        lines += [f"    {name}: {kind} = {value}" for name, kind, value in [*first, *self.fields]]
-        lines += [
-            "",
-            "",
-            "def train(config: Config) -> dict[str, object]:",
+            *("", "", "@dataclass(frozen=True, kw_only=True)", "class Config:"),
+            *('    """Every field is an option on the command line."""', ""),
+            *(f"    {name}: {kind} = {value}" for name, kind, value in [*first, *self.fields]),
+            *("", "", "def train(config: Config) -> dict[str, object]:"),
             '    """Run the graph; gives its nodes by their ids."""',
+            *(f"    {line}" if line else "" for line in body),
+            *("", "", 'if __name__ == "__main__":', "    train(tyro.cli(Config))", ""),
         ]
-        lines += [f"    {line}" if line else "" for line in body]
-        lines += ["", "", 'if __name__ == "__main__":', "    train(tyro.cli(Config))", ""]
         return "\n".join(lines)
 
     def _use(self, module: str, name: str) -> None:
@@ -192,7 +170,8 @@ class _Writer:
             else:
                 loop.append(each)
         lines += ["", *before]
-        lines += [f"{name} = {self._initial(id, port)}" for (id, port), name in self.registers.items()]
+        for name, (_, delay, _) in self.kept.items():
+            lines.append(f"{name} = {'None' if delay is None or delay.initial is ABSENT else literal(delay.initial)}")
         self._use(RUNTIME, "ticks_for")
         horizons = "".join(
             f", config.{self._field(each, 'horizon_length')}"
@@ -208,15 +187,23 @@ class _Writer:
         )
         lines.append(f"for tick in range(ticks_for(config.total_steps, {streams}{horizons})):")
         body = [f"{self.vars[end]} = None" for end in self._outside()]
-        for block in self._blocks(loop):
-            body += (
-                block.lines
-                if not block.condition
-                else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
-            )
-        body += self._carry()
+        for condition, block in self._blocks(loop):
+            body += [f"if {condition}:", *(f"    {line}" for line in block)] if condition else block
+        # At the end of a tick: what delays carry over, then what was said for the first tick only.
+        for name, (source, delay, held) in self.kept.items():
+            if delay is not None:
+                body.append(self._keep(name, source) if held else f"{name} = {self.vars[source]}")
+        for end, name in self.vars.items():
+            readers = [f for f in plan.firings for i in f.inputs if i.source == end]
+            only_first = all(f.declared.name == "OR" and f.params["mode"] == "fby" for f in readers)
+            if plan.checked.clocks[end] == ONCE and not only_first:
+                body.append(f"{name} = None")
         lines += [f"    {line}" for line in body or ["pass"]]
         return [*lines, self._result()]
+
+    def _keep(self, name: str, source: End) -> str:
+        said = self.vars[source]
+        return f"{name} = {said} if {said} is not None else {name}"
 
     def _field(self, firing: Firing, param: str) -> str:
         """The field of Config that holds a parameter; one that was left unset gets one now."""
@@ -226,13 +213,17 @@ class _Writer:
             found = self._config(wanted, firing.params[param]).removeprefix("config.")
         return found
 
-    def _blocks(self, loop: list[Firing]) -> list[_Block]:
-        blocks: list[_Block] = []
+    def _blocks(self, loop: list[Firing]) -> list[tuple[str, list[str]]]:
+        """Return (condition, lines) of nodes that fire one after the other under the same condition."""
+        blocks: list[tuple[str, list[str]]] = []
         for each in loop:
             condition = self._condition(each)
-            if not blocks or blocks[-1].condition != condition:
-                blocks.append(_Block(condition))
-            blocks[-1].lines += [self._call(each), *self._holds(each)]
+            if not blocks or blocks[-1][0] != condition:
+                blocks.append((condition, []))
+            blocks[-1][1].append(self._call(each))
+            for name, (source, delay, _) in self.kept.items():  # readers that keep its last value
+                if delay is None and source.node == each.id:
+                    blocks[-1][1].append(self._keep(name, source))
         return blocks
 
     def _condition(self, firing: Firing) -> str:
@@ -244,62 +235,22 @@ class _Writer:
             dict.fromkeys(f"{self._argument(firing, each)} is not None" for each in firing.inputs if each.decides)
         )
 
-    def _holds(self, firing: Firing) -> list[str]:
-        """After a node has fired: readers that keep its last value."""
-        lines: list[str] = []
-        for (id, port), name in self.registers.items():
-            each = next(i for i in self.by_id[id].inputs if i.port.name == port)
-            if (
-                each.edge is not None
-                and each.edge.delay is None
-                and each.source is not None
-                and each.source.node == firing.id
-            ):
-                said = self.vars[each.source]
-                lines.append(f"{name} = {said} if {said} is not None else {name}")
-        return lines
-
     def _outside(self) -> list[End]:
         """Outputs of nodes that do not fire in every tick, which others look for in every tick."""
         return [end for end in self.vars if self.by_id[end.node].when == "there"]
-
-    def _carry(self) -> list[str]:
-        lines: list[str] = []
-        for (id, port), name in self.registers.items():
-            each = next(i for i in self.by_id[id].inputs if i.port.name == port)
-            if each.edge is None or each.edge.delay is None or each.source is None:
-                continue
-            said = self.vars[each.source]
-            lines.append(f"{name} = {said} if {said} is not None else {name}" if each.held else f"{name} = {said}")
-        for end, name in self.vars.items():
-            if self.plan.checked.clocks[end] == ONCE and not self._only_first(end):
-                lines.append(f"{name} = None")
-        return lines
-
-    def _only_first(self, end: End) -> bool:
-        readers = [f for f in self.plan.firings for i in f.inputs if i.source == end]
-        return all(f.declared.name == "OR" and f.params["mode"] == "fby" for f in readers)
-
-    def _initial(self, id: str, port: str) -> str:
-        each = next(i for i in self.by_id[id].inputs if i.port.name == port)
-        if each.edge is None or each.edge.delay is None or each.edge.delay.initial is ABSENT:
-            return "None"
-        return literal(each.edge.delay.initial)
 
     def _fused(self) -> list[str]:
         roles = self.roles
         assert roles is not None
         six = set(roles.values())
-        lines = [line for each in self.plan.firings for line in self._construct(each)]
-        lines.append("")
+        lines = [*(line for each in self.plan.firings for line in self._construct(each)), ""]
         rest = [each for each in self.plan.firings if each.id not in six]
         lines += [self._call(each) for each in rest if each.when == "first"]
         self._use(RUNTIME, "Rollouts")
         lines.append("# Six nodes as one: each turn takes horizon_length steps in every copy, then learns from them.")
         lines.append(f"rollouts = Rollouts({', '.join(self.node_names[roles[role]] for role in roles)})")
         model = End(roles["agent"], "model")
-        others = [f for f in rest for i in f.inputs if i.source == model]
-        if others:
+        if any(i.source == model for f in rest for i in f.inputs):
             lines.append(f"{self.vars[model]} = {self.node_names[roles['agent']]}.policy")
         trainer = self.by_id[roles["trainer"]]
         keep = {i.source for f in rest for i in f.inputs}
@@ -311,11 +262,9 @@ class _Writer:
             for end in self._outside()
             if not self._comes_with(self.by_id[end.node], trainer.id)
         ]
-        for block in self._blocks(later):
-            straight = any(
-                self._comes_with(each, trainer.id) for each in later if self._condition(each) == block.condition
-            )
-            body += block.lines if straight else [f"if {block.condition}:", *(f"    {line}" for line in block.lines)]
+        for condition, block in self._blocks(later):
+            straight = any(self._comes_with(each, trainer.id) for each in later if self._condition(each) == condition)
+            body += block if straight else [f"if {condition}:", *(f"    {line}" for line in block)]
         lines += [f"    {line}" for line in body or ["pass"]]
         return [*lines, self._result()]
 

@@ -13,6 +13,7 @@ from typing import Any
 from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.spec.code import declared_as
 from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params
@@ -20,7 +21,6 @@ from surefoot.graph.wiring import ROLES, connect_plain
 
 _COMMENT = re.compile(r"\s*# \[node (\w+)\] (\S+)(?: @ (-?[\d.e+]+),(-?[\d.e+]+))?")
 RUN = ("seed", "total_steps", "path")
-_PLUMBING = {"seed", "total_steps", "path", "into"}
 _FROM = ("surefoot.graph.runtime", "surefoot.graph.nodes")
 """Where scripts import runtime classes from; the second is that of scripts of earlier versions."""
 
@@ -58,9 +58,17 @@ class ScriptReader:
                 case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.If():
                     continue
                 case ast.ImportFrom(module=module, names=names):
-                    self._imports(module or "", names)
+                    for each in names:
+                        self._import(module or "", each)
                 case ast.ClassDef(name="Config"):
-                    self._read_config(statement)
+                    for line in statement.body:
+                        match line:
+                            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                                self.config[name] = _literal(value, name)
+                            case ast.Expr(value=ast.Constant()):
+                                continue
+                            case _:
+                                raise GraphError(f"line {line.lineno}: Config has fields with plain values only")
                 case ast.Assign(targets=[ast.Name(id="NAME")], value=ast.Constant(value=str(name))):
                     self.graph.name = name
                 case ast.Assign(targets=[ast.Name(id="ABOUT")], value=ast.Constant(value=str(about))):
@@ -68,7 +76,7 @@ class ScriptReader:
                 case ast.FunctionDef(name="train"):
                     train = statement
                 case _:
-                    self._code([statement], once=True)
+                    self._code(statement, once=True)
         if train is None:
             raise GraphError(
                 "there is no function train(config) in it; only programs of `surefoot graph export` are read back"
@@ -85,24 +93,10 @@ class ScriptReader:
             self.notes.append(f"Config.{name} belongs to no node and is left out")
         return self.graph, self.notes
 
-    def _imports(self, module: str, names: list[ast.alias]) -> None:
-        for each in names:
-            shown = each.asname or each.name
-            found = (
-                REGISTRY.by_runtime(each.name) or REGISTRY.by_runtime(f"{each.name}Node") or REGISTRY.find(each.name)
-            )
-            if found is not None and (module in _FROM or found.runtime == f"{module}:{each.name}"):
-                self.classes[shown] = found
-
-    def _read_config(self, statement: ast.ClassDef) -> None:
-        for line in statement.body:
-            match line:
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    self.config[name] = _literal(value, name)
-                case ast.Expr(value=ast.Constant()):
-                    continue
-                case _:
-                    raise GraphError(f"line {line.lineno}: Config has fields with plain values only")
+    def _import(self, module: str, each: ast.alias) -> None:
+        known = REGISTRY.by_runtime(each.name) or REGISTRY.by_runtime(f"{each.name}Node") or REGISTRY.find(each.name)
+        if known is not None and (module in _FROM or known.runtime == f"{module}:{each.name}"):
+            self.classes[each.asname or each.name] = known
 
     def _body(self, statements: list[ast.stmt]) -> None:
         loop = next((each for each in statements if isinstance(each, ast.For)), None)
@@ -153,15 +147,12 @@ class ScriptReader:
     def _block(self, statements: list[ast.stmt]) -> None:
         for each in statements:
             match each:
-                case ast.If(body=body, orelse=[]) if self._only_known(body):
+                case ast.If(body=body, orelse=[]) if all(self._is_known(inner) for inner in body):
                     self._block(body)
                 case _:
                     self._statement(each, in_loop=True)
 
-    def _only_known(self, body: list[ast.stmt]) -> bool:
-        return all(self._known(each) for each in body)
-
-    def _known(self, each: ast.stmt) -> bool:
+    def _is_known(self, each: ast.stmt) -> bool:
         match each:
             case ast.Assign(value=ast.Call(func=ast.Name(id=name))) | ast.Expr(value=ast.Call(func=ast.Name(id=name))):
                 return name in self.nodes
@@ -173,12 +164,9 @@ class ScriptReader:
     def _statement(self, each: ast.stmt, *, in_loop: bool) -> None:
         match each:
             case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=kind), args=[], keywords=words)
-            ) if kind in self.classes:
-                self._node(name, self.classes[kind], words, each)
-            case ast.Assign(
                 targets=[ast.Name(id=name)],
-                value=ast.Call(func=ast.Name(id="partial"), args=[ast.Name(id=kind)], keywords=words),
+                value=ast.Call(func=ast.Name(id=kind), args=[], keywords=words)
+                | ast.Call(func=ast.Name(id="partial"), args=[ast.Name(id=kind)], keywords=words),
             ) if kind in self.classes:
                 self._node(name, self.classes[kind], words, each)
             case ast.Assign(targets=[ast.Name(id="rollouts")], value=ast.Call(func=ast.Name(id="Rollouts"), args=args)):
@@ -202,7 +190,7 @@ class ScriptReader:
             case ast.Pass():
                 pass
             case _:
-                self._code([each], once=not in_loop)
+                self._code(each, once=not in_loop)
 
     def _comment(self, each: ast.stmt) -> re.Match[str] | None:
         return _COMMENT.fullmatch(self.lines[each.lineno - 2]) if each.lineno >= 2 else None
@@ -227,7 +215,7 @@ class ScriptReader:
         for word in words:
             if word.arg is None:
                 raise GraphError(f"line {each.lineno}: ** is not read back")
-            if word.arg in _PLUMBING and declared.param(word.arg) is None:
+            if word.arg in (*RUN, "into") and declared.param(word.arg) is None:
                 continue
             match word.value:
                 case ast.Attribute(value=ast.Name(id="config"), attr=name) if name in self.config:
@@ -266,7 +254,8 @@ class ScriptReader:
                 f"line {call.lineno}: {target} is given {ast.unparse(arg)[:60]!r}; give it a name that a node says"
             )
         name = arg.id
-        if name in self.carried or (name in self.kept and name in self.initial and self._is_late(name)):
+        # A name that keeps a value and is set at the end of the tick is a delay; set in its middle it only holds.
+        if name in self.carried or (name in self.kept and name in self.initial and name in self.at_end):
             source = self.carried.get(name) or self.kept[name]
             initial = self.initial.get(name)
             self.late.append((target, source, Delay(ABSENT if initial is None else initial), call.lineno))
@@ -276,10 +265,6 @@ class ScriptReader:
             self.graph.edges.append(Edge(self.outputs[name], target))
         else:
             raise GraphError(f"line {call.lineno}: {target} reads {name!r}, which no node has said")
-
-    def _is_late(self, name: str) -> bool:
-        """A name that keeps a value and is set at the end of the tick is a delay; set in its middle it only holds."""
-        return name in self.at_end
 
     def _say(self, target: ast.expr, id: str, each: ast.stmt) -> None:
         """Which variables hold a node's outputs."""
@@ -297,66 +282,44 @@ class ScriptReader:
         """A code node as the export writes it: a function whose last line gives its outputs."""
         first, last = each.body[0], each.body[-1]
         outputs: tuple[str, ...] = ()
+        end = last.end_lineno
         if isinstance(last, ast.Return):
-            match last.value:
-                case ast.Name(id=name):
-                    outputs = (name,)
-                case ast.Tuple(elts=parts):
-                    outputs = tuple(part.id for part in parts if isinstance(part, ast.Name))
-                case _:
-                    pass
-        body = (
-            self.lines[first.lineno - 1 : last.lineno - 1]
-            if isinstance(last, ast.Return)
-            else self.lines[first.lineno - 1 : last.end_lineno]
-        )
-        source = textwrap.dedent("\n".join(body))
+            end = last.lineno - 1
+            parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+            outputs = tuple(part.id for part in parts if isinstance(part, ast.Name))
         once = self.lines[each.lineno - 1].rstrip().endswith("# in the first tick only")
-        params: dict[str, Any] = {
-            "source": source,
-            "inputs": tuple(arg.arg for arg in each.args.args),
-            "outputs": outputs,
-        }
-        self._add_code(self._new_id(each, each.name), params | ({"once": True} if once else {}), variable=each.name)
+        id, inputs = self._new_id(each, each.name), tuple(arg.arg for arg in each.args.args)
+        self._add_code(id, self.lines[first.lineno - 1 : end], inputs, outputs, once)
+        self.nodes[each.name] = id
 
-    def _code(self, statements: list[ast.stmt], *, once: bool) -> None:
-        """Statements that stand for no node, kept as they are."""
-        first, last = statements[0], statements[-1]
-        assert last.end_lineno is not None
-        source = textwrap.dedent("\n".join(self.lines[first.lineno - 1 : last.end_lineno]))
-        read = [
-            n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-        ]
-        written = [
-            n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        ]
-        inputs = tuple(dict.fromkeys(name for name in read if name in self.outputs))
-        later = {
-            name.id
-            for each in ast.walk(self.tree)
-            if isinstance(each, ast.Call)
-            for name in each.args
-            if isinstance(name, ast.Name)
-        }
-        outputs = tuple(dict.fromkeys(name for name in written if name in later and name.isidentifier()))
+    def _code(self, statement: ast.stmt, *, once: bool) -> None:
+        """A statement that stands for no node, kept as it is."""
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        inputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Load) and n.id in self.outputs)
+        calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
+        later = {arg.id for call in calls for arg in call.args if isinstance(arg, ast.Name)}
+        outputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store) and n.id in later)
         id = f"code_{1 + sum(node.type == 'Code' for node in self.graph.nodes.values())}"
-        self._add_code(id, {"source": source, "inputs": inputs, "outputs": outputs} | ({"once": True} if once else {}))
+        lines = self.lines[statement.lineno - 1 : statement.end_lineno]
+        source = self._add_code(id, lines, tuple(inputs), tuple(outputs), once)
         for name in inputs:
             self.graph.edges.append(Edge(self.outputs[name], End(id, name)))
         for name in outputs:
             self.outputs[name] = End(id, name)
         self.notes.append(
-            f"line {first.lineno}: {source.splitlines()[0][:60]!r} stands for no node; it is kept as {id}"
+            f"line {statement.lineno}: {source.splitlines()[0][:60]!r} stands for no node; it is kept as {id}"
         )
 
-    def _add_code(self, id: str, params: dict[str, Any], variable: str | None = None) -> None:
-        from surefoot.graph.spec.code import declared_as
-
-        declared = REGISTRY.get("Code")
-        self.graph.nodes[id] = Node("Code", read_params(declared, params, who=id))
+    def _add_code(
+        self, id: str, lines: list[str], inputs: tuple[str, ...], outputs: tuple[str, ...], once: bool
+    ) -> str:
+        """Add a code node; return its source."""
+        source = textwrap.dedent("\n".join(lines))
+        params: dict[str, Any] = {"source": source, "inputs": inputs, "outputs": outputs}
+        params |= {"once": True} if once else {}
+        self.graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), params, who=id))
         self.types[id] = declared_as(id, self.graph.nodes[id].params)
-        if variable is not None:
-            self.nodes[variable] = id
+        return source
 
 
 def _literal(value: ast.expr, what: str) -> Any:

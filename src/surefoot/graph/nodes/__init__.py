@@ -30,13 +30,10 @@ ROOMS = (
 )
 
 
-def _runtime(room: str, name: str) -> str:
-    return f"surefoot.graph.runtime.{room}:{name if name.endswith('Node') else f'{name}Node'}"
-
-
 for _room in ROOMS:
-    for _declared in import_module(f"{__name__}.{_room}").NODES:
-        REGISTRY.add(replace(_declared, runtime=_runtime(_room, _declared.name)))
+    for _declared in import_module(f"{__name__}.{_room}").NODES.values():
+        _class = f"{_declared.name.removesuffix('Node')}Node"
+        REGISTRY.add(replace(_declared, runtime=f"surefoot.graph.runtime.{_room}:{_class}"))
 
 
 def __getattr__(name: str) -> Any:

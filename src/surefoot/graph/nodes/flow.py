@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.data.kinds import choice, flag
-from surefoot.graph.nodes.param_kinds import counts, lines, names, text
-from surefoot.graph.spec.declare import Misfit, NodeType, Param, Port, Types
+from surefoot.graph.nodes.catalogue import declare
+from surefoot.graph.spec.declare import Misfit, Types
 from surefoot.graph.spec.types import ANY, CONST, TICK, Clock, Type, may_meet, misfit, when
 
 
@@ -101,90 +100,10 @@ def _split(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
 
 LETTERS = tuple("abcdefgh")
 
-OR = NodeType(
-    name="OR",
-    category="Flow",
-    summary="Merges sources without ever losing a value: first one then the loop (fby), by priority, or by arrival.",
-    inputs=tuple(
-        Port(letter, ANY, help, optional=True, aliases=(f"input_{letter}",))
-        for letter, help in (
-            ("a", "The first value, or the first source."),
-            ("b", "What follows, or the second source."),
-            ("c", "A third source."),
-        )
-    ),
-    params=(
-        Param(
-            "mode",
-            choice("fby", "priority", "arrival"),
-            "fby: a in the first tick, then b. priority: whichever is there, a before b before c. "
-            "arrival: whichever comes first in real time.",
-            "fby",
-        ),
-        Param("queue", flag(), "With priority: where two come at once the second waits for the next tick.", False),
-    ),
-    outputs=(Port("output", ANY, "One of them."),),
-    effect="state",
-    infer=_or,
-    clocks=_or_clocks,
-    lint=_or_lint,
-    aliases=("ORNode", "Or"),
-)
 
-BATCH = NodeType(
-    name="Batch",
-    category="Flow",
-    summary="Several environments side by side: rows of a, then of b, and so on, so that one agent sees all in one call.",
-    inputs=tuple(Port(letter, ANY, "Rows.", optional=letter not in "ab") for letter in LETTERS),
-    outputs=(Port("output", ANY, "All rows."),),
-    calls="numpy.concatenate",
-    infer=_batch,
+NODES = declare(
+    "flow",
+    OR={"infer": _or, "clocks": _or_clocks, "lint": _or_lint},
+    Batch={"infer": _batch},
+    Split={"infer": _split},
 )
-
-SPLIT = NodeType(
-    name="Split",
-    category="Flow",
-    summary="The rows of a batch given back to the environments they belong to.",
-    inputs=(Port("value", ANY, "All rows."),),
-    params=(Param("sizes", counts(), "How many rows each gets: the num_envs of the environments, in order."),),
-    outputs=tuple(Port(letter, ANY, "Its rows.") for letter in LETTERS),
-    calls="numpy.split",
-    infer=_split,
-)
-
-SUBGRAPH = NodeType(
-    name="SubGraph",
-    category="Flow",
-    summary="A graph in a graph; its Inlet and Outlet nodes are its ports.",
-    params=(Param("graph", text(64), "Which of the graph's own sub-graphs."),),
-)
-INLET = NodeType(
-    name="Inlet",
-    category="Flow",
-    summary="An input of the sub-graph it stands in.",
-    params=(Param("port", text(64), "The input's name."),),
-    outputs=(Port("value", ANY, "What comes in."),),
-    source=TICK,
-)
-OUTLET = NodeType(
-    name="Outlet",
-    category="Flow",
-    summary="An output of the sub-graph it stands in.",
-    inputs=(Port("value", ANY, "What goes out."),),
-    params=(Param("port", text(64), "The output's name."),),
-)
-CODE = NodeType(
-    name="Code",
-    category="Flow",
-    summary="Python that no node stands for, kept as it was found. It runs only in a graph that you trust.",
-    params=(
-        Param("source", lines(), "The statements."),
-        Param("inputs", names(), "Names that it reads.", ()),
-        Param("outputs", names(), "Names that it writes and others read.", ()),
-        Param("once", flag(), "Run in the first tick only.", False),
-    ),
-    effect="io",
-    source=TICK,
-)
-
-NODES = (OR, BATCH, SPLIT, SUBGRAPH, INLET, OUTLET, CODE)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 from surefoot.data.kinds import Interval, Kind, as_list, as_mapping, number, whole, whole_number
-from surefoot.graph.spec.declare import Param
 from surefoot.learn.schedule_text import parse_schedule, schedule_to_json
 
 MOST = 1_000_000
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-./]{0,99}")
 COUNT = whole(Interval(1, MOST))
 
 
@@ -38,6 +36,17 @@ def folder() -> Kind:
         return value
 
     return Kind("text", "a folder below the run's directory, such as checkpoints", accept, str)
+
+
+def env_id() -> Kind:
+    """The id of an environment; nothing that would import a module or load a file."""
+
+    def accept(value: Any) -> str:
+        if not isinstance(value, str) or not _ID.fullmatch(value) or ".." in value or value.endswith((".so", ".dylib")):
+            raise ValueError(f"{str(value)[:40]!r} is no id")
+        return value
+
+    return Kind("text", "a Gymnasium id such as CartPole-v1; module:Name and paths are refused here", accept, str)
 
 
 def lines(most: int = 20_000) -> Kind:
@@ -126,11 +135,10 @@ def schedule() -> Kind:
     """A schedule or none; a callable takes the share of the run that is over."""
 
     def accept(value: Any) -> Any:
-        if value is None:
-            return None
-        if callable(value):
-            return parse_schedule(_reversed(value))
-        return parse_schedule(value)
+        def of_rest(left: float) -> Any:  # schedules are functions of what is left of the run
+            return value(1.0 - left)
+
+        return None if value is None else parse_schedule(of_rest if callable(value) else value)
 
     return Kind(
         "schedule | none",
@@ -141,28 +149,5 @@ def schedule() -> Kind:
     )
 
 
-def _reversed(of_progress: Callable[..., Any]) -> Callable[[float], Any]:
-    """A function of what is left of the run, from one of what is over."""
-
-    def of_rest(left: float) -> Any:
-        return of_progress(1.0 - left)
-
-    return of_rest
-
-
 def _as_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def setting(config: type[Any], knob: str, name: str, default: Any, *aliases: str, kind: Kind | None = None) -> Param:
-    """Return a setting of a config as a parameter: its help and range, under the node's name for it."""
-    entry = next(each for each in dataclasses.fields(config) if each.name == knob)
-    return Param(
-        name,
-        kind or entry.metadata["kind"],
-        entry.metadata["help"],
-        default,
-        aliases=tuple(dict.fromkeys((*([knob] if knob != name else []), *aliases))),
-        config=config,
-        setting=knob,
-    )

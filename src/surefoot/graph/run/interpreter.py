@@ -147,8 +147,11 @@ class Interpreter:
                 machine.go()
                 if live.rings and live.due():
                     live.look(machine.tick, machine.value)
-            if self.breaks and self._broken():
-                break
+            for each in self.breaks:
+                value = machine.value(as_end(each.end))
+                if value is not None and each.met(value):
+                    self.stopped_by = each
+                    return machine.tick - begun
         return machine.tick - begun
 
     def run_to_update(self) -> bool:
@@ -163,14 +166,6 @@ class Interpreter:
                 return True
             if self.stopped_by is not None:
                 return False
-        return False
-
-    def _broken(self) -> bool:
-        for each in self.breaks:
-            value = self.machine.value(as_end(each.end))
-            if value is not None and each.met(value):
-                self.stopped_by = each
-                return True
         return False
 
     def look(self, end: End | str) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.description import load_weights
 from surefoot.nets.policy import Seen
 from surefoot.train.allocator import keep_large_blocks
-from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
+from surefoot.train.collect.kernel_actor import kernel_actor
+from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.tick_collector import Chosen
 
 MASK = "action_mask"
-Size = int | tuple[int, ...]
 
 
 class PPOAgentNode(RuntimeNode):
@@ -32,7 +32,10 @@ class PPOAgentNode(RuntimeNode):
         network = self.params.network
         memory, cnn = network if network in ("gru", "lstm") else "none", "auto" if network == "cnn" else "off"
         self.config = self.settings(NetConfig, memory=memory, cnn=cnn)
-        self.action = _action_space(self.params.output_size, self.params.action_space)
+        size: int | tuple[int, ...] = self.params.output_size
+        self.action: ActionSpace = Box((size,) if isinstance(size, int) else size)
+        if self.params.action_space == "discrete":
+            self.action = Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
         self.policy: ActorCritic | None = None
         self.actor: KernelActor | None = None
         self.context: dict[str, torch.Tensor] = {}
@@ -44,7 +47,10 @@ class PPOAgentNode(RuntimeNode):
         names = [name for name in observations if name != MASK]
         by_part = sizes if isinstance(sizes, dict) else {names[0]: sizes}
         space = {
-            name: Box((size,) if isinstance(size, int) else size, dtype=_dtype(observations[name]))
+            name: Box(
+                (size,) if isinstance(size, int) else size,
+                dtype="uint8" if observations[name].dtype == np.uint8 else "float32",
+            )
             for name, size in by_part.items()
         }
         action = self.action
@@ -141,16 +147,6 @@ class PPOAgentNode(RuntimeNode):
             self.actor.net.refresh()
             if "kernel_rng" in saved:
                 self.actor.rng[:] = saved["kernel_rng"]
-
-
-def _action_space(size: Size, kind: str) -> ActionSpace:
-    if kind == "discrete":
-        return Discrete(size) if isinstance(size, int) else MultiDiscrete(size)
-    return Box((size,) if isinstance(size, int) else size)
-
-
-def _dtype(x: np.ndarray) -> str:
-    return "uint8" if x.dtype == np.uint8 else "float32"
 
 
 def _bound(x: Any) -> Any:

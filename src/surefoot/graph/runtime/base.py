@@ -41,6 +41,12 @@ class RuntimeNode:
         return config(**{**values, **changed})
 
 
+def checkpoint_parts(learner: Any) -> dict[str, Any]:
+    """Return what a Checkpoint node saves of a learner: weights, optimiser and counters."""
+    weights = {name: x.detach().clone() for name, x in learner.policy.state_dict().items()}
+    return {"weights": weights, **learner.state()}
+
+
 def ticks_for(total_steps: int, streams: int, *horizons: int) -> int:
     """Return the ticks in which `streams` copies take at least `total_steps` steps, rounded up to whole rollouts."""
     whole = math.lcm(*horizons) if horizons else 1

@@ -17,6 +17,11 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 
 STREAMS = 10
+FIRST = (
+    *("update", "env_steps", "return", "length"),
+    *("approx_kl", "clip_fraction", "entropy", "explained_variance", "loss"),
+)
+"""What Print shows of an update."""
 
 
 class EveryNode(RuntimeNode):
@@ -61,7 +66,12 @@ class RecorderNode(RuntimeNode):
     recorder: writer.Recorder | None = None
 
     def __call__(self, loss_info: dict[str, Any], episodes: list[Episode] | None = None) -> None:
-        recorder = self.recorder or self._open()
+        if self.recorder is None:
+            folder = self.into / self.params.folder
+            folder.mkdir(parents=True, exist_ok=True)
+            self.recorder = writer.Recorder(folder / "telemetry.ndjson", folder.resolve().name)
+            self.recorder.header(env="graph", seed=self.seed, config={}, total_steps=self.total_steps)
+        recorder = self.recorder
         fresh, steps = episodes or [], int(loss_info["env_steps"])
         for each in fresh:
             recorder.episode(
@@ -82,13 +92,6 @@ class RecorderNode(RuntimeNode):
             seconds={},
             episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], [None for _ in fresh]),
         )
-
-    def _open(self) -> writer.Recorder:
-        folder = self.into / self.params.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self.recorder = writer.Recorder(folder / "telemetry.ndjson", folder.resolve().name)
-        self.recorder.header(env="graph", seed=self.seed, config={}, total_steps=self.total_steps)
-        return self.recorder
 
     def close(self) -> None:
         """Write the end down."""
@@ -139,18 +142,7 @@ class PrintNode(EveryNode):
 def shown(value: Any) -> str:
     """A value in one line; of a table of an update, what people look at first."""
     if isinstance(value, dict):
-        first = (
-            "update",
-            "env_steps",
-            "return",
-            "length",
-            "approx_kl",
-            "clip_fraction",
-            "entropy",
-            "explained_variance",
-            "loss",
-        )
-        names = [name for name in first if name in value] or list(value)[:8]
+        names = [name for name in FIRST if name in value] or list(value)[:8]
         return "  ".join(f"{name} {_number(value[name])}" for name in names)
     return _number(value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,8 @@ import torch
 
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
 from surefoot.learn.learner import Learner
-from surefoot.learn.report import UpdateReport
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.principles import Constitution
 from surefoot.lm.policy.loading import Speech, load_backbone
@@ -27,8 +25,6 @@ from surefoot.lm.sampling.sampler import Sampling, generate
 from surefoot.lm.training import Cursor
 from surefoot.nets.description import load_weights
 from surefoot.train.collect.episodes import Episode
-
-WINDOW = 200
 
 
 class PromptSourceNode(RuntimeNode):
@@ -123,17 +119,18 @@ class RewardModelNode(RuntimeNode):
 
     def setup(self) -> None:
         """Choose the score."""
-        self.score = self._scorer(self.params.by, self.params.paid, self.params.model)
-
-    def _scorer(self, by: str, paid: str, model: str) -> Callable[[str, str], float]:
-        if by == "constitution":
-            return Constitution.shipped().score
-        if by == "model":
-            if not model:
-                raise ConfigError("model is not set; name a folder that `surefoot lm reward` wrote")
-            judge = scorer(model)
-            return lambda prompt, response: judge(response)
-        return lambda prompt, response: sum(c in paid for c in response) / max(1, len(response))
+        self.score: Callable[[str, str], float]
+        match self.params.by:
+            case "constitution":
+                self.score = Constitution.shipped().score
+            case "model":
+                if not self.params.model:
+                    raise ConfigError("model is not set; name a folder that `surefoot lm reward` wrote")
+                judge = scorer(self.params.model)
+                self.score = lambda prompt, response: judge(response)
+            case _:
+                paid = self.params.paid
+                self.score = lambda prompt, response: sum(c in paid for c in response) / max(1, len(response))
 
     def __call__(self, responses: Responses) -> np.ndarray:
         return np.array([self.score(p, r) for p, r in zip(responses.prompts, responses.texts, strict=True)], np.float64)
@@ -203,8 +200,6 @@ class LMTrainerNode(RuntimeNode):
         self.config = LMConfig(seed=self.seed).ppo(**values, value_clip=None)
         self.learner: Learner | None = None
         self.updates = self.env_steps = 0
-        self.recent: deque[float] = deque(maxlen=WINDOW)
-        """Scores of the last responses."""
 
     def __call__(self, tokens: Tokens, language: Language) -> Outputs:
         if self.learner is None:
@@ -214,10 +209,7 @@ class LMTrainerNode(RuntimeNode):
             tokens.laid, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
         )
         self.env_steps += len(tokens.scores)
-        self.recent.extend(tokens.scores.tolist())
-        return self._outputs(self.learner.update(rollout), tokens)
-
-    def _outputs(self, report: UpdateReport, tokens: Tokens) -> Outputs:
+        report = self.learner.update(rollout)
         self.updates = report.update
         lengths = tokens.laid.length
         metrics = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
@@ -241,6 +233,4 @@ class LMTrainerNode(RuntimeNode):
 
     def state(self) -> dict[str, Any]:
         """The parts of a checkpoint."""
-        assert self.learner is not None
-        weights = {name: x.detach().clone() for name, x in self.learner.policy.state_dict().items()}
-        return {"weights": weights, **self.learner.state()}
+        return checkpoint_parts(self.learner)

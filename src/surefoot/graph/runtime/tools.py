@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from surefoot.decide.policy.outcome_model import Scene
 from surefoot.decide.policy.ppo import PPO_DEFAULTS, ChooserConfig, PPOChooser
 from surefoot.decide.rewards import RewardFacts, reward_of
 from surefoot.decide.tools.memory import TextMemory
-from surefoot.decide.tools.protocol import Toolbox, ToolRequest
+from surefoot.decide.tools.protocol import Toolbox, ToolRequest, ToolResult
 from surefoot.decide.tools.toolbox.assistant import questions, tools
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError, SurefootError
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
 from surefoot.graph.runtime.inspection import EveryNode
 from surefoot.learn.learner import Learner
-from surefoot.learn.report import UpdateReport
 from surefoot.train.collect.episodes import Episode
 
 WINDOW = 200
@@ -87,6 +86,13 @@ class Tools:
     box: Toolbox
     memory: TextMemory
 
+    def options(self, encoder: Encoder) -> Options:
+        """Return the tools as options to choose among, by their descriptions."""
+        options = Options(encoder)
+        for each in self.box:
+            options.add(each.name, each.description)
+        return options
+
 
 class ToolBoxNode(RuntimeNode):
     """The shipped tools; notes and tables are files below `into`."""
@@ -120,21 +126,16 @@ class ToolPolicyNode(RuntimeNode):
 
     def __call__(self, vectors: np.ndarray, toolbox: Tools, encoder: Encoder) -> tuple[list[ChosenTool], PPOChooser]:
         if self.chooser is None:
-            self.options = Options(encoder)
-            for each in toolbox.box:
-                self.options.add(each.name, each.description)
+            self.options = toolbox.options(encoder)
             self.chooser = PPOChooser(
                 encoder.dim, encoder.likeness, options=len(self.options), config=self.config, ppo=self.ppo
             )
-        return [self.choose(row) for row in vectors], self.chooser
-
-    def choose(self, vector: np.ndarray, *, greedy: bool = False) -> ChosenTool:
-        """A tool for one vector."""
-        assert self.chooser is not None
-        names = self.options.names
-        scene = self.options.scene(vector, names)
-        choice = self.chooser.choose(scene, self.generator, greedy=greedy)
-        return ChosenTool(names[choice.at], scene, choice)
+        names, choices = self.options.names, list[ChosenTool]()
+        for vector in vectors:
+            scene = self.options.scene(vector, names)
+            choice = self.chooser.choose(scene, self.generator)
+            choices.append(ChosenTool(names[choice.at], scene, choice))
+        return choices, self.chooser
 
     def state_dict(self) -> dict[str, Any]:
         """Weights of the policy, and what outcomes corrected."""
@@ -158,12 +159,9 @@ class ToolPolicyNode(RuntimeNode):
 class ToolOutput:
     """What came of running a tool."""
 
-    text: str
+    result: ToolResult
     milliseconds: float
     error: str = ""
-    warnings: tuple[str, ...] = ()
-    quality: float | None = None
-    sources: tuple[str, ...] = field(default_factory=tuple[str, ...])
 
 
 class ToolRunnerNode(RuntimeNode):
@@ -186,22 +184,17 @@ class ToolRunnerNode(RuntimeNode):
     async def _one(self, text: str, name: str, toolbox: Tools) -> ToolOutput:
         begin = time.perf_counter()
         context = [(hit.passage.id, hit.passage.text) for hit in toolbox.memory.search(text)]
+        request, error = ToolRequest(text=text, context=context), ""
         try:
-            found = await toolbox.box.run(name, ToolRequest(text=text, context=context), seconds=self.params.seconds)
+            result = await toolbox.box.run(name, request, seconds=self.params.seconds)
         except SurefootError as why:
-            return ToolOutput(text="", error=str(why), milliseconds=1000.0 * (time.perf_counter() - begin))
-        return ToolOutput(
-            text=found.text,
-            milliseconds=1000.0 * (time.perf_counter() - begin),
-            warnings=tuple(found.warnings),
-            quality=found.quality,
-            sources=tuple(found.sources),
-        )
+            result, error = ToolResult(text=""), str(why)
+        return ToolOutput(result=result, milliseconds=1000.0 * (time.perf_counter() - begin), error=error)
 
 
 def is_right(asked: ToolQuestion, ran: ToolOutput) -> bool:
     """Whether an answer has what the question asks for."""
-    return not ran.error and re.search(asked.expected, ran.text) is not None
+    return not ran.error and re.search(asked.expected, ran.result.text) is not None
 
 
 class ToolRewardNode(RuntimeNode):
@@ -211,22 +204,18 @@ class ToolRewardNode(RuntimeNode):
         self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], results: Sequence[ToolOutput]
     ) -> tuple[np.ndarray, np.ndarray]:
         right = np.array([is_right(asked, ran) for asked, ran in zip(queries, results, strict=True)], bool)
-        rewards = [
-            reward_of(_facts(chosen, ran), {"success": bool(good)} if self.params.by == "answer" else None).unit
-            for chosen, ran, good in zip(choices, results, right, strict=True)
-        ]
+        rewards: list[float] = []
+        for chosen, ran, good in zip(choices, results, right, strict=True):
+            facts = RewardFacts(
+                confidence=chosen.choice.probability,
+                duration_ms=ran.milliseconds,
+                quality=ran.result.quality,
+                errors=int(bool(ran.error)),
+                warnings=len(ran.result.warnings),
+                sources=ran.result.sources,
+            )
+            rewards.append(reward_of(facts, {"success": bool(good)} if self.params.by == "answer" else None).unit)
         return np.array(rewards, np.float64), right
-
-
-def _facts(chosen: ChosenTool, ran: ToolOutput) -> RewardFacts:
-    return RewardFacts(
-        confidence=chosen.choice.probability,
-        duration_ms=ran.milliseconds,
-        quality=ran.quality,
-        errors=int(bool(ran.error)),
-        warnings=len(ran.warnings),
-        sources=ran.sources,
-    )
 
 
 class ToolExamNode(EveryNode):
@@ -245,24 +234,20 @@ class ToolExamNode(EveryNode):
         return self.examine(queries, encoder, chooser) if self.is_due() else (None, None)
 
     def examine(self, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
-        """The share that is right by the likeliest tool, and by the one whose description is nearest."""
+        """Return the share that is right by the likeliest tool, and by the one whose description is nearest."""
         if not queries:
             raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
         if self.tools is None:
-            self.tools, self.options = self.toolbox(encoder), Options(encoder)
-            for each in self.tools.box:
-                self.options.add(each.name, each.description)
+            self.tools = self.toolbox(encoder)
+            self.options = self.tools.options(encoder)
         names, by_policy, by_description = self.options.names, list[str](), list[str]()
         for vector in encoder.encode([each.text for each in queries]):
             scene = self.options.scene(vector, names)
             by_policy.append(names[chooser.choose(scene, self.generator, greedy=True).at])
             by_description.append(names[int(scene.cosine.argmax())])
-        return self._right(queries, by_policy), self._right(queries, by_description)
-
-    def _right(self, queries: Sequence[ToolQuestion], names: Sequence[str]) -> float:
-        assert self.tools is not None
-        ran = self.runner.run(queries, names, self.tools)
-        return sum(map(is_right, queries, ran)) / len(queries)
+        runs = [self.runner.run(queries, chosen, self.tools) for chosen in (by_policy, by_description)]
+        right, nearest = (sum(map(is_right, queries, ran)) / len(queries) for ran in runs)
+        return right, nearest
 
 
 Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTrainerNode | None"]
@@ -293,9 +278,8 @@ class ToolTrainerNode(RuntimeNode):
             for k, each in enumerate(seen)
         ]
         report = chooser.learn([[each] for each in seen])
-        return (None, None, None, None) if report is None else self._outputs(report)
-
-    def _outputs(self, report: UpdateReport) -> Outputs:
+        if report is None:
+            return None, None, None, None
         self.updates = report.update
         metrics = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
         metrics |= {"return": float(np.mean(self.recent)), "length": 1.0}
@@ -313,7 +297,4 @@ class ToolTrainerNode(RuntimeNode):
 
     def state(self) -> dict[str, Any]:
         """The parts of a checkpoint."""
-        assert self.learner is not None
-        policy = self.learner.policy
-        weights = {name: x.detach().clone() for name, x in policy.state_dict().items()}
-        return {"weights": weights, **self.learner.state()}
+        return checkpoint_parts(self.learner)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import Arrays
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
@@ -124,6 +124,4 @@ class PPOTrainerNode(RuntimeNode):
     def state(self) -> dict[str, Any]:
         """The parts of a checkpoint."""
         assert self.learner is not None
-        policy = self.learner.policy
-        weights = {name: x.detach().clone() for name, x in policy.state_dict().items()}
-        return {"weights": weights, **self.learner.state(), "policy": policy.describe()}
+        return {**checkpoint_parts(self.learner), "policy": self.learner.policy.describe()}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import Arrays, View, World
-from surefoot.envs.api import Step as Answer
 from surefoot.envs.make import make_world
 from surefoot.errors import EnvError
 from surefoot.graph.nodes.worlds import isaac_missing
@@ -58,13 +57,17 @@ class StepNode(RuntimeNode):
         step, _ = self.guard.examine(sim_handle.step(actions), self.lengths)
         seen = shown(step.view)
         ended = step.terminated | step.truncated
+        successors, final = step.view.obs, step.final_obs
+        if final is not None:  # of it only the rows of streams that ended need be true
+            masks = {n: ended.reshape(-1, *(1,) * (x.ndim - 1)) for n, x in successors.items()}
+            successors = final if ended.all() else {n: np.where(masks[n], final[n], x) for n, x in successors.items()}
         return (
             seen,
             step.reward,
             ended,
             step.terminated,
             step.truncated,
-            step.view.obs if step.final_obs is None else _successors(step, ended),
+            successors,
             step.valid,
             step.stats,
         )
@@ -76,15 +79,6 @@ class StepNode(RuntimeNode):
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from there."""
         self.lengths.set_state(saved["lengths"])
-
-
-def _successors(step: Answer, ended: np.ndarray) -> Arrays:
-    """Where the step really led: of `final_obs` only the rows of streams that ended need be true."""
-    assert step.final_obs is not None
-    final = step.final_obs
-    if ended.all():
-        return final
-    return {n: np.where(ended.reshape(-1, *(1,) * (x.ndim - 1)), final[n], x) for n, x in step.view.obs.items()}
 
 
 def shown(view: View) -> Arrays:

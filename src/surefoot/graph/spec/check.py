@@ -99,7 +99,8 @@ class _Looker:
                 self._take(edge)
 
     def _take(self, edge: Edge) -> None:
-        port = self.types[edge.target.node].input(edge.target.port)
+        declared = self.types[edge.target.node]
+        port = declared.input(edge.target.port)
         assert port is not None
         taken = self.into[edge.target.node].get(port.name)
         if taken is not None:
@@ -111,13 +112,8 @@ class _Looker:
             )
             return
         self.into[edge.target.node][port.name] = edge
-        initial = edge.delay.initial if edge.delay is not None else None
-        if (
-            edge.delay is not None
-            and initial is ABSENT
-            and not port.optional
-            and self.types[edge.target.node].name != "OR"
-        ):
+        absent = edge.delay is not None and edge.delay.initial is ABSENT
+        if absent and not port.optional and declared.name != "OR":
             self.say(
                 "no-initial",
                 edge.target.node,
@@ -283,7 +279,6 @@ def guess_types(checked: Checked, registry: Registry | None = None) -> Checked:
         return found
     looker.edges()
     looker.put_in_order()
-    found.findings = []
     for last in (False, True):
         found.findings = []
         for id in found.order:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from surefoot.errors import GraphError
@@ -22,19 +23,8 @@ def declared_as(id: str, params: Mapping[str, Any]) -> NodeType:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
         raise GraphError(f"{id}: its source is not Python: {why}") from why
-    inputs = tuple(_port(id, name) for name in params.get("inputs", ()))
-    outputs = tuple(_port(id, name) for name in params.get("outputs", ()))
-    return NodeType(
-        name="Code",
-        category=base.category,
-        summary=base.summary,
-        inputs=inputs,
-        outputs=outputs,
-        params=base.params,
-        runtime=base.runtime,
-        effect="io",
-        source=CONST if params.get("once") else TICK,
-    )
+    inputs, outputs = (tuple(_port(id, name) for name in params.get(side, ())) for side in ("inputs", "outputs"))
+    return replace(base, inputs=inputs, outputs=outputs, source=CONST if params.get("once") else TICK)
 
 
 def _port(id: str, name: Any) -> Port:

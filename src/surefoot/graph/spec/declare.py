@@ -98,10 +98,6 @@ Lint = Callable[[Mapping[str, Any], Mapping[str, Type]], list[tuple[str, str]]]
 Streams = Callable[[Mapping[str, Any]], tuple[str, int]]
 
 
-def _no_presets() -> Mapping[str, Mapping[str, Any]]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeType:
     """Everything that is known of a kind of node before one is built."""
@@ -129,7 +125,7 @@ class NodeType:
     """For a source of experience: the parameter that says how many copies there are, and how many streams one has."""
     trains: bool = False
     """Its outputs training_complete and loss_info come with an update."""
-    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_presets)
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     aliases: tuple[str, ...] = ()
 
     def input(self, name: str) -> Port | None:
@@ -173,7 +169,8 @@ class NodeType:
 
     def firing(self, given: Mapping[str, Clock]) -> Clock:
         """The one clock of all inputs that decide when it fires."""
-        deciding = {name: clock for name, clock in given.items() if clock != CONST and not self._only_reads(name)}
+        reads = {name for name in given if (port := self.input(name)) is not None and (port.sampled or port.event)}
+        deciding = {name: clock for name, clock in given.items() if clock != CONST and name not in reads}
         if not deciding:
             return self.source or (CONST if given or not self.inputs else TICK)
         first, clock = next(iter(deciding.items()))
@@ -185,10 +182,6 @@ class NodeType:
                     "one, or take both from nodes of one rate",
                 )
         return clock
-
-    def _only_reads(self, name: str) -> bool:
-        port = self.input(name)
-        return port is not None and (port.sampled or port.event)
 
 
 class Registry:

@@ -62,7 +62,10 @@ def _replace(flat: Graph, id: str, known: dict[str, Graph]) -> None:
         if edge.target.node != id:
             rewired.append(edge)
             continue
-        for inlet in _inlet(inlets, edge.target.port, id):
+        port = edge.target.port
+        if port not in inlets:
+            raise GraphError(f"node {id}: its sub-graph has no input {port!r}; it has {', '.join(inlets) or 'none'}")
+        for inlet in inlets[port]:
             rewired += _through(edge, inner, inlet, inside, id)
     flat.edges = [
         _from_outlet(edge, inner, outlets, inside, id) if edge.source.node == id else edge for edge in rewired
@@ -78,12 +81,6 @@ def ports_of(graph: Graph) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         if node.type in found:
             found[node.type].setdefault(str(node.params.get("port", id)), []).append(id)
     return found[INLET], found[OUTLET]
-
-
-def _inlet(inlets: dict[str, list[str]], port: str, id: str) -> list[str]:
-    if port not in inlets:
-        raise GraphError(f"node {id}: its sub-graph has no input {port!r}; it has {', '.join(inlets) or 'none'}")
-    return inlets[port]
 
 
 def _through(edge: Edge, inner: Graph, inlet: str, inside: dict[str, str], id: str) -> list[Edge]:

@@ -30,18 +30,15 @@ def apply(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 
 def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
-    id = op["id"]
-    at = op.get("at")
-    node = _node(id, op["type"], op.get("params", {}), op.get("ranges", {}))
-    graph.add(id, node, None if at is None else (at[0], at[1]))
-    return {"op": "remove", "id": id}
-
-
-def _node(id: str, type: str, params: Mapping[str, Any], ranges: Mapping[str, Any]) -> Node:
     from surefoot.graph.nodes import REGISTRY
 
-    declared = REGISTRY.get(type)
-    return Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
+    id = op["id"]
+    at = op.get("at")
+    declared = REGISTRY.get(op["type"])
+    params, ranges = op.get("params", {}), op.get("ranges", {})
+    node = Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
+    graph.add(id, node, None if at is None else (at[0], at[1]))
+    return {"op": "remove", "id": id}
 
 
 def adding(id: str, node: Node) -> Op:
@@ -134,10 +131,8 @@ def _rename(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 
 def _run(graph: Graph, op: Mapping[str, Any]) -> Op:
-    told = to_json(graph)
-    before = dict(told["run"])
-    changed = from_json({"format": "surefoot.graph", "version": 1, "run": before | dict(op["settings"])}).run
-    graph.run = changed
+    before = dict(to_json(graph)["run"])
+    graph.run = from_json({"format": "surefoot.graph", "version": 1, "run": before | dict(op["settings"])}).run
     return {"op": "run", "settings": {name: before[name] for name in op["settings"]}}
 
 

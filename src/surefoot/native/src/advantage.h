@@ -1,4 +1,4 @@
-/* Advantages, value targets and statistics of a rollout (advantage.c). */
+/* Advantages and value targets of a rollout (advantage.c). */
 #ifndef SF_ADVANTAGE_H
 #define SF_ADVANTAGE_H
 
@@ -13,12 +13,6 @@ typedef struct {
     float *advantage, *target;
 } sf_gae_arrays;
 
-typedef struct {
-    double advantage_mean, advantage_std, reward_advantage_corr, explained_variance;
-    double reward_mean, reward_std, value_mean, target_mean, target_std;
-} sf_statistics;
-
 void sf_gae(const sf_gae_arrays *arrays);
-sf_statistics sf_rollout_statistics(int64_t n, const float *reward, const float *value, const float *target);
 
 #endif

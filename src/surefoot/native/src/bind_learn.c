@@ -100,28 +100,8 @@ static PyObject *gae(PyObject *self, PyObject *const *args, Py_ssize_t count, Py
     Py_RETURN_NONE;
 }
 
-/* rollout_statistics(n, reward, value, target) → the members of sf_statistics by name */
-static PyObject *rollout_statistics(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    struct {
-        int64_t n;
-        const float *reward, *value, *target;
-    } in = {0};
-    sf_call call;
-    if (!sf_begin(&call, "rollout_statistics", args, count, NULL, 4) || !sf_read(&call, LONG(in, n, 1, SF_MAX_ROWS)) ||
-        !sf_read(&call, INPUT(in, reward, SF_F32, in.n), INPUT(in, value, SF_F32, in.n), INPUT(in, target, SF_F32, in.n)))
-        return NULL;
-    const sf_statistics s = sf_rollout_statistics(in.n, in.reward, in.value, in.target);
-#define NUMBER(member) #member, s.member
-    return Py_BuildValue("{sdsdsdsdsdsdsdsdsd}", NUMBER(advantage_mean), NUMBER(advantage_std), NUMBER(reward_advantage_corr),
-                         NUMBER(explained_variance), NUMBER(reward_mean), NUMBER(reward_std), NUMBER(value_mean),
-                         NUMBER(target_mean), NUMBER(target_std));
-#undef NUMBER
-}
-
 PyMethodDef sf_learn_methods[] = {{"net_save", net_save, METH_O, NULL},
                                   {"net_restore", net_restore, METH_O, NULL},
                                   SF_KEYWORDS(net_learn),
                                   SF_KEYWORDS(gae),
-                                  SF_POSITIONAL(rollout_statistics),
                                   {NULL, NULL, 0, NULL}};

@@ -6,11 +6,10 @@ import re
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from surefoot.data.journal import Entry, Journal
+from surefoot.data.journal import Journal
 from surefoot.errors import JournalError, RunError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 
@@ -18,9 +17,8 @@ FILE = "decisions.sqlite"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
-    """What went."""
+class Purged(NamedTuple):
+    """How many entries were deleted."""
 
     decisions: int
     rewards: int
@@ -54,7 +52,10 @@ def purge(directory: Path, *, older_than: float | None = None, subject: str | No
     _require(directory)
     with RunLock(directory), Journal(directory / FILE) as journal:
         before = None if older_than is None else time.time() - older_than
-        doomed = [e for e in journal.scan("decision") if _matches(e, before, subject)]
+        if subject is not None:
+            doomed = [e for e in journal.scan("decision") if e.body.get("subject") == subject]
+        else:
+            doomed = [e for e in journal.scan("decision") if before is not None and e.t < before]
         names = {entry.id for entry in doomed}
         rewards = [e.seq for e in journal.scan("reward") if e.id.rpartition("#")[0] in names]
         journal.delete("reward", rewards)
@@ -72,24 +73,14 @@ def seconds_of(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _matches(entry: Entry, before: float | None, subject: str | None) -> bool:
-    if subject is not None:
-        return entry.body.get("subject") == subject
-    return before is not None and entry.t < before
-
-
 def _require(directory: Path) -> None:
     if not (directory / FILE).is_file():
         raise RunError(f"{directory} has no {FILE}; give the folder of `surefoot serve --data-dir`")
 
 
 def _require_new(directory: Path) -> None:
-    if directory.exists() and (not directory.is_dir() or _any(directory.iterdir())):
+    if directory.exists() and (not directory.is_dir() or any(True for _ in directory.iterdir())):
         raise RunError(f"{directory} is there already; nothing is overwritten, give a new folder")
-
-
-def _any(things: Iterable[object]) -> bool:
-    return next(iter(things), None) is not None
 
 
 def _checked(directory: Path) -> int:

@@ -38,7 +38,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class DecisionBatcher:
-    """The questions that wait, and their next turn. Everything happens in one event loop."""
+    """The requests that wait for the next batch. Everything happens in one event loop."""
 
     def __init__(self, service: Service, rng: np.random.Generator) -> None:
         self._service, self._rng = service, rng
@@ -46,7 +46,7 @@ class DecisionBatcher:
         self._last, self._at = 0, 0.0
 
     def take(self, slots: Sequence[Slot]) -> None:
-        """Answer these in the next turn; their waiting is told."""
+        """Queue these for the next batch; their waiters are called after the commit."""
         if not self._slots:
             loop = asyncio.get_running_loop()
             if self._last >= BUSY and loop.time() - self._at < 10 * GATHER_SECONDS:
@@ -60,7 +60,15 @@ class DecisionBatcher:
         self._last, self._at = len(slots), asyncio.get_running_loop().time()
 
         def then(error: Exception | None) -> None:
-            self._stored(slots, error)
+            for serving, asked, waiting in slots:
+                waiters, waiting.waiters = waiting.waiters, None
+                if error is None:
+                    waiting.raw = b""
+                    self._service.count_in(serving, waiting)
+                else:  # nothing was acknowledged, and a retry decides anew
+                    self._service.decisions.pop(asked.id, None)
+                for waiter in waiters or ():
+                    waiter(error)
 
         try:
             self._service.store.submit(self._decided(slots), then)
@@ -72,19 +80,16 @@ class DecisionBatcher:
         rows: list[Row] = []
         by_net: dict[int, tuple[Net, int, list[Slot]]] = {}
         for slot in slots:
-            version, net = self._whose(slot[0])
+            serving = slot[0]
+            version, net = serving.version, serving.network
+            if serving.canary is not None and self._rng.random() < serving.canary[1]:
+                version, _, net = serving.canary
             by_net.setdefault(id(net), (net, version, []))[2].append(slot)
         now, t = self._service.clock(), time.time()
         for net, version, mine in by_net.values():
             for slot, chances, action in self._drawn(net, mine):
                 rows.append(_decide(slot, chances, action, version, now, t, self._service.digits))
         return rows
-
-    def _whose(self, serving: ServedPolicy) -> tuple[int, Net]:
-        """Which version answers a decision."""
-        if serving.canary is not None and self._rng.random() < serving.canary[1]:
-            return serving.canary[0], serving.canary[2]
-        return serving.version, serving.network
 
     def _drawn(self, net: Net, slots: Sequence[Slot]) -> Sequence[tuple[Slot, np.ndarray, int]]:
         logits = net.answer([asked.seen for _, asked, _ in slots])
@@ -96,19 +101,6 @@ class DecisionBatcher:
             chances, actions = draw(row[None], [mask], np.array([number]))
             found.append((slot, chances[0], actions[0]))
         return found
-
-    def _stored(self, slots: Sequence[Slot], error: Exception | None) -> None:
-        """The disk has it, or not: then nothing was acknowledged, and a retry decides anew."""
-        service = self._service
-        for serving, asked, waiting in slots:
-            waiters, waiting.waiters = waiting.waiters, None
-            if error is None:
-                waiting.raw = b""
-                service.count_in(serving, waiting)
-            else:
-                service.decisions.pop(asked.id, None)
-            for waiter in waiters or ():
-                waiter(error)
 
 
 def _decide(

@@ -26,28 +26,6 @@ from surefoot.telemetry.writer import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """What a policy's network and learner are made from."""
-
-    name: str
-    actions: int
-    size: int
-    seed: int
-    prior: float = 0.0
-    """Where there are no actions, but candidates with descriptions: what their likeness counts at first."""
-    settings: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @classmethod
-    def of(cls, config: schema.NewPolicy) -> Recipe:
-        """That of a declared policy."""
-        settings = dict(config.training.settings)
-        size, actions = config.embedding_size, len(config.actions)
-        return cls(
-            name=config.name, actions=actions, size=size, seed=config.seed, prior=config.prior, settings=settings
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LearningResult:
     """What the learning process answers."""
 
@@ -64,45 +42,40 @@ DEFAULTS: dict[str, Any] = {"lr": 1e-3, "epochs": 4, "minibatch_size": 64, "gamm
 DESCRIBED: dict[str, Any] = {**DEFAULTS, "normalize_advantage": "off", "ent_coef": 0.0}
 
 
-def learner_of(recipe: Recipe, root: Path) -> Any:
-    """The learner of a policy as its newest version left it; a new one where there is none."""
+def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
+    """Return the learner of a policy as its newest version left it; a new one if there is none."""
+    import torch
+
+    from surefoot.data.spaces import Box, Discrete
+    from surefoot.decide.policy.described import DescribedPolicy
+    from surefoot.decide.policy.embedding_network import EmbeddingNetwork
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
+    from surefoot.nets.actor_critic import ActorCritic
     from surefoot.nets.description import load_weights
     from surefoot.train.config import split_settings
 
-    ppo, net, collect = split_settings(recipe.settings)
+    ppo, net, collect = split_settings(dict(declared.training.settings))
     if net or collect:
         raise ConfigError(
             f"{', '.join([*net, *collect])}: a policy's settings are those of learning; the rest is fixed"
         )
-    policy = policy_of(recipe)
-    usual = DEFAULTS if recipe.actions else DESCRIBED
-    config = PPOConfig(envs=1, steps=1).replace(**{**usual, **ppo, "seed": recipe.seed})
-    learner = Learner(policy, config)
+    seed, size, actions = declared.seed, declared.embedding_size, len(declared.actions)
+    if actions:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = EmbeddingNetwork({"obs": size}, actions)
+        policy = ActorCritic({"obs": Box((size,))}, Discrete(actions), network=network, seed=seed)
+    else:
+        policy = DescribedPolicy(size, prior=declared.prior, seed=seed)
+    usual = DEFAULTS if actions else DESCRIBED
+    learner = Learner(policy, PPOConfig(envs=1, steps=1).replace(**{**usual, **ppo, "seed": seed}))
     versions = Versions(root)
     if versions.numbers:
         parts: dict[str, Any] = versions.load(versions.numbers[-1]).parts
         load_weights(policy, parts["weights"])
         learner.set_state(parts)
     return learner
-
-
-def policy_of(recipe: Recipe) -> Any:
-    """The policy that a recipe asks for, untrained."""
-    import torch
-
-    from surefoot.data.spaces import Box, Discrete
-    from surefoot.decide.policy.described import DescribedPolicy
-    from surefoot.decide.policy.embedding_network import EmbeddingNetwork
-    from surefoot.nets.actor_critic import ActorCritic
-
-    if not recipe.actions:
-        return DescribedPolicy(recipe.size, prior=recipe.prior, seed=recipe.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
-        network = EmbeddingNetwork({"obs": recipe.size}, recipe.actions)
-    return ActorCritic({"obs": Box((recipe.size,))}, Discrete(recipe.actions), network=network, seed=recipe.seed)
 
 
 def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
@@ -113,7 +86,7 @@ def save(learner: Any, root: Path, metrics: Mapping[str, float | None]) -> int:
 
 
 def serve(pipe: Connection, root: Path) -> None:
-    """The child: answers each (recipe, rollout or None) with what was learned. Ends when the pipe does."""
+    """Run the child: answer each (policy, rollout or None) with a `LearningResult` until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when it is over
     import torch
 
@@ -122,26 +95,26 @@ def serve(pipe: Connection, root: Path) -> None:
     polite = False
     while True:
         try:
-            recipe, rollout = pipe.recv()
+            declared, rollout = pipe.recv()
         except EOFError:
             return
         if rollout is not None and not polite:  # somebody waits for a first version, nobody for an update
             with contextlib.suppress(OSError):
                 os.nice(19)
             polite = True
-        pipe.send(answer(learners, recipe, rollout, root / recipe.name))
+        pipe.send(answer(learners, declared, rollout, root / declared.name))
 
 
-def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, root: Path) -> LearningResult:
-    """Learn from a rollout, or see that there is a first version; mistakes are told, not raised."""
+def answer(learners: dict[str, Any], declared: schema.NewPolicy, rollout: Rollout | None, root: Path) -> LearningResult:
+    """Learn from a rollout, or see that there is a first version; errors are returned, not raised."""
     try:
-        if recipe.name not in learners:
-            learners[recipe.name] = learner_of(recipe, root)
-        learner = learners[recipe.name]
+        if declared.name not in learners:
+            learners[declared.name] = learner_of(declared, root)
+        learner = learners[declared.name]
         if rollout is None:
             return LearningResult(version=save(learner, root, {}) if not Versions(root).numbers else learner.updates)
         report = learner.update(rollout)
-        tell(record_of(recipe, root, learner), report, rollout)
+        _record(declared, root, learner, report, rollout)
         metrics = {name: float(x) if np.isfinite(x) else None for name, x in report.metrics().items()}
         metrics["reward_mean"] = float(rollout.reward[rollout.valid].mean())
         if report.rolled_back or report.skipped_reason:
@@ -149,24 +122,19 @@ def answer(learners: dict[str, Any], recipe: Recipe, rollout: Rollout | None, ro
             return LearningResult(version=learner.updates - 1, metrics=metrics, error=why)
         return LearningResult(version=save(learner, root, metrics), metrics=metrics)
     except SurefootError as why:
-        learners.pop(recipe.name, None)
+        learners.pop(declared.name, None)
         return LearningResult(version=-1, error=f"{type(why).__name__}: {why}")
 
 
-def record_of(recipe: Recipe, root: Path, learner: Any) -> Recorder:
-    """The policy's record, as every run has one: watch, summary and doctor read it."""
-    recorder = Recorder(root, recipe.name, updates_per_second=1e9)
-    recorder.header(
-        env=f"decisions of {recipe.name}",
-        seed=recipe.seed,
-        config={"ppo": dataclasses.asdict(learner.config), "actions": recipe.actions, "embedding_size": recipe.size},
-    )
-    return recorder
-
-
-def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
-    """Write an update down: its numbers, what was earned, and how often each action was taken."""
-    with contextlib.closing(recorder):
+def _record(declared: schema.NewPolicy, root: Path, learner: Any, report: UpdateReport, rollout: Rollout) -> None:
+    """Record an update for `watch`, `summary` and `doctor`: its metrics, the rewards, and the share of each action."""
+    sizes = {"actions": len(declared.actions), "embedding_size": declared.embedding_size}
+    with contextlib.closing(Recorder(root, declared.name, updates_per_second=1e9)) as recorder:
+        recorder.header(
+            env=f"decisions of {declared.name}",
+            seed=declared.seed,
+            config={"ppo": dataclasses.asdict(learner.config), **sizes},
+        )
         valid = rollout.valid
         taken = np.bincount(rollout.action[valid].astype(np.int64).ravel())
         shares = {f"action_share_{k}": float(n) / valid.sum() for k, n in enumerate(taken[:32])}
@@ -191,7 +159,7 @@ def tell(recorder: Recorder, report: UpdateReport, rollout: Rollout) -> None:
 class PolicyLearner(Protocol):
     """Learns for the service: in another process, or in this one in tests."""
 
-    def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult: ...
+    def ask(self, declared: schema.NewPolicy, rollout: Rollout | None) -> LearningResult: ...
 
     def close(self) -> None: ...
 
@@ -207,16 +175,18 @@ class LearningProcess:
         self._turn = threading.Lock()
         self._over = False
 
-    def ask(self, recipe: Recipe, rollout: Rollout | None) -> LearningResult:
+    def ask(self, declared: schema.NewPolicy, rollout: Rollout | None) -> LearningResult:
         """Block until it is learned; call it from a thread. Other callers wait for their turn."""
         with self._turn:
             if self._over:
                 return LearningResult(version=-1, error="the service is closing")
             if self._pipe is None or not self._process.is_alive():
-                self._start()
-            assert self._pipe is not None
+                self._pipe, theirs = self._context.Pipe()
+                self._process = self._context.Process(target=serve, args=(theirs, self.root), daemon=True)
+                self._process.start()
+                theirs.close()
             try:
-                self._pipe.send((recipe, rollout))
+                self._pipe.send((declared, rollout))
                 return self._pipe.recv()
             except (EOFError, OSError) as why:
                 self._end()
@@ -234,10 +204,3 @@ class LearningProcess:
             self._process.join(timeout=5)
             if self._process.is_alive():
                 self._process.kill()
-
-    def _start(self) -> None:
-        mine, theirs = self._context.Pipe()
-        self._process = self._context.Process(target=serve, args=(theirs, self.root), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._pipe = mine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -47,7 +47,6 @@ class Network:
         self.size = int(self.policy[0][0].weight.shape[0])
         if self.policy[1].shape[1] != actions:
             raise ShapeError(f"the weights are for {self.policy[1].shape[1]} actions, the policy has {actions}")
-        require_finite(weights)
 
     def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
         """[actions] each."""
@@ -70,7 +69,6 @@ class Described:
         self.value = _tower(weights, "critic")
         self.prior = float(weights["prior"][0])
         self._root = math.sqrt(self.query[1].shape[1])
-        require_finite(weights)
 
     def answer(self, questions: Sequence[Seen]) -> list[np.ndarray]:
         """[K] each; all candidates of all questions go through their tower together."""
@@ -87,15 +85,14 @@ class Described:
         return _through(self.value, rows)[:, 0]
 
 
-def net_of(weights: Mapping[str, np.ndarray], *, actions: int) -> Net:
-    """What answers with these weights; `actions` is 0 where decisions bring candidates."""
-    return Network(weights, actions) if actions else Described(weights)
-
-
-def require_finite(weights: Mapping[str, np.ndarray]) -> None:
-    for name, x in weights.items():
+def net_of(weights: Mapping[str, Any], *, actions: int) -> Net:
+    """Return the network of a version's weights; `actions` is 0 where decisions bring candidates."""
+    arrays = {name: np.asarray(x) for name, x in weights.items()}
+    network = Network(arrays, actions) if actions else Described(arrays)
+    for name, x in arrays.items():
         if not np.isfinite(x).all():
             raise NonFiniteValue(f"{name} holds NaN or infinity")
+    return network
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -18,15 +18,16 @@ from surefoot.decide.evaluation.offpolicy import OffPolicyEvaluation
 from surefoot.errors import CheckpointError, DecisionError
 from surefoot.server import schema
 from surefoot.server.decisions import direct_method
-from surefoot.server.decisions.learning_process import LearningResult, Recipe
+from surefoot.server.decisions.learning_process import LearningResult
 from surefoot.server.decisions.numpy_network import Net, log, net_of, probabilities
-from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, made_of
+from surefoot.server.decisions.served_policy import RewardRecord, ServedPolicy, final_reward, made_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.problems import Refused
 
 JOBS = 1000
 """Jobs that can be asked about; older ones are forgotten."""
 NEAREST = 5
+"""Similar decisions that an explanation lists."""
 
 
 class Steward:
@@ -93,7 +94,7 @@ class Steward:
         network = serving.network
 
         def work() -> LearningResult:
-            return self.service.apprentice.ask(Recipe.of(serving.config), with_values(rollout, network))
+            return self.service.apprentice.ask(serving.config, with_values(rollout, network))
 
         told = await loop.run_in_executor(None, work)
         if told.error:
@@ -114,7 +115,7 @@ class Steward:
     def version_list(self, name: str) -> schema.VersionList:
         """All versions, newest first."""
         serving = self.service.policy(name)
-        known = {e.body["version"]: e for e in self.store.all("version") if e.tag == name}
+        known = {e.body["version"]: e for e in self.store.reader.scan("version") if e.tag == name}
         found = [
             schema.Version(
                 version=number,
@@ -172,31 +173,19 @@ class Steward:
             msgspec.convert(id, schema.Id)
         except msgspec.ValidationError as why:
             raise Refused("invalid", f"{id[:80]!r} is no checkpoint's id: {why}", pointer="/") from None
-        body = self.store.read("checkpoint", id)
-        if body is None:
+        entry = self.store.journal.get("checkpoint", id)
+        if entry is None:
             raise Refused("unknown", f"there is no checkpoint {id!r}")
-        known = msgspec.convert(body, schema.CheckpointResponse)
+        known = msgspec.convert(entry.body, schema.CheckpointResponse)
         return await self.promote(known.policy, schema.PromotionBody(version=known.version))
 
     async def evaluate(self, name: str, wish: schema.NewEvaluation) -> schema.OffPolicy:
         """What another version would have earned on the logged decisions."""
         serving = self.service.policy(name)
         network = self._network(serving, wish.version)
-        found = await asyncio.get_running_loop().run_in_executor(None, self._estimate, serving, network, wish.last)
-
-        def plain(e: offpolicy.Estimate) -> schema.EstimateResponse:
-            return schema.EstimateResponse(value=e.value, low=e.low, high=e.high)
-
-        return schema.OffPolicy(
-            version=wish.version,
-            logged=plain(found.logged),
-            ips=plain(found.ips),
-            snips=plain(found.snips),
-            dr=plain(found.dr),
-            effective_sample_size=found.effective_sample_size,
-            decisions=found.decisions,
-            enough=found.enough,
-        )
+        result = await asyncio.get_running_loop().run_in_executor(None, self._estimate, serving, network, wish.last)
+        fields = {name: getattr(result, name) for name in schema.OffPolicy.__struct_fields__ if name != "version"}
+        return msgspec.convert({"version": wish.version, **fields}, schema.OffPolicy, from_attributes=True)
 
     def _estimate(self, serving: ServedPolicy, network: Net, last: int) -> OffPolicyEvaluation:
         log_of = self._log(serving, last)
@@ -215,14 +204,13 @@ class Steward:
         """(decision, reward) of the last ones that were left to chance and have a reward."""
         name = serving.config.name
         rewards: dict[str, list[RewardRecord]] = {}
-        for entry in self.store.latest("reward", 2 * last, tag=name):
+        for entry in self.store.reader.latest("reward", 2 * last, tag=name):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         found: list[Any] = []
-        for entry in self.store.latest("decision", last, tag=name):
-            told = rewards.get(entry.id)
-            if told and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
-                value = sum(r.value for r in told) if serving.config.aggregation == "sum" else told[-1].value
-                found.append((made_of(entry, serving.config)[0], float(np.clip(value, *serving.config.reward_range))))
+        for entry in self.store.reader.latest("decision", last, tag=name):
+            if entry.id in rewards and entry.body["learns"] and entry.body["answer"].get("mode", "live") == "live":
+                reward = final_reward(rewards[entry.id], serving.config)
+                found.append((made_of(entry, serving.config)[0], reward))
         return found
 
     async def explain(self, id: str) -> schema.Explained:
@@ -231,7 +219,7 @@ class Steward:
         return await asyncio.get_running_loop().run_in_executor(None, self._explain, serving, id, waiting.final)
 
     def _explain(self, serving: ServedPolicy, id: str, final: float | None) -> schema.Explained:
-        entry = self.store.entry("decision", id)
+        entry = self.store.journal.get("decision", id)
         assert entry is not None
         made, answer = made_of(entry, serving.config)
         row = made.obs["obs"]
@@ -268,11 +256,10 @@ class Steward:
 
     def _network(self, serving: ServedPolicy, number: int) -> Net:
         try:
-            parts: dict[str, Any] = serving.versions.load(number).parts
+            weights = serving.versions.load(number).parts["weights"]
         except CheckpointError as why:
             kind = "unknown" if number not in serving.versions.numbers else "conflict"
             raise Refused(kind, f"version {number} of {serving.config.name!r}: {why}") from why
-        weights = {name: np.asarray(x) for name, x in parts["weights"].items()}
         return net_of(weights, actions=len(serving.config.actions))
 
 

@@ -22,7 +22,7 @@ from surefoot.data.ledger import Ledger
 from surefoot.decide.encoders.encoder import Cached, Encoder, HashingEncoder
 from surefoot.decide.promotion import Versions
 from surefoot.server import schema
-from surefoot.server.decisions.numpy_network import Net, probabilities
+from surefoot.server.decisions.numpy_network import Net, net_of, probabilities
 from surefoot.server.http.problems import Refused
 
 RECENT = 1000
@@ -68,6 +68,12 @@ class TrackedDecision:
     final: float | None = None
     """The reward it was closed with."""
 
+    @property
+    def answered(self) -> schema.DecisionResponse:
+        """The answer, of a decision that was made."""
+        assert self.answer is not None
+        return self.answer
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
@@ -81,6 +87,7 @@ class DecisionRequest:
     names: Sequence[str]
     """What there is to choose from."""
     manner: str
+    """A hash of all options but the observation, so that a retry is told from another question; empty by default."""
     raw: bytes
 
 
@@ -111,36 +118,42 @@ class ServedPolicy:
     def __post_init__(self) -> None:
         self.everything = np.ones(len(self.config.actions), bool)
 
+    @classmethod
+    def load(cls, config: schema.NewPolicy, versions: Versions) -> ServedPolicy:
+        """Return the policy with the weights of its live version."""
+        live = versions.live  # read once: another process may promote a version meanwhile
+        network = net_of(versions.load(live).parts["weights"], actions=len(config.actions))
+        encoder = Cached(HashingEncoder(config.embedding_size)) if config.encoder == "hashing" else None
+        return cls(config=config, versions=versions, network=network, version=live or 0, encoder=encoder)
+
 
 def ask(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> DecisionRequest:
     """The question, looked at: what it sees, what there is to choose from, what is allowed, how it is asked."""
     row, raw = _row(new, config, encoder, pointer)
     seen, names = {"obs": row}, config.actions
     if config.choose == "candidates":
-        names = _names(new, pointer)
-        seen["candidates"] = _described(new, config, encoder, pointer)
+        names, seen["candidates"] = _described(new, config, encoder, pointer)
         raw += seen["candidates"].tobytes()
     elif new.candidates is not UNSET:
         raise Refused("invalid", "this policy chooses from its own actions", pointer=f"{pointer}/candidates")
-    mask = None if new.mask is UNSET else mask_of(new.mask, len(names), pointer)
+    mask = None
+    if new.mask is not UNSET:
+        mask = np.array(new.mask, bool)
+        if len(mask) != len(names) or not mask.any():
+            detail = f"the mask has {len(names)} entries, at least one of them true"
+            raise Refused("invalid", detail, pointer=f"{pointer}/mask")
     if new.mode == "apprentice":
         taken_of(new, mask, len(names), pointer)
     id = ordered_id() if new.decision_id is UNSET else new.decision_id
-    return DecisionRequest(id, new, seen, mask, names, _manner(new, names), raw)
+    how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject, new.mask)
+    manner = ""  # of most decisions, which leave all of this at its default
+    if how != _PLAIN or new.candidates is not UNSET:
+        options = repr((how, () if new.candidates is UNSET else names))
+        manner = hashlib.blake2b(options.encode(), digest_size=16).hexdigest()
+    return DecisionRequest(id, new, seen, mask, names, manner, raw)
 
 
 _PLAIN = ("live", UNSET, False, False, False, UNSET, UNSET, UNSET)
-
-
-def _manner(new: schema.NewDecision, names: Sequence[str]) -> str:
-    """All of a question but what it sees, in a few letters; most have nothing to add."""
-    how = (new.mode, new.action, new.deterministic, new.defer, new.distribution, new.episode, new.subject, new.mask)
-    if how == _PLAIN and new.candidates is UNSET:
-        return ""
-    told = repr((how, () if new.candidates is UNSET else names))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
-
-
 _POOL = bytearray()
 
 
@@ -189,7 +202,10 @@ def _floats(
     return row, raw
 
 
-def _names(new: schema.NewDecision, pointer: str) -> list[str]:
+def _described(
+    new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str
+) -> tuple[list[str], np.ndarray]:
+    """Return the ids of the candidates, and what they are like, [K, size]."""
     if new.candidates is UNSET:
         raise Refused("invalid", "give candidates: this policy has no actions of its own", pointer=pointer or "/")
     names = [each.id for each in new.candidates]
@@ -197,13 +213,7 @@ def _names(new: schema.NewDecision, pointer: str) -> list[str]:
         twice = next(place for place, name in enumerate(names) if name in names[:place])
         where = f"{pointer}/candidates/{twice}/id"
         raise Refused("invalid", f"two candidates are called {names[twice]!r}", pointer=where)
-    return names
-
-
-def _described(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encoder | None, pointer: str) -> np.ndarray:
-    """[K, size]: what the candidates are like."""
     size = config.embedding_size
-    assert new.candidates is not UNSET
     if len(new.candidates) * size > MOST_NUMBERS:
         raise Refused(
             "invalid",
@@ -226,16 +236,7 @@ def _described(new: schema.NewDecision, config: schema.NewPolicy, encoder: Encod
     if texts:
         assert encoder is not None
         rows[list(texts)] = encoder.encode(list(texts.values()))
-    return rows
-
-
-def mask_of(given: list[bool], actions: int, pointer: str) -> np.ndarray:
-    """[actions] bool."""
-    if len(given) != actions or not any(given):
-        raise Refused(
-            "invalid", f"the mask has {actions} entries, at least one of them true", pointer=f"{pointer}/mask"
-        )
-    return np.array(given, bool)
+    return names, rows
 
 
 def taken_of(new: schema.NewDecision, mask: np.ndarray | None, actions: int, pointer: str) -> int:
@@ -311,6 +312,9 @@ def made_of(entry: Entry, config: schema.NewPolicy) -> tuple[Made, schema.Decisi
     return made, answer
 
 
-def encoder_of(config: schema.NewPolicy) -> Encoder | None:
-    """What turns text into numbers for this policy."""
-    return Cached(HashingEncoder(config.embedding_size)) if config.encoder == "hashing" else None
+def final_reward(rewards: Sequence[RewardRecord], config: schema.NewPolicy) -> float:
+    """Return the reward that a decision counts with: of several as the policy aggregates them, without any its default."""
+    value = config.default_reward
+    if rewards:
+        value = sum(r.value for r in rewards) if config.aggregation == "sum" else rewards[-1].value
+    return float(np.clip(value, *config.reward_range))

@@ -19,20 +19,18 @@ from surefoot.errors import ConfigError, DecisionError
 from surefoot.learn.checkpoint.atomic_files import RunLock
 from surefoot.server import schema
 from surefoot.server.decisions.batching import DecisionBatcher
-from surefoot.server.decisions.learning_process import LearningProcess, LearningResult, PolicyLearner, Recipe
-from surefoot.server.decisions.numpy_network import net_of
+from surefoot.server.decisions.learning_process import LearningProcess, PolicyLearner
 from surefoot.server.decisions.served_policy import (
     DecisionRequest,
     RewardRecord,
     ServedPolicy,
     TrackedDecision,
     ask,
-    chances_of,
-    encoder_of,
+    final_reward,
     made_of,
     value_of,
 )
-from surefoot.server.decisions.store import Durability, Store
+from surefoot.server.decisions.store import Durability, Store, settle
 from surefoot.server.http.problems import Refused
 
 KEPT = 20_000
@@ -78,11 +76,17 @@ class Service:
     async def start(self) -> None:
         """Take up what the store knows."""
         self.store.start(asyncio.get_running_loop())
-        for entry in self.store.all("policy"):
+        for entry in self.store.reader.scan("policy"):
             config = msgspec.convert(entry.body, schema.NewPolicy)
             self.policies[config.name] = await self._open(config)
         self._recall()
-        self.spawn(self._expire_for_ever())
+
+        async def expire_for_ever() -> None:
+            while True:
+                await asyncio.sleep(1.0)
+                self.expire()
+
+        self.spawn(expire_for_ever())
 
     async def close(self) -> None:
         """Stop learning, write what waits."""
@@ -140,16 +144,7 @@ class Service:
     async def decide(self, name: str, wanted: Sequence[schema.NewDecision]) -> list[schema.DecisionResponse]:
         """Choose for each; the same id gives the same answer, and is sampled once."""
         done: asyncio.Future[list[schema.DecisionResponse]] = asyncio.get_running_loop().create_future()
-
-        def then(found: list[schema.DecisionResponse] | Exception) -> None:
-            if done.cancelled():
-                return
-            if isinstance(found, Exception):
-                done.set_exception(found)
-            else:
-                done.set_result(found)
-
-        self.begin(name, wanted, then)
+        self.begin(name, wanted, lambda result: settle(done, result))
         return await done
 
     def begin(
@@ -175,7 +170,7 @@ class Service:
             if error is not None:
                 failed.append(error)
             if left <= 0:
-                then(failed[0] if failed else [_answer(waiting[a.id]) for a in asked])
+                then(failed[0] if failed else [waiting[a.id].answered for a in asked])
 
         if not pending:
             one(None)
@@ -208,16 +203,8 @@ class Service:
         """What a known decision saw."""
         if known.raw:
             return known.raw
-        entry = self.store.entry("decision", id)
+        entry = self.store.journal.get("decision", id)
         return b"" if entry is None else entry.raw or b""
-
-    def chances(self, name: str, new: schema.NewDecision) -> list[float]:
-        """Every action's probability, now; nothing is decided or kept."""
-        return chances_of(self.policy(name), new).distribution
-
-    def distribution(self, name: str, new: schema.NewDecision) -> schema.Chances:
-        """The same, with names."""
-        return chances_of(self.policy(name), new, self.digits)
 
     def count_in(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         """A decision was made and is on the disk."""
@@ -232,9 +219,8 @@ class Service:
             self._forgot = True
 
     def _open_for_reward(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
-        assert waiting.answer is not None
         assert waiting.made is not None
-        serving.due.append((waiting.answer.expires_at, waiting.answer.decision_id))
+        serving.due.append((waiting.answered.expires_at, waiting.answered.decision_id))
         if waiting.learns:
             serving.ledger.open(waiting.made)
 
@@ -243,7 +229,7 @@ class Service:
         known = self.decisions.get(id)
         if known is not None or not self._forgot:
             return known
-        entry = self.store.entry("decision", id)
+        entry = self.store.journal.get("decision", id)
         if entry is None:
             return None
         answer = msgspec.convert(entry.body["answer"], schema.DecisionResponse)
@@ -261,19 +247,17 @@ class Service:
     async def activate(self, id: str) -> schema.DecisionResponse:
         """A deferred decision was carried out: from now on its time runs and it counts."""
         serving, waiting = self.decision(id)
-        assert waiting.answer is not None
         if waiting.deferred:
             expires = self.clock() + serving.config.wait_seconds
             await self.store.write(Entry(kind="activated", id=id, tag=serving.config.name, body=expires))
             if waiting.deferred:  # nobody else was faster
-                waiting.deferred, waiting.answer.expires_at = False, expires
+                waiting.deferred, waiting.answered.expires_at = False, expires
                 self._open_for_reward(serving, waiting)
-        return waiting.answer
+        return waiting.answered
 
     async def reward(self, id: str, told: schema.NewReward, *, client: str = "") -> schema.RewardResponse:
         """What came of a decision. Telling the same again changes nothing; telling otherwise is refused, or added."""
         serving, waiting = self.decision(id)
-        assert waiting.answer is not None
         value = value_of(told, serving.config.reward_range)
         parts = {} if told.parts is UNSET else dict(told.parts)
         named = "" if told.reward_id is UNSET else told.reward_id
@@ -289,7 +273,7 @@ class Service:
             raise Refused(
                 "conflict", f"decision {id!r} has its reward {waiting.rewards[0].value:g}; the first one counts"
             )
-        if waiting.final is not None or self.clock() > waiting.answer.expires_at:
+        if waiting.final is not None or self.clock() > waiting.answered.expires_at:
             raise Refused(
                 "expired", f"decision {id!r} was closed; rewards count within {serving.config.wait_seconds:g} s"
             )
@@ -309,8 +293,7 @@ class Service:
     async def _store_reward(
         self, serving: ServedPolicy, waiting: TrackedDecision, new: RewardRecord, number: int
     ) -> None:
-        assert waiting.answer is not None
-        id = waiting.answer.decision_id
+        id = waiting.answered.decision_id
         waiting.rewards.append(new)
         waiting.telling = telling = asyncio.get_running_loop().create_future()
         try:
@@ -319,7 +302,8 @@ class Service:
             )
         except BaseException as why:
             waiting.rewards.remove(new)
-            _fail(telling, why)
+            settle(telling, why if isinstance(why, Exception) else Refused("unavailable", "it was given up"))
+            telling.exception()  # retrieved: asyncio must not warn if no retry waits for it
             waiting.telling = None
             raise
         telling.set_result(None)
@@ -329,17 +313,13 @@ class Service:
     def finish(self, serving: ServedPolicy, waiting: TrackedDecision) -> None:
         """Close a decision with what it has, or with the default reward."""
         config, told = serving.config, waiting.rewards
-        assert waiting.answer is not None
         terminated, truncated = (told[-1].terminated, told[-1].truncated) if told else (True, False)
-        value = config.default_reward
-        if told:
-            value = sum(r.value for r in told) if config.aggregation == "sum" else told[-1].value
-        waiting.final, waiting.made = float(np.clip(value, *config.reward_range)), None
+        waiting.final, waiting.made = final_reward(told, config), None
         serving.recent.append(waiting.final)
         serving.rewarded += bool(told)
         if not waiting.learns:
             return
-        id = waiting.answer.decision_id
+        id = waiting.answered.decision_id
         outcome = Outcome(
             decision=id,
             reward=waiting.final,
@@ -375,32 +355,25 @@ class Service:
         return count
 
     async def _open(self, config: schema.NewPolicy) -> ServedPolicy:
-        root = self.directory / "policies" / config.name
-        versions = Versions(root)
-        recipe = Recipe.of(config)
+        versions = Versions(self.directory / "policies" / config.name)
         if not versions.numbers:
-            loop = asyncio.get_running_loop()
-            told: LearningResult = await loop.run_in_executor(None, self.apprentice.ask, recipe, None)
-            if told.error:
-                raise Refused("invalid", told.error, pointer="/training/settings")
-        parts: dict[str, Any] = versions.load().parts
-        network = net_of({name: np.asarray(x) for name, x in parts["weights"].items()}, actions=len(config.actions))
-        return ServedPolicy(
-            config=config, versions=versions, network=network, version=versions.live or 0, encoder=encoder_of(config)
-        )
+            result = await asyncio.get_running_loop().run_in_executor(None, self.apprentice.ask, config, None)
+            if result.error:
+                raise Refused("invalid", result.error, pointer="/training/settings")
+        return ServedPolicy.load(config, versions)
 
     def _recall(self) -> None:
         """Decisions and rewards of before, as they were acknowledged."""
-        learned = {id for e in self.store.all("version") for id in e.body["decisions"]}
-        activated = {e.id: float(e.body) for e in self.store.all("activated")}
+        learned = {id for e in self.store.reader.scan("version") for id in e.body["decisions"]}
+        activated = {e.id: float(e.body) for e in self.store.reader.scan("activated")}
         rewards: dict[str, list[RewardRecord]] = {}
-        for entry in self.store.latest("reward", 2 * KEPT):
+        for entry in self.store.reader.latest("reward", 2 * KEPT):
             rewards.setdefault(entry.id.rpartition("#")[0], []).append(RewardRecord(**entry.body))
         counts = self.store.reader.tallies("decision")
         for name, serving in self.policies.items():
             serving.made = counts.get(name, (0, 0.0, 0))[0]
         self._forgot = sum(count for count, _, _ in counts.values()) > KEPT
-        for entry in self.store.latest("decision", KEPT):
+        for entry in self.store.reader.latest("decision", KEPT):
             if (serving := self.policies.get(entry.tag)) is None:
                 continue
             made, answer = made_of(entry, serving.config)
@@ -423,24 +396,8 @@ class Service:
             if entry.id in learned or (waiting.rewards and serving.config.aggregation == "first"):
                 self.finish(serving, waiting)
 
-    async def _expire_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(1.0)
-            self.expire()
-
     def spawn(self, work: Any) -> None:
         """Run something beside the requests, until it is done or the service closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _answer(waiting: TrackedDecision) -> schema.DecisionResponse:
-    assert waiting.answer is not None
-    return waiting.answer
-
-
-def _fail(stored: asyncio.Future[None], why: BaseException) -> None:
-    if not stored.done():
-        stored.set_exception(why if isinstance(why, Exception) else Refused("unavailable", "it was given up"))
-        stored.exception()  # it is no news if nobody else waits for it

@@ -12,7 +12,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Store:
         self.journal = Journal(path, durability="process", page_size=PAGE)
         self.journal.fold_by_hand()
         self.reader = Journal(path, durability="process")
+        """For long reads, which must not keep the writer waiting."""
         self.durability, self.backlog = durability, backlog
         self._log = os.open(f"{path}-wal", os.O_RDWR | os.O_CREAT, 0o644)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,7 +51,8 @@ class Store:
         self._grown = 0
         """Bytes that were written since the log was last folded."""
         self._closing = False
-        self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """True: sync the log. False: end the thread."""
         self._thread: threading.Thread | None = None
         self._folder: threading.Thread | None = None
         self._over = threading.Event()
@@ -58,7 +60,7 @@ class Store:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to write, for callers in this loop."""
         self._loop = loop
-        self._thread = threading.Thread(target=self._obey, name="surefoot-disk", daemon=True)
+        self._thread = threading.Thread(target=self._sync_for_ever, args=(loop,), name="surefoot-disk", daemon=True)
         self._thread.start()
         self._folder = threading.Thread(target=self._fold_for_ever, name="surefoot-fold", daemon=True)
         self._folder.start()
@@ -66,16 +68,7 @@ class Store:
     async def write(self, *entries: Entry) -> None:
         """Commit entries together; raises, and nothing is written, if the disk does not take them."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def then(error: Exception | None) -> None:
-            if done.cancelled():
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self.submit([row_of(entry) for entry in entries], then)
+        self.submit([row_of(entry) for entry in entries], lambda error: settle(done, error))
         await done
 
     def submit(self, rows: Sequence[Row], then: Then) -> None:
@@ -88,30 +81,13 @@ class Store:
         if not self._syncing and not self._held:
             self._commit()
 
-    def entry(self, kind: str, id: str) -> Entry | None:
-        """The entry of that id, or None."""
-        return self.journal.get(kind, id)
-
-    def read(self, kind: str, id: str) -> Any | None:
-        """The body of an entry, or None."""
-        found = self.journal.get(kind, id)
-        return None if found is None else found.body
-
-    def all(self, kind: str) -> Iterator[Entry]:
-        """Every entry of a kind, oldest first."""
-        return self.reader.scan(kind)
-
-    def latest(self, kind: str, count: int, *, tag: str | None = None) -> list[Entry]:
-        """The last entries of a kind (and of a tag), oldest first. Long reads disturb no writer."""
-        return self.reader.latest(kind, count, tag=tag)
-
     def close(self) -> None:
         """Write what waits, then let go of the file."""
         self._over.set()
         if self._folder is not None:
             self._folder.join()
         if self._thread is not None:
-            self._orders.put(None)
+            self._orders.put(False)
             self._thread.join()
         self._held, group = False, self._syncing
         self._syncing = []
@@ -137,7 +113,7 @@ class Store:
             _tell(group, None)
         elif aside:
             self._syncing = group
-            self._orders.put(self._sync_aside)
+            self._orders.put(True)
         else:
             _tell(group, self._sync())
 
@@ -148,19 +124,15 @@ class Store:
             return _refusal(why)
         return None
 
-    def _sync_aside(self) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._synced, self._sync())
+    def _sync_for_ever(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._orders.get():
+            loop.call_soon_threadsafe(self._synced, self._sync())
 
     def _synced(self, error: Exception | None) -> None:
         group, self._syncing = self._syncing, []
         if self._waiting and not self._held:
             self._commit()  # the disk is kept busy while answers go out
         _tell(group, error)
-
-    def _obey(self) -> None:
-        while (order := self._orders.get()) is not None:
-            order()
 
     def _fold_for_ever(self) -> None:
         """Fold the log into the file now and then; where it grows all the same, with the writer waiting."""
@@ -201,6 +173,16 @@ class Store:
             folder.fold()
         finally:
             self._loop.call_soon_threadsafe(release)
+
+
+def settle(done: asyncio.Future[Any], result: Any) -> None:
+    """Finish a future with a result, or with an exception if it is one; not if nobody waits for it any more."""
+    if done.cancelled():
+        return
+    if isinstance(result, Exception):
+        done.set_exception(result)
+    else:
+        done.set_result(result)
 
 
 def _tell(group: Group, error: Exception | None) -> None:

@@ -54,14 +54,6 @@ def require(scope: Scope, scopes: frozenset[Scope]) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Bucket:
-    """A token bucket: `left` requests at time `at`."""
-
-    left: float
-    at: float
-
-
-@dataclass(slots=True, kw_only=True)
 class AccessGuard:
     """Checks a request's head before its body is read."""
 
@@ -73,7 +65,8 @@ class AccessGuard:
     per_second: float = 0.0
     """Requests per client and second; 0 sets no limit."""
     clock: Callable[[], float] = time.monotonic
-    _buckets: dict[str, Bucket] = field(default_factory=dict[str, Bucket])
+    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """{client: (requests left, at this time)}, a token bucket each."""
     _hosts: set[bytes] = field(default_factory=set[bytes])
     """Host headers that passed the check before."""
 
@@ -86,8 +79,13 @@ class AccessGuard:
     def check(self, path: str, headers: Mapping[bytes, bytes], client: str, scope: Scope) -> frozenset[Scope]:
         """Return the scopes of the request's token. Raise `Refused` if host, origin, rate or token are not allowed."""
         self._check_host(headers)
-        self._check_origin(headers)
-        self._check_rate(client)
+        if (origin := headers.get(b"origin")) is not None:
+            site = origin.decode("latin-1")
+            own = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]", self.host)}
+            if site not in own and site not in self.origins:
+                raise Refused("origin", f"a page of {site[:80]!r} may not ask; --allow-origin names those that may")
+        if self.per_second > 0:
+            self._check_rate(client)
         return ALL if not self.tokens or path in OPEN_PATHS else self._scopes(headers, scope)
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
@@ -104,15 +102,6 @@ class AccessGuard:
             raise Refused("host", f"this is {self.host}:{self.port}, not {given[:80]!r}")
         if len(self._hosts) < 100:
             self._hosts.add(raw)
-
-    def _check_origin(self, headers: Mapping[bytes, bytes]) -> None:
-        origin = headers.get(b"origin")
-        if origin is None:
-            return
-        text = origin.decode("latin-1")
-        own = {f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]", self.host)}
-        if text not in own and text not in self.origins:
-            raise Refused("origin", f"a page of {text[:80]!r} may not ask; --allow-origin names those that may")
 
     def cors(self, headers: Mapping[bytes, bytes]) -> dict[str, str]:
         """Return the headers with which a page of a named site can read the response; none for other sites."""
@@ -140,15 +129,12 @@ class AccessGuard:
         return scopes
 
     def _check_rate(self, client: str) -> None:
-        if self.per_second <= 0:
-            return
         now = self.clock()
-        bucket = self._buckets.setdefault(client, Bucket(left=self.per_second, at=now))
-        bucket.left = min(self.per_second, bucket.left + (now - bucket.at) * self.per_second)
-        bucket.at = now
-        if bucket.left < 1.0:
-            wait = max(1, round((1.0 - bucket.left) / self.per_second))
+        left, at = self._buckets.get(client, (self.per_second, now))
+        left = min(self.per_second, left + (now - at) * self.per_second)
+        self._buckets[client] = (left - 1.0 if left >= 1.0 else left), now
+        if left < 1.0:
+            wait = max(1, round((1.0 - left) / self.per_second))
             raise Refused("rate", f"at most {self.per_second:g} requests a second", headers={"Retry-After": str(wait)})
-        bucket.left -= 1.0
         if len(self._buckets) > 10_000:
             self._buckets.pop(next(iter(self._buckets)))

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,7 +75,7 @@ class App:
         self.routes += added
         self._theirs = {route.path for route in added}
         self._exact = {(r.method, r.path): r for r in [*self.routes, *pages] if "{" not in r.path}
-        self._patterns = [(r.path.split("/"), r) for r in self.routes if "{" in r.path]
+        self._patterns = [(re.compile(re.sub(r"{\w+}", "([^/]+)", r.path)), r) for r in self.routes if "{" in r.path]
         self._found: dict[tuple[str, str], tuple[Route, Sequence[str]]] = {}
         self._decoders = {r.body: msgspec.json.Decoder(r.body) for r in self.routes if r.body is not None}
         self._kept: dict[tuple[str, str], tuple[bytes, HttpResponse | None]] = {}
@@ -115,7 +116,11 @@ class App:
         """Respond, now or later. Return a task where an endpoint runs as a coroutine."""
         route = request.found
         try:
-            arguments: list[Any] = [] if route.body is None else [self._decoded(route, raw)]
+            arguments: list[Any] = []
+            if route.body is not None:
+                if len(raw) > route.limit:
+                    raise Refused("too-large", f"more than {route.limit:,} bytes")
+                arguments = [decode(raw or b"{}", self._decoders[route.body], nests=route.begin is None)]
             key = request.head.headers.get(b"idempotency-key")
             if key is not None and route.key:
                 set_id(arguments[0], route.key, key)
@@ -228,41 +233,19 @@ class App:
         if (route := self._exact.get((wanted, path))) is not None:
             return route, ()
         allowed = {m for m, p in self._exact if p == path}
-        parts = path.split("/")
         for pattern, route in self._patterns:
-            words = _match(pattern, parts)
-            if words is not None and route.method == wanted:
+            if (match := pattern.fullmatch(path)) is None:
+                continue
+            if route.method == wanted:
                 if len(self._found) < KNOWN_PATHS and path.startswith("/v1/policies/"):
-                    self._found[(method, path)] = route, words
-                return route, words
-            if words is not None:
-                allowed.add(route.method)
+                    self._found[(method, path)] = route, match.groups()
+                return route, match.groups()
+            allowed.add(route.method)
         if allowed:
             listed = ", ".join(sorted(allowed))
             raise Refused("method", f"{path} takes {listed}", headers={"Allow": listed})
         raise Refused("unknown", f"there is nothing at {path[:200]}; /openapi.json lists what there is")
 
-    def _decoded(self, route: Route, raw: bytes) -> Any:
-        assert route.body is not None
-        if len(raw) > route.limit:
-            raise Refused("too-large", f"more than {route.limit:,} bytes")
-        return decode(raw or b"{}", self._decoders[route.body], nests=route.begin is None)
-
     async def __call__(self, scope: dict[str, Any], receive: asgi.Receive, send: asgi.Send) -> None:
         """Serve under any ASGI server; deadlines are then that server's."""
         await asgi.serve(self, scope, receive, send)
-
-
-def _match(pattern: Sequence[str], parts: Sequence[str]) -> list[str] | None:
-    """Return the words of a path where a pattern has {names}; None if it does not match."""
-    if len(pattern) != len(parts):
-        return None
-    words: list[str] = []
-    for want, part in zip(pattern, parts, strict=True):
-        if want[:1] == "{":
-            if not part:
-                return None
-            words.append(part)
-        elif want != part:
-            return None
-    return words

@@ -20,14 +20,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 async def serve(app: App, scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Answer one request, or start and stop the service with the server."""
-    if scope["type"] == "lifespan":
-        await _lifespan(app, receive, send)
-    elif scope["type"] == "http":
+    if scope["type"] == "http":
         await _http(app, scope, receive, send)
-
-
-async def _lifespan(app: App, receive: Receive, send: Send) -> None:
-    while True:
+    while scope["type"] == "lifespan":
         message = await receive()
         if message["type"] == "lifespan.startup":
             try:

@@ -12,6 +12,7 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.decisions.policy_lifecycle import Steward
+from surefoot.server.decisions.served_policy import chances_of
 from surefoot.server.decisions.service import Service
 from surefoot.server.http.access import Scope
 from surefoot.server.http.metrics import exposition
@@ -27,14 +28,11 @@ _AFTER_DECISION = dict.fromkeys(("reward", "explain", "activate"), ("decision", 
 def all_routes(service: Service, steward: Steward, counted: Counted) -> list[Route]:
     """Return the routes of a service that decides and learns."""
 
-    def metrics() -> bytes:
-        return exposition(service, steward, counted.counts, counted.seconds)
-
     async def distribution(name: str, new: schema.NewDecision) -> schema.Chances:
-        return service.distribution(name, new)
+        return chances_of(service.policy(name), new, service.digits)
 
     owners = (
-        ServerEndpoints(service, counted, metrics),
+        ServerEndpoints(service, counted, steward),
         DistributionEndpoint(distribution),
         RunEndpoints(Runs()),
         DecisionEndpoints(service, steward),
@@ -52,8 +50,8 @@ def described_routes() -> list[Route]:
 class ServerEndpoints:
     """Of every service: liveness, counters and description."""
 
-    def __init__(self, service: Serves, counted: Counted, metrics: Callable[[], bytes]) -> None:
-        self._service, self._counted, self._metrics = service, counted, metrics
+    def __init__(self, service: Serves, counted: Counted, steward: Steward | None = None) -> None:
+        self._service, self._counted, self._steward = service, counted, steward
 
     @route("GET", "/healthz", scope="read")
     async def health(self) -> schema.Health:
@@ -70,7 +68,7 @@ class ServerEndpoints:
     @route("GET", "/metrics", scope="read", answer=str, kind="text/plain; version=0.0.4; charset=utf-8")
     async def metrics(self) -> bytes:
         """Counters for Prometheus."""
-        return self._metrics()
+        return exposition(self._counted, self._steward)
 
     @route("GET", "/openapi.json", scope="read", answer=dict[str, Any])
     async def openapi(self) -> bytes:
@@ -117,12 +115,9 @@ class RunEndpoints:
         return schema.ActList(acts=self._runs.run(name).act(many.acts, "/acts/{}"))
 
 
-def _scope_of_one(new: schema.NewDecision) -> Scope | None:
-    return "distribution" if new.distribution else None
-
-
-def _scope_of_many(many: schema.DecisionsBody) -> Scope | None:
-    return "distribution" if any(new.distribution for new in many.decisions) else None
+def _distribution_scope(body: schema.NewDecision | schema.DecisionsBody) -> Scope | None:
+    wanted = body.decisions if isinstance(body, schema.DecisionsBody) else [body]
+    return "distribution" if any(new.distribution for new in wanted) else None
 
 
 class DecisionEndpoints:
@@ -154,7 +149,7 @@ class DecisionEndpoints:
         "POST",
         f"{_POLICY}/decisions",
         begin=begin_decide,
-        also=_scope_of_one,
+        also=_distribution_scope,
         key="decision_id",
         links=_AFTER_DECISION,
         problems=("unknown", "conflict", "full"),
@@ -166,7 +161,7 @@ class DecisionEndpoints:
     @route(
         "POST",
         f"{_POLICY}/decisions/batch",
-        also=_scope_of_many,
+        also=_distribution_scope,
         limit=BATCH_BODY,
         problems=("unknown", "conflict", "full"),
     )

@@ -11,7 +11,7 @@ import msgspec
 
 from surefoot.server import schema
 from surefoot.server.http.access import ALL, Scope
-from surefoot.server.http.problems import PROBLEMS, Refused
+from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route
 
 DEPTH = 32
@@ -113,7 +113,9 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[Any], *, nests: bool = True
         if _depth(raw) > DEPTH:
             raise Refused("malformed", f"nested deeper than {DEPTH}") from None
         text, _, place = str(why).partition(" - at `$")
-        raise Refused("invalid", text, pointer=_pointer(place.rstrip("`"))) from None
+        # `.decisions[0].mask` is /decisions/0/mask.
+        pointer = re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", place.rstrip("`")).replace(".", "/") or "/"
+        raise Refused("invalid", text, pointer=pointer) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as why:
         raise Refused("malformed", str(why)) from None
 
@@ -129,16 +131,11 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-def _pointer(place: str) -> str:
-    """Return `.decisions[0].mask` as /decisions/0/mask."""
-    return re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", place).replace(".", "/") if place else "/"
-
-
 def problem(why: Refused, request: str) -> schema.ProblemResponse:
     """Return a refusal as RFC 9457 has it."""
     return schema.ProblemResponse(
         type=f"about:surefoot/{why.kind}",
-        title=PROBLEMS[why.kind][1],
+        title=why.title,
         status=why.status,
         detail=why.detail,
         request_id=request,

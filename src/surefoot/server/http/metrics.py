@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from surefoot.server.decisions.policy_lifecycle import Steward
 from surefoot.server.decisions.served_policy import ServedPolicy
-from surefoot.server.decisions.service import Service
+from surefoot.server.http.route import Counted
 
 
-def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:
-    """Return all counters of a service that decides and learns."""
-    served = service.policies.values()
-    jobs: dict[tuple[str, str], int] = {}
-    for job in steward.jobs.values():
-        jobs[(job.policy, job.state)] = jobs.get((job.policy, job.state), 0) + 1
+def exposition(counted: Counted, steward: Steward | None = None) -> bytes:
+    """Return the counters of requests and, of a service that decides and learns, those of its policies and jobs."""
+    by_path = [({"path": path, "status": str(code)}, float(n)) for (path, code), n in sorted(counted.counts.items())]
+    lines = [
+        *_family("surefoot_requests_total", "counter", "Requests by path and status.", by_path),
+        *_family("surefoot_request_seconds_total", "counter", "Time spent answering.", [({}, counted.seconds)]),
+        *(() if steward is None else _learning(steward)),
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _learning(steward: Steward) -> list[str]:
+    served = steward.service.policies.values()
+    jobs = Counter((job.policy, job.state) for job in steward.jobs.values())
 
     def each(name: str, kind: str, about: str, value: Callable[[ServedPolicy], float | None]) -> list[str]:
         samples = [({"policy": s.config.name}, x) for s in served if (x := value(s)) is not None]
@@ -25,8 +34,7 @@ def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, in
 
     rewarded, waiting = "Decisions closed with a reward that was told.", "Decisions that wait to be learned from."
     states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
-    lines = [
-        *_requests(counts, seconds),
+    return [
         *each("surefoot_decisions_total", "counter", "Decisions made.", lambda s: s.made),
         *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
         *each("surefoot_reward_mean", "gauge", "Mean of the last rewards.", mean),
@@ -34,20 +42,6 @@ def exposition(service: Service, steward: Steward, counts: Mapping[tuple[str, in
         *each("surefoot_decisions_finished", "gauge", waiting, lambda s: len(s.ledger)),
         *each("surefoot_policy_version", "gauge", "The version that answers.", lambda s: s.version),
         *_family("surefoot_jobs", "gauge", "Jobs by state.", states),
-    ]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def requests_only(counts: Mapping[tuple[str, int], int], seconds: float) -> bytes:
-    """Return the counters of a service that stores nothing."""
-    return ("\n".join(_requests(counts, seconds)) + "\n").encode()
-
-
-def _requests(counts: Mapping[tuple[str, int], int], seconds: float) -> list[str]:
-    by_path = [({"path": path, "status": str(status)}, float(n)) for (path, status), n in sorted(counts.items())]
-    return [
-        *_family("surefoot_requests_total", "counter", "Requests by path and status.", by_path),
-        *_family("surefoot_request_seconds_total", "counter", "Time spent answering.", [({}, seconds)]),
     ]
 
 

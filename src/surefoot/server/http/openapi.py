@@ -68,11 +68,8 @@ def _wire_names(node: Any) -> Any:
 
 
 def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "operationId": route.name,
-        "summary": route.about,
-        "responses": _responses(route, by_kind),
-    }
+    responses = _responses(route, by_kind)
+    operation: dict[str, Any] = {"operationId": route.name, "summary": route.about, "responses": responses}
     if route.path in ("/healthz", "/readyz"):
         operation["security"] = []
     words = re.findall(r"\{(\w+)\}", route.path)
@@ -91,14 +88,13 @@ def _operation(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(route: Route, by_kind: dict[str, Any]) -> dict[str, Any]:
     kind = route.kind.partition(";")[0]
-    responses: dict[str, Any] = {
-        str(route.status): {
-            "description": route.about,
-            "content": {kind: {"schema": by_kind[repr(route.answer)]}},
-        }
+    success: dict[str, Any] = {
+        "description": route.about,
+        "content": {kind: {"schema": by_kind[repr(route.answer)]}},
     }
+    responses = {str(route.status): success}
     if route.links:
-        responses[str(route.status)]["links"] = {
+        success["links"] = {
             name: {"operationId": name, "parameters": {word: f"$response.body#/{field}"}}
             for name, (word, field) in route.links.items()
         }

@@ -11,25 +11,11 @@ class Refused(SurefootError):
     """A request that is answered with a problem: `kind` is its stable name, `status` HTTP's."""
 
     def __init__(
-        self,
-        kind: str,
-        detail: str,
-        *,
-        pointer: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, kind: str, detail: str, *, pointer: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(detail)
         self.kind, self.detail, self.pointer, self.headers = kind, detail, pointer, dict(headers or {})
-
-    @property
-    def status(self) -> int:
-        """HTTP's."""
-        return PROBLEMS[self.kind][0]
-
-    @property
-    def title(self) -> str:
-        """In a few words."""
-        return PROBLEMS[self.kind][1]
+        self.status, self.title = PROBLEMS[kind]
 
 
 PROBLEMS: dict[str, tuple[int, str]] = {

@@ -217,13 +217,8 @@ class Connection(asyncio.Protocol):
 
     def _write(self, request: HttpRequest, response: HttpResponse, *, again: bool) -> None:
         bare = request.head.method == "HEAD"
-        if (
-            again
-            and not response.headers
-            and not bare
-            and response.status == 200
-            and response.kind == "application/json"
-        ):
+        usual = response.status == 200 and response.kind == "application/json" and not response.headers
+        if again and usual and not bare:
             head = _PLAIN % (request.id.encode(), len(response.content))
             self.transport.write(head + response.content)
             return

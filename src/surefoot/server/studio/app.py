@@ -85,26 +85,26 @@ class StudioApp:
             yield
             await asyncio.to_thread(self.studio.close)
 
+        def refused(request: Request, why: Exception) -> Response:
+            return PlainTextResponse(f"{why}\n", status_code=why.status if isinstance(why, Refused) else 404)
+
         routes = [
             Route("/", self.page),
             Route("/assets/{name}", self.asset),
             Route("/report/{run}", self.report),
             WebSocketRoute("/ws", self.socket),
         ]
-        return Starlette(routes=routes, lifespan=lifespan)
+        return Starlette(routes=routes, lifespan=lifespan, exception_handlers={SurefootError: refused})
 
     async def page(self, request: Request) -> Response:
         """Return the page; exchange the token of the printed address for a cookie."""
-        try:
-            self.guard.check_host(request.headers.raw)
-            token = request.query_params.get("token")
-            if token is not None and self.guard.knows(token):
-                answer = RedirectResponse("/", status_code=303)
-                answer.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
-                return answer
-            self.guard.check_cookie(request.cookies)
-        except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=why.status)
+        self.guard.check_host(request.headers.raw)
+        token = request.query_params.get("token")
+        if token is not None and self.guard.knows(token):
+            response = RedirectResponse("/", status_code=303)
+            response.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
+            return response
+        self.guard.check_cookie(request.cookies)
         index = STATIC / "index.html"
         if not index.exists():
             return PlainTextResponse("this copy has no page: `make studio` builds it\n", status_code=503)
@@ -113,10 +113,7 @@ class StudioApp:
 
     async def asset(self, request: Request) -> Response:
         """Return a script or style of the page."""
-        try:
-            self._check(request)
-        except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=why.status)
+        self._check(request)
         file = STATIC / "assets" / Path(request.path_params["name"]).name
         if not file.is_file():
             return PlainTextResponse("there is no such file\n", status_code=404)
@@ -125,13 +122,8 @@ class StudioApp:
 
     async def report(self, request: Request) -> Response:
         """Return a run's report, sandboxed so that it cannot reach the studio."""
-        try:
-            self._check(request)
-            text = await asyncio.to_thread(self.studio.library.report, request.path_params["run"])
-        except Refused as why:
-            return PlainTextResponse(f"{why}\n", status_code=why.status)
-        except SurefootError as why:
-            return PlainTextResponse(f"{why}\n", status_code=404)
+        self._check(request)
+        text = await asyncio.to_thread(self.studio.library.report, request.path_params["run"])
         return HTMLResponse(text, headers={"content-security-policy": REPORT, "cache-control": "no-store"})
 
     def _check(self, request: Request) -> None:
@@ -148,7 +140,12 @@ class StudioApp:
         await socket.accept()
         tab = Tab(next(self._numbers))
         self.tabs[tab.number] = tab
-        sender = asyncio.create_task(_send_all(socket, tab))
+
+        async def send_all() -> None:
+            while True:
+                await socket.send_text(await tab.queue.get())
+
+        sender = asyncio.create_task(send_all())
         try:
             while True:
                 await self._answer(tab, await socket.receive_text())
@@ -175,8 +172,3 @@ class StudioApp:
             log.exception("%s failed", verb)
             answer = {"re": number, "error": f"the studio failed at {verb}: {type(why).__name__}: {why}"}
         tab.queue.put_nowait(json.dumps(answer, separators=(",", ":")))
-
-
-async def _send_all(socket: WebSocket, tab: Tab) -> None:
-    while True:
-        await socket.send_text(await tab.queue.get())

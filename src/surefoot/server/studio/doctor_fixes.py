@@ -7,6 +7,7 @@ from typing import Any
 
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
+from surefoot.graph.spec.declare import Param
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
 from surefoot.graph.spec.params import read_params
@@ -23,14 +24,15 @@ def remedy(graph: Graph, patch: Mapping[str, Any]) -> Op:
         where = place_of(graph, knob)
         if where is not None:
             id, param = where
-            ops.append({"op": "set", "id": id, "params": {param: _as_json(graph, id, param, value)}})
+            checked = read_params(REGISTRY.get(graph.nodes[id].type), {param.name: value}, who=id)[param.name]
+            ops.append({"op": "set", "id": id, "params": {param.name: param.kind.to_json(checked)}})
     if not ops:
         raise GraphError(f"no node of this graph has {' or '.join(patch) or 'a setting that would mend it'}")
     return ops[0] if len(ops) == 1 else {"op": "batch", "ops": ops}
 
 
-def place_of(graph: Graph, knob: str) -> tuple[str, str] | None:
-    """(node, parameter) of a setting of the engine."""
+def place_of(graph: Graph, knob: str) -> tuple[str, Param] | None:
+    """Return the node and the parameter of a setting of the engine."""
     ranked = sorted(graph.nodes, key=lambda id: (FIRST.index(t) if (t := graph.nodes[id].type) in FIRST else 9, id))
     for id in ranked:
         declared = REGISTRY.find(graph.nodes[id].type)
@@ -38,15 +40,8 @@ def place_of(graph: Graph, knob: str) -> tuple[str, str] | None:
             continue
         param = declared.param(OTHER_NAMES.get(knob, knob))
         if param is not None and not (declared.name != "PPOTrainerNode" and param.name == "learning_rate"):
-            return id, param.name
+            return id, param
     return None
-
-
-def _as_json(graph: Graph, id: str, name: str, value: Any) -> Any:
-    declared = REGISTRY.get(graph.nodes[id].type)
-    param = declared.param(name)
-    assert param is not None
-    return param.kind.to_json(read_params(declared, {name: value}, who=id)[name])
 
 
 def pinned_on(graph: Graph, patch: Mapping[str, Any]) -> str:

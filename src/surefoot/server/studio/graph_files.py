@@ -28,18 +28,15 @@ class Document:
         self.history = History(graph or (load_graph(file) if file.exists() and not log.exists() else None), log)
         self.version = 0
         if graph is None and file.exists():
-            self._take_what_others_wrote()
+            # Adopt a file that the log never produced: somebody edited it. After a crash it is only older than the log.
+            found = load_graph(file)
+            if self.history.was and digest(found) not in self.history.was:
+                self.history.do({"op": "replace", "graph": to_json(found)})
         self._save()
 
     @property
     def graph(self) -> Graph:
         return self.history.graph
-
-    def _take_what_others_wrote(self) -> None:
-        """Adopt a file that the log never produced: somebody edited it. After a crash it may only be older than the log."""
-        found = load_graph(self.file)
-        if self.history.was and digest(found) not in self.history.was:
-            self.history.do({"op": "replace", "graph": to_json(found)})
 
     def do(self, op: Op) -> None:
         """Apply a change."""
@@ -100,24 +97,22 @@ def checked_json(graph: Graph) -> dict[str, Any]:
     return result if not checked.errors else result | {"outputs": guess_types(checked).to_json()["outputs"]}
 
 
+WORDS = {
+    "add": "added {id} ({type})",
+    "remove": "removed {id}",
+    "connect": "connected {from} → {to}",
+    "disconnect": "disconnected {to}",
+    "move": "moved {id}",
+    "rename": "renamed {id} to {to}",
+}
+
+
 def words(op: Op) -> str:
     """Return a change in words."""
     match op.get("op"):
-        case "add":
-            return f"added {op['id']} ({op['type']})"
-        case "remove":
-            return f"removed {op['id']}"
-        case "connect":
-            return f"connected {op['from']} → {op['to']}"
-        case "disconnect":
-            return f"disconnected {op['to']}"
         case "set":
             changes = ", ".join([*(f"{k} = {v}" for k, v in op.get("params", {}).items()), *op.get("unset", ())])
             return f"set {op['id']}: {changes[:80]}"
-        case "move":
-            return f"moved {op['id']}"
-        case "rename":
-            return f"renamed {op['id']} to {op['to']}"
         case "within":
             return f"in {op['graph']}: {words(op['do'])}"
         case "define":
@@ -125,16 +120,14 @@ def words(op: Op) -> str:
         case "run":
             return f"run settings: {', '.join(f'{k} = {v}' for k, v in op['settings'].items())}"
         case "batch":
-            return _several(op["ops"])
+            ops: list[Op] = op["ops"]
+            first = words(ops[0]) if ops else "nothing"
+            if len(ops) < 2:
+                return first
+            only_moves = all(each["op"] == "move" for each in ops)
+            return f"moved {len(ops)} nodes" if only_moves else f"{first} and {len(ops) - 1} more"
         case kind:
-            return str(kind)
-
-
-def _several(ops: list[Op]) -> str:
-    if ops and all(each["op"] == "move" for each in ops):
-        return f"moved {len(ops)} nodes" if len(ops) > 1 else words(ops[0])
-    first = words(ops[0]) if ops else "nothing"
-    return first if len(ops) < 2 else f"{first} and {len(ops) - 1} more"
+            return WORDS[kind].format_map(op) if kind in WORDS else str(kind)
 
 
 def moves_of(op: Op) -> dict[str, Any] | None:

@@ -79,7 +79,7 @@ class Library:
         groups, different = group(ones), differences(ones)
         comparison: dict[str, Any] = {
             "what": "last evaluation" if evaluated else f"{metric}, last tenth of updates",
-            "groups": [_plain(each) for each in groups],
+            "groups": [_group_json(each) for each in groups],
             "different": {
                 key: [one.settings.get(key, one.env if key == "env" else "–") for one in ones] for key in different
             },
@@ -114,7 +114,7 @@ class Library:
                 process.terminate()
 
 
-def _plain(found: Group) -> dict[str, Any]:
+def _group_json(found: Group) -> dict[str, Any]:
     row = {"label": found.label, "runs": found.runs, "scores": found.scores, **asdict(found.summary)}
     columns = {name: getattr(found, name) for name in ("steps", "middle", "low", "high")}
     return row | {name: [rounded(float(x)) for x in column] for name, column in columns.items()}

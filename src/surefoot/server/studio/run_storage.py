@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 import torch
 
-from surefoot.errors import CheckpointMissing
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.run.snapshot import restore, snapshot, why_inexact, why_not
+from surefoot.graph.run.snapshot import snapshot, why_inexact, why_not
 from surefoot.graph.schedule import Schedule
 from surefoot.graph.spec.text import canonical, to_json
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_file
@@ -59,7 +58,9 @@ class Keeper:
             self.attending = Attending()
             self.checkpoint = load_checkpoint(self.directory.checkpoints) if resumed else None
             if self.checkpoint is not None:
-                truncate_after(self.directory.telemetry, _updates(self.checkpoint.parts))
+                nodes = self.checkpoint.parts["graph"]["nodes"].values()
+                updates = max((int(node["updates"]) for node in nodes if "updates" in node), default=0)
+                truncate_after(self.directory.telemetry, updates)
                 self.attending.catch_up(self.directory.telemetry)
             self.recorder = Recorder(self.directory.telemetry, self.directory.name, mirrors=(self.attending,), early=50)
         except BaseException:
@@ -155,15 +156,3 @@ class Keeper:
             self.recorder.close(reason, message)
         finally:
             self.lock.__exit__(None, None, None)
-
-
-def take_up(engine: Interpreter, keeper: Keeper) -> None:
-    """Restore a new engine from the run's checkpoint."""
-    if keeper.checkpoint is None:
-        raise CheckpointMissing(f"{keeper.directory.path} has no checkpoint to go on from")
-    restore(engine, keeper.checkpoint.parts["graph"])
-
-
-def _updates(parts: dict[str, Any]) -> int:
-    """Return the number of updates in a checkpoint."""
-    return max((int(node["updates"]) for node in parts["graph"]["nodes"].values() if "updates" in node), default=0)

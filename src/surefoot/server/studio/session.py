@@ -12,11 +12,11 @@ from typing import Any
 from surefoot.errors import FiringError, GraphError, SurefootError
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.live_values import Live, summary
-from surefoot.graph.run.snapshot import why_inexact, why_not
+from surefoot.graph.run.snapshot import restore, why_inexact, why_not
 from surefoot.graph.schedule import schedule
 from surefoot.graph.spec.model import End, Graph, as_end
 from surefoot.server.studio.curves import CurveBook
-from surefoot.server.studio.run_storage import Keeper, Trains, take_up
+from surefoot.server.studio.run_storage import Keeper, Trains
 from surefoot.server.studio.scenes import EnvScene, scenes_of
 from surefoot.telemetry.schema import EndReason
 from surefoot.train.device import pin_threads
@@ -52,7 +52,6 @@ class Session:
         self.graph = graph.copy()
         self.plan = schedule(self.graph)
         self.keeper = Keeper(self.plan, runs, document, directory=resume)
-        self.resumed = resume is not None
         self.sha256 = self.graph.sha256()
         self.curves = CurveBook()
         self.state, self.why = "starting", ""
@@ -140,8 +139,8 @@ class Session:
         self._last = (time.monotonic(), 0)
         self._next_number = self._next_frame = 0.0
         self._saved, self._telling, self._slept_to = time.monotonic(), 0, 0.0
-        if self.resumed:
-            take_up(self.engine, self.keeper)
+        if self.keeper.checkpoint is not None:
+            restore(self.engine, self.keeper.checkpoint.parts["graph"])
         self.state = "running" if self._goal else "paused"
         self._tell_numbers()
 
@@ -179,16 +178,13 @@ class Session:
         now = time.monotonic()
         if self.scenes and now >= self._next_frame:
             self._next_frame = now + FRAME
-            self._tell_frames()
+            frames = [frame for each in self.scenes if (frame := each.frame(engine)) is not None]
+            self.tell({"on": "frames", "doc": self.document, "frames": frames})
         if self._pace:
-            self._wait_for_pace(now)
+            self._slept_to = due = max(self._slept_to, now - MOST_SECONDS) + 1.0 / self._pace
+            if due > now:
+                time.sleep(min(MOST_SECONDS, due - now))
         return not self._goal or now >= self._next_number or not self._commands.empty()
-
-    def _wait_for_pace(self, now: float) -> None:
-        due = max(self._slept_to, now - MOST_SECONDS) + 1.0 / self._pace
-        self._slept_to = due
-        if due > now:
-            time.sleep(min(MOST_SECONDS, due - now))
 
     def _hear(self, trainer: Trains, metrics: dict[str, Any], episodes: list[Any]) -> None:
         self.curves.add(metrics)
@@ -275,10 +271,6 @@ class Session:
                 "news": self.curves.take(),
             }
         )
-
-    def _tell_frames(self) -> None:
-        frames = [each.frame(self.engine) for each in self.scenes]
-        self.tell({"on": "frames", "doc": self.document, "frames": [each for each in frames if each is not None]})
 
     def _save(self) -> None:
         self._saved = time.monotonic()

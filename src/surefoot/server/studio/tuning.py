@@ -31,8 +31,12 @@ class Searches:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per search, the one that changed last first."""
-        found = [file.parent for file in self.root.glob(f"*/{PLAN}")]
-        return [self._row(each) for each in sorted(found, key=_moved, reverse=True)]
+
+        def changed(directory: Path) -> float:
+            return max(file.stat().st_mtime for name in (PLAN, JOURNAL) if (file := directory / name).exists())
+
+        searches = [file.parent for file in self.root.glob(f"*/{PLAN}")]
+        return [self._row(each) for each in sorted(searches, key=changed, reverse=True)]
 
     def get(self, name: str) -> dict[str, Any]:
         """Return the data of a search's page."""
@@ -89,10 +93,6 @@ class Searches:
         found = search_result(study, {}, finals(study, {}))
         self._seen[directory.name] = size, study, found
         return found
-
-
-def _moved(directory: Path) -> float:
-    return max(file.stat().st_mtime for name in (PLAN, JOURNAL) if (file := directory / name).exists())
 
 
 def _state(directory: Path) -> str:

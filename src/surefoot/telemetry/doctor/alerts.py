@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.schema import EndRecord, FindingRecord, Record, Severity, UpdateRecord
+from surefoot.telemetry.doctor.findings import SEVERITIES
+from surefoot.telemetry.schema import EndRecord, FindingRecord, Record, Severity, Status, UpdateRecord
 
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 _FIELDS = ("metric", "above", "below", "for", "clear", "clear_after", "severity", "when", "name")
 
 
@@ -75,13 +75,12 @@ class AlertRule:
         for name in self.metric.split("|"):
             if f"m.{name}" in update.nonfinite:
                 return math.nan
-            source: Any = update.m
             if name.startswith("episodes.") and update.episodes:
                 found = getattr(update.episodes, name.removeprefix("episodes."), None)
             else:
                 # A line that covers several updates is as bad as the worst of them.
                 extreme = update.m_max if self.above is not None else update.m_min
-                found = extreme.get(name, source.get(name))
+                found = extreme.get(name, update.m.get(name))
             if found is not None:
                 return float(found)
         return None
@@ -91,7 +90,7 @@ class AlertRule:
 class Alert:
     """A rule that fired, or is well again."""
 
-    status: Literal["open", "resolved"]
+    status: Status
     title: str
     severity: Severity
     value: float | None
@@ -133,12 +132,10 @@ class Alerts:
         match record:
             case UpdateRecord():
                 for rule, state in zip(self._rules, self._states, strict=True):
-                    x = rule.value(record)
-                    if x is not None:
-                        well = rule.is_well(x)
-                        bad = rule.is_breach(x)
-                        told += self._step(rule, state, record, x, bad=bad, well=well)
-                told += self._finite(record)
+                    if (x := rule.value(record)) is not None:
+                        told += self._step(rule, state, record, x, bad=rule.is_breach(x), well=rule.is_well(x))
+                bad = any(name.startswith("m.") for name in record.nonfinite)
+                told += self._step(_NONFINITE, self._nonfinite, record, math.nan, bad=bad, well=not bad)
             case FindingRecord():
                 since = record.since_update or record.updates
                 told.append(
@@ -171,14 +168,8 @@ class Alerts:
             return [_alert(update, rule.title, rule.severity, x, "resolved", since)]
         return []
 
-    def _finite(self, update: UpdateRecord) -> list[Alert]:
-        bad = any(name.startswith("m.") for name in update.nonfinite)
-        return self._step(_NONFINITE, self._nonfinite, update, math.nan, bad=bad, well=not bad)
 
-
-def _alert(
-    record: Record, title: str, severity: Severity, x: float | None, status: Literal["open", "resolved"], since: int
-) -> Alert:
+def _alert(record: Record, title: str, severity: Severity, x: float | None, status: Status, since: int) -> Alert:
     return Alert(
         status=status,
         title=title,

@@ -50,11 +50,7 @@ class Doctor:
         found = list(self._found.values())
         first = primary(found, self.rules)
         marked = [replace(f, primary=f.rule == first) for f in found]
-        return sorted(marked, key=self._rank)
-
-    def _rank(self, finding: Finding) -> tuple[bool, bool, int, int]:
-        order = self._order[finding.rule]
-        return not finding.primary, finding.status == "resolved", -gravity(finding.severity), order
+        return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), self._order[f.rule]))
 
 
 class _Watch:
@@ -81,7 +77,10 @@ class _Watch:
                 reached, there = level, evidence
         self._absent = 0 if there is not None else self._absent + 1
         if before is not None and before.status == "open":
-            return self._go_on(before, reached, there, chart)
+            if reached is not None and gravity(reached.severity) > gravity(before.severity):
+                return replace(before, severity=reached.severity, evidence=there, patch=patch_for(rule.patch, chart))
+            over = self._absent >= rule.clears and not rule.once
+            return replace(before, status="resolved") if over else before
         if reached is None or there is None:
             return before
         return Finding(
@@ -94,13 +93,6 @@ class _Watch:
             causes=list(rule.causes),
             patch=patch_for(rule.patch, chart),
         )
-
-    def _go_on(self, before: Finding, reached: RuleLevel | None, there: Evidence, chart: Chart) -> Finding:
-        if reached is not None and there is not None and gravity(reached.severity) > gravity(before.severity):
-            return replace(before, severity=reached.severity, evidence=there, patch=patch_for(self.rule.patch, chart))
-        if self._absent >= self.rule.clears and not self.rule.once:
-            return replace(before, status="resolved")
-        return before
 
 
 def patch_for(patch: Mapping[str, Any], chart: Chart) -> dict[str, Any]:

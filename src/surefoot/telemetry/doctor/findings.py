@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, get_args
 
-Severity = Literal["info", "warn", "error", "fatal"]
-Status = Literal["open", "resolved"]
+from surefoot.telemetry.schema import Severity, Status
 
-SEVERITIES: tuple[Severity, ...] = ("info", "warn", "error", "fatal")
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the lightest to the gravest."""
 
 

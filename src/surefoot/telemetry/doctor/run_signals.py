@@ -114,18 +114,13 @@ def one_step_episodes(chart: Chart, limits: Limits) -> Evidence:
 @sign
 def slower(chart: Chart, limits: Limits) -> Evidence:
     """Fewer steps a second than the run is used to."""
-    steps, times = chart.last("env_steps", limits["window"]), _busy(chart, limits["window"])
-    if len(steps) < limits["window"] or len(times) < limits["window"]:
+    names = ("env_steps", "seconds.collect", "seconds.prepare", "seconds.learn")
+    steps, *seconds = (chart.last(name, limits["window"]) for name in names)
+    if any(len(column) < limits["window"] for column in (steps, *seconds)):
         return None
-    rates = np.diff(steps) / np.maximum(times[1:], 1e-9)
+    rates = np.diff(steps) / np.maximum(np.sum(seconds, axis=0)[1:], 1e-9)
     usual, now = float(np.median(rates)), float(rates[-1])
     return {"steps_per_second": now, "usual": usual} if now < limits["share"] * usual else None
-
-
-def _busy(chart: Chart, n: int) -> np.ndarray:
-    """Seconds that each of the last records spent on collecting and learning."""
-    parts = [chart.last(f"seconds.{name}", n) for name in ("collect", "prepare", "learn")]
-    return np.sum(parts, axis=0) if len({len(part) for part in parts}) == 1 else np.zeros(0)
 
 
 @sign

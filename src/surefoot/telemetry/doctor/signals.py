@@ -51,8 +51,10 @@ def not_finite(chart: Chart, limits: Limits) -> Evidence:
     """NaN or infinity somewhere; `what` is "left_out" (steps), "dropped" (episodes) or "stopped" (the run)."""
     match limits["what"]:
         case "stopped":
-            told = chart.end is not None and _says_nan(chart.end.reason, chart.end.message)
-            if told or chart.now("rolled_back") > 0 or chart.now("nonfinite") > 0:
+            end, words = chart.end, ("NonFinite", "not finite", "NaN", "infinit")
+            failed = end is not None and end.reason == "error" and any(word in end.message for word in words)
+            diverged = end is not None and end.reason == "diverged"
+            if failed or diverged or chart.now("rolled_back") > 0 or chart.now("nonfinite") > 0:
                 return {
                     "rolled_back": zero_for_nan(chart.now("rolled_back")),
                     "nonfinite": zero_for_nan(chart.now("nonfinite")),
@@ -64,11 +66,6 @@ def not_finite(chart: Chart, limits: Limits) -> Evidence:
             if (episodes := chart.high("dropped_episodes")) > 0:
                 return {"dropped_episodes": episodes}
     return None
-
-
-def _says_nan(reason: str, message: str) -> bool:
-    words = ("NonFinite", "not finite", "NaN", "infinit")
-    return reason == "diverged" or (reason == "error" and any(word in message for word in words))
 
 
 @sign

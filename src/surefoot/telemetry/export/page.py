@@ -36,23 +36,21 @@ _EVENTS = 300
 def write_report(run: Path | str, out: Path | str | None = None, *, others: Sequence[Path | str] = ()) -> Path:
     """Write the page, by default `report.html` beside the record, and return where it is; `others` are runs beside it."""
     live = live_file(Path(run))
-    curves = load_curves(run)
-    facts = gather(curves, running=is_being_written(live))
-    beside: list[dict[str, Any]] = []
-    for other in others:
-        its = load_curves(other)
-        beside.append(page_data(its, gather(its, running=is_being_written(live_file(Path(other))))))
+    beside = [page_data(*_load(other)) for other in others]
     target = Path(out) if out else live.parent / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(curves, facts, live, others=beside), encoding="utf-8")
+    target.write_text(page(*_load(run), live, others=beside), encoding="utf-8")
     return target
 
 
 def summary_lines(run: Path | str) -> list[str]:
     """The run in some ten lines of plain text."""
-    live = live_file(Path(run))
+    return _summary(*_load(run), live_file(Path(run)))
+
+
+def _load(run: Path | str) -> tuple[Curves, RunFacts]:
     curves = load_curves(run)
-    return _summary(curves, gather(curves, running=is_being_written(live)), live)
+    return curves, gather(curves, running=is_being_written(Path(run)))
 
 
 def page(curves: Curves, facts: RunFacts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
@@ -87,13 +85,7 @@ def page_data(curves: Curves, facts: RunFacts) -> dict[str, Any]:
         "split": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in facts.split],
         "findings": _findings(curves),
         "events": [
-            {
-                "name": e.name,
-                "message": e.message,
-                "env_steps": e.env_steps,
-                "updates": e.updates,
-                "elapsed": round(at, 3),
-            }
+            {name: getattr(e, name) for name in ("name", "message", "env_steps", "updates")} | {"elapsed": round(at, 3)}
             for e, at in zip(events, curves.events_elapsed[-_EVENTS:], strict=True)
         ],
         "config": flat(header.config) if header else [],
@@ -135,22 +127,17 @@ def _findings(curves: Curves) -> list[dict[str, Any]]:
             over = (int(updates.updates[-1]), int(updates.env_steps[-1]))
         rows.append(
             {
-                "rule": f.rule,
-                "severity": f.severity,
-                "status": f.status,
-                "title": f.title,
+                **{name: getattr(f, name) for name in ("rule", "severity", "status", "title")},
                 "since": clocks(f.since_update, f.since_env_steps),
                 "until": clocks(*over),
                 "evidence": ", ".join(f"{n} {'–' if x is None else number(x)}" for n, x in f.evidence.items()),
                 "causes": f.causes,
-                "patch": " ".join(f"--set {name}={_text(value)}" for name, value in f.patch.items()),
+                "patch": " ".join(
+                    f"--set {n}={x if isinstance(x, str) else json.dumps(x)}" for n, x in f.patch.items()
+                ),
             }
         )
     return rows
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _panel(updates: RecordTable, edges: np.ndarray, name: str) -> dict[str, Any]:

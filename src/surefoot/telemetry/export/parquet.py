@@ -18,7 +18,7 @@ ROWS = 1 << 20
 def write_parquet(path: Path | str, columns: Mapping[str, np.ndarray]) -> Path:
     """Write columns of equal length: integers as INT64, everything else as DOUBLE, NaN where there is no number."""
     names = list(columns)
-    arrays = [_plain(columns[name]) for name in names]
+    arrays = [x.astype("<i8" if np.issubdtype(x.dtype, np.integer) else "<f8") for x in columns.values()]
     rows = len(arrays[0]) if arrays else 0
     with Path(path).open("wb") as file:
         file.write(_MAGIC)
@@ -37,10 +37,6 @@ def write_parquet(path: Path | str, columns: Mapping[str, np.ndarray]) -> Path:
         )
         file.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
     return Path(path)
-
-
-def _plain(column: np.ndarray) -> np.ndarray:
-    return column.astype("<i8" if np.issubdtype(column.dtype, np.integer) else "<f8")
 
 
 def _kind(column: np.ndarray) -> int:

@@ -53,18 +53,14 @@ def _tiles(curves: Curves) -> list[tuple[str, str, str]]:
         tiles.append(("updates", f"{int(updates.updates[-1]):,}", ""))
         tiles.append(("wall time", clock_time(seconds), f"{curves.sessions} sessions" if curves.sessions > 1 else ""))
         if seconds > 0:
-            tiles.append(("steps/s", f"{(steps - _first_steps(curves)) / seconds:,.0f}", ""))
+            # Steps taken before this record begins: other than 0 only where an older record was lost.
+            earlier = 0 if updates.updates[0] <= updates["covers"][0] else int(updates.env_steps[0])
+            tiles.append(("steps/s", f"{(steps - earlier) / seconds:,.0f}", ""))
     if header and header.path:
         tiles.append(("path", header.path, header.path_reason))
     if header and header.exact is not None:
         tiles.append(("resume", "exact" if header.exact else "not exact", header.exact_reason))
     return tiles
-
-
-def _first_steps(curves: Curves) -> int:
-    """Env steps taken before this record begins; all but 0 only where an older record was lost."""
-    first = curves.updates
-    return 0 if first.updates[0] <= first["covers"][0] else int(first.env_steps[0])
 
 
 def _score(curves: Curves) -> tuple[str, str]:

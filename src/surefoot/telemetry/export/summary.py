@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
+from surefoot.telemetry.doctor.findings import gravity
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
-from surefoot.telemetry.reader import Curves, RecordTable, load_curves
+from surefoot.telemetry.reader import RecordTable, load_curves
 from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 SHOWN = (
@@ -27,6 +28,10 @@ SHOWN = (
     "explained_variance",
     "reward_advantage_corr",
     "lr",
+)
+_FINDING_FIELDS = (
+    *("rule", "severity", "status", "title", "since_update", "since_env_steps"),
+    *("causes", "patch", "primary"),
 )
 QUEUES = ("queue_conflict_events", "queue_conflict_intensity_sum", *CONFLICT)
 
@@ -109,6 +114,8 @@ def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int
     table = _tail(curves.updates, last)
     facts = gather(curves, running=is_being_written(Path(path)))
     some = len(table) > 0
+    shown = {n: x for n, x in table.columns.items() if not n.endswith((".min", ".max")) and np.isfinite(x).any()}
+    shown = {n: x for n, x in shown.items() if not n.startswith("nonfinite.")}
     return RunSummary(
         run=facts.run or Path(path).name,
         env=facts.env,
@@ -118,9 +125,12 @@ def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int
         env_steps=(int(table.env_steps[0]), int(table.env_steps[-1])) if some else (0, 0),
         seconds=float(table.elapsed[-1] - (table.elapsed[0] if last else 0.0)) if some else 0.0,
         labels=curves.labels,
-        latest=_latest(table),
-        extremes=_extremes(table),
-        findings=_findings(curves),
+        latest={name: float(column[np.isfinite(column)][-1]) for name, column in shown.items()},
+        extremes={name: _extreme(table, name) for name in shown},
+        findings=[
+            {name: getattr(f, name) for name in _FINDING_FIELDS}
+            for f in sorted(curves.findings, key=lambda f: (f.status, not f.primary, -gravity(f.severity)))
+        ],
         unreadable=[str(problem) for problem in curves.problems],
         drift=drift(table, levels(baseline)) if baseline is not None else [],
     )
@@ -138,47 +148,10 @@ def _tail(table: RecordTable, last: int | None) -> RecordTable:
     )
 
 
-def _is_range(name: str) -> bool:
-    return name.endswith((".min", ".max")) or name.startswith("nonfinite.")
-
-
-def _latest(table: RecordTable) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, column in table.columns.items():
-        known = column[np.isfinite(column)]
-        if len(known) and not _is_range(name):
-            found[name] = float(known[-1])
-    return found
-
-
-def _extremes(table: RecordTable) -> dict[str, Extreme]:
-    found: dict[str, Extreme] = {}
-    for name, column in table.columns.items():
-        if _is_range(name) or not np.isfinite(column).any():
-            continue
-        low, high = np.fmin(column, table[f"{name}.min"]), np.fmax(column, table[f"{name}.max"])
-        i, j = int(np.nanargmin(low)), int(np.nanargmax(high))
-        found[name] = Extreme(float(low[i]), int(table.updates[i]), float(high[j]), int(table.updates[j]))
-    return found
-
-
-def _findings(curves: Curves) -> list[dict[str, Any]]:
-    order = {"fatal": 0, "error": 1, "warn": 2, "info": 3}
-    told = sorted(curves.findings, key=lambda f: (f.status != "open", not f.primary, order[f.severity]))
-    return [
-        {
-            "rule": f.rule,
-            "severity": f.severity,
-            "status": f.status,
-            "title": f.title,
-            "since_update": f.since_update,
-            "since_env_steps": f.since_env_steps,
-            "causes": f.causes,
-            "patch": f.patch,
-            "primary": f.primary,
-        }
-        for f in told
-    ]
+def _extreme(table: RecordTable, name: str) -> Extreme:
+    low, high = np.fmin(table[name], table[f"{name}.min"]), np.fmax(table[name], table[f"{name}.max"])
+    i, j = int(np.nanargmin(low)), int(np.nanargmax(high))
+    return Extreme(float(low[i]), int(table.updates[i]), float(high[j]), int(table.updates[j]))
 
 
 def as_text(summary: RunSummary) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from itertools import chain
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
-from surefoot.telemetry.files.json_numbers import all_finite, numbers_of
+from surefoot.telemetry.files.json_numbers import all_finite, finite, finite_episodes, finite_rows, numbers_of
 from surefoot.telemetry.schema import VERSION, Episodes, UpdateRecord
 
 _Numbers = dict[str, float | None]
@@ -67,6 +68,27 @@ class PendingUpdate(NamedTuple):
         )
 
 
+def merge_pending(waiting: Sequence[PendingUpdate], run: str) -> UpdateRecord:
+    """Return the updates as one record, with null for what JSON cannot hold."""
+    merged = merge_plain(waiting, run) if len(waiting) > 1 else None
+    return merged or merge([_finite(update.record(run)) for update in waiting])
+
+
+def _finite(update: UpdateRecord) -> UpdateRecord:
+    """The update with null for what JSON cannot hold, and its name."""
+    if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
+        update.episodes is None or all_finite(numbers_of(update.episodes))
+    ):
+        return update
+    bad: dict[str, str] = {}
+    update.m = finite(update.m, "m", bad)
+    update.epochs = finite_rows(update.epochs, "epochs", bad)
+    update.seconds = finite(update.seconds, "seconds", bad)
+    update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
+    update.nonfinite = bad
+    return update
+
+
 def merge(updates: Sequence[UpdateRecord]) -> UpdateRecord:
     """One record for all: means with the range of what varied, times and counts summed, the rest from the last."""
     last = updates[-1]
@@ -82,11 +104,7 @@ def merge(updates: Sequence[UpdateRecord]) -> UpdateRecord:
         covers=sum(u.covers for u in updates),
         epochs=[],
         seconds=seconds,
-        episodes=_merge_episodes([u.episodes for u in updates if u.episodes]),
-        episodes_dropped=sum(u.episodes_dropped for u in updates),
-        stopped_early=sum(u.stopped_early for u in updates),
-        rolled_back=sum(u.rolled_back for u in updates),
-        skipped_reason=next((u.skipped_reason for u in reversed(updates) if u.skipped_reason), None),
+        **_totals(updates),
         nonfinite={name: how for u in updates for name, how in u.nonfinite.items() if not name.startswith("epochs.")},
     )
 
@@ -118,7 +136,6 @@ def merge_plain(told: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
             m[name], low[name], high[name] = added / len(told), least, most
     if more:
         m, low, high = (mine | its for mine, its in zip((m, low, high), _ranges(more), strict=True))
-    skipped = [u.skipped_reason for u in told if u.skipped_reason]
     return UpdateRecord(
         v=VERSION,
         run=run,
@@ -131,11 +148,7 @@ def merge_plain(told: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
         m_min=low,
         m_max=high,
         seconds=dict(zip(times, total[width:], strict=True)),
-        episodes=_merge_episodes(episodes),
-        episodes_dropped=sum([u.episodes_dropped for u in told]),
-        stopped_early=sum([u.stopped_early for u in told]),
-        rolled_back=sum([u.rolled_back for u in told]),
-        skipped_reason=skipped[-1] if skipped else None,
+        **_totals(told),
         labels=dict(last.labels),
     )
 
@@ -164,6 +177,15 @@ def _columns(rows: Sequence[Mapping[str, float | None]]) -> Iterable[tuple[str, 
     else:
         for name in dict.fromkeys(name for row in rows for name in row):
             yield name, [x for row in rows if (x := row.get(name)) is not None]
+
+
+def _totals(updates: Sequence[UpdateRecord] | Sequence[PendingUpdate]) -> dict[str, Any]:
+    """Return the fields of the merged record that are sums over the updates, or of the last one that has any."""
+    skipped = [u.skipped_reason for u in updates if u.skipped_reason]
+    counts = ("episodes_dropped", "stopped_early", "rolled_back")
+    totals: dict[str, Any] = {name: sum([getattr(u, name) for u in updates]) for name in counts}
+    episodes = _merge_episodes([u.episodes for u in updates if u.episodes])
+    return totals | {"episodes": episodes, "skipped_reason": skipped[-1] if skipped else None}
 
 
 def _merge_episodes(parts: Sequence[Episodes]) -> Episodes | None:

@@ -153,11 +153,7 @@ def _cut_torn_tail(fd: int) -> int:
 
 def last_position(part: Path) -> Position | None:
     """Where the last good line of a file stands; None if it has none."""
-    last = None
-    for line in _lines_from_end(part):
-        if last := position(line):
-            break
-    return last
+    return next(filter(None, map(position, _lines_from_end(part))), None)
 
 
 def _lines_from_end(part: Path) -> Iterator[bytes]:

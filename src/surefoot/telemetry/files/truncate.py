@@ -56,7 +56,16 @@ def _find(live: Path, updates: int) -> tuple[_Place | None, int]:
         with rotation.open_part(part) as file:
             for line in file:
                 here = rotation.position(line)
-                if place is None and here and _is_after(here, updates, steps):
+                # What was written on the way to the next update comes after, though no update was counted since.
+                if (
+                    place is None
+                    and here
+                    and (
+                        here.updates > updates
+                        or (here.updates == updates and here.kind == "minibatch")
+                        or (here.updates == updates and here.kind == "episode" and here.env_steps > steps)
+                    )
+                ):
                     place = _Place(part, offset, here.seq, before)
                 if place is None and here:
                     before = here
@@ -64,13 +73,6 @@ def _find(live: Path, updates: int) -> tuple[_Place | None, int]:
                 lines += place is not None
                 offset += len(line)
     return place, lines
-
-
-def _is_after(here: rotation.Position, updates: int, steps: int) -> bool:
-    """What was written on the way to the next update comes after, though no update has been counted since."""
-    if here.updates != updates:
-        return here.updates > updates
-    return here.kind == "minibatch" or (here.kind == "episode" and here.env_steps > steps)
 
 
 def _cut(fd: int, live: Path, place: _Place) -> None:

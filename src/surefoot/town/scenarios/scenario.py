@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from surefoot.errors import ScenarioError
 from surefoot.town.scenarios.yaml_reader import Lines, build, knob, need, parse_yaml, read_yaml, schema_of
 
@@ -262,7 +264,7 @@ class Scenario:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values from which `from_json` makes an equal scenario."""
-        return _plain(self)
+        return msgspec.json.decode(msgspec.json.encode(self))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Scenario:
@@ -284,14 +286,6 @@ class Scenario:
         return self.affordances.get(kind) or AFFORDANCES[kind]
 
 
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {entry.name: _plain(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
-
-
 def shipped() -> list[str]:
     """Names of the scenarios that come along."""
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
@@ -303,7 +297,11 @@ def load_scenario(name: str | Path, *, auto_seed_agents: bool = False) -> Scenar
     if path.suffix in (".yaml", ".yml") or path.is_file():
         if not path.is_file():
             raise ScenarioError(f"there is no file {path}")
-        return from_values(*_seeded(*read_yaml(path), auto_seed_agents))
+        values, lines = read_yaml(path)
+        if auto_seed_agents and not values.get("agents"):
+            values["agents"] = AUTO_AGENTS
+            values.setdefault("objects", [{"id": "stove_1", "type": "stove", "position": [2, 0]}])
+        return from_values(values, lines)
     if str(name) not in shipped():
         raise ScenarioError(
             f"there is no scenario {str(name)!r}; there are {', '.join(shipped())}, or give a YAML file"
@@ -317,38 +315,24 @@ AUTO_AGENTS: list[dict[str, Any]] = [
 ]
 
 
-def _seeded(values: dict[str, Any], lines: Lines, wanted: bool) -> tuple[dict[str, Any], Lines]:
-    """Two agents, and a stove if there is nothing else, in a town that has none."""
-    if wanted and not values.get("agents"):
-        values = {**values, "agents": AUTO_AGENTS}
-        values.setdefault("objects", [{"id": "stove_1", "type": "stove", "position": [2, 0]}])
-    return values, lines
-
-
 def parse_scenario(text: str, source: str = "<text>") -> Scenario:
     """A scenario from YAML text."""
     return from_values(*parse_yaml(text, source))
 
 
 def from_values(values: dict[str, Any], lines: Lines) -> Scenario:
-    """A scenario from plain values, checked: that it hangs together, not only that each value is of its kind."""
-    scenario = build(Scenario, _with_affordance_defaults(values), lines)
+    """Return a scenario from plain values; check each value, and that they are consistent."""
     from surefoot.town.scenarios.check import check_scenario
 
+    changed = values.get("affordances")
+    if isinstance(changed, dict):
+        # What a scenario does not say of a shipped affordance stays as shipped.
+        shipped = {kind: dataclasses.asdict(AFFORDANCES[kind]) for kind in changed if kind in AFFORDANCES}
+        filled = {kind: {**shipped.get(kind, {}), **x} if isinstance(x, dict) else x for kind, x in changed.items()}
+        values = {**values, "affordances": filled}
+    scenario = build(Scenario, values, lines)
     check_scenario(scenario, lines)
     return scenario
-
-
-def _with_affordance_defaults(values: dict[str, Any]) -> dict[str, Any]:
-    """What a scenario leaves unsaid of a shipped affordance stays as shipped."""
-    said = values.get("affordances")
-    if not isinstance(said, dict):
-        return values
-    filled = {
-        kind: {**_plain(AFFORDANCES[kind]), **given} if kind in AFFORDANCES and isinstance(given, dict) else given
-        for kind, given in said.items()
-    }
-    return {**values, "affordances": filled}
 
 
 def scenario_schema() -> dict[str, Any]:

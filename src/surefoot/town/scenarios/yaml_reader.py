@@ -1,4 +1,4 @@
-"""YAML into frozen dataclasses: every unknown key, wrong kind and number out of range is an error with its line."""
+"""YAML into frozen dataclasses: unknown keys, wrong types and numbers out of range are errors that name the line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ import difflib
 import math
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from surefoot.errors import ScenarioError
 
 T = TypeVar("T")
+_SCALARS: dict[Any, tuple[str, str]] = {
+    float: ("number", "a number"),
+    int: ("integer", "a whole number"),
+    str: ("string", "a word"),
+    bool: ("boolean", "true or false"),
+}
+"""{type: its name in JSON Schema, its name in errors}."""
 
 
 def knob(default: Any, doc: str, low: float | None = None, high: float | None = None) -> Any:
@@ -91,84 +101,58 @@ def _plain(node: Any, path: str, lines: dict[str, int], source: str) -> Any:
     return yaml.SafeLoader("").construct_object(node, deep=True)
 
 
-def build(kind: type[T], values: Any, lines: Lines, path: str = "") -> T:
-    """A dataclass from plain values; the first thing that is wrong is named with its line."""
-    if not isinstance(values, dict):
-        raise lines.error(path, f"{_called(path)} must be a mapping of keys to values, not {_shown(values)}")
-    fields = {entry.name: entry for entry in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
-    hints = get_type_hints(kind)
-    given: dict[str, Any] = {}
-    for key, value in values.items():
-        inner = f"{path}.{key}" if path else str(key)
-        if key not in fields:
-            raise lines.error(inner, _unknown(str(key), path, list(fields)))
-        given[key] = _value(hints[key], value, fields[key].metadata, lines, inner)
-    for name, entry in fields.items():
-        if name not in given and entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING:
-            raise lines.error(path, f"{_called(path)} needs {name!r}: {entry.metadata.get('doc', '')}".rstrip(": "))
-    return kind(**given)
+def build(kind: type[T], values: Any, lines: Lines) -> T:
+    """Return a dataclass from plain values; the error for the first mistake names its line."""
+    _check(schema_of(kind), values, lines, "")
+    return msgspec.convert(values, kind)
 
 
-def _value(hint: Any, value: Any, about: Mapping[str, Any], lines: Lines, path: str) -> Any:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        inner = [a for a in args if a is not type(None)]
-        return None if value is None else _value(inner[0], value, about, lines, path)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return build(hint, value, lines, path)
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise lines.error(path, f"{_called(path)} must be a mapping, not {_shown(value)}")
-        return {str(k): _value(args[1], v, about, lines, f"{path}.{k}") for k, v in value.items()}
-    if origin in (tuple, list):
-        return _sequence(origin, args, value, about, lines, path)
-    return _scalar(hint, value, about, lines, path)
+def _check(schema: Mapping[str, Any], value: Any, lines: Lines, path: str) -> None:
+    """Raise `ScenarioError` for the first value that the schema does not allow."""
+    called, prefix = path or "the scenario", f"{path}." if path else ""
+    if "anyOf" in schema:
+        schema = {} if value is None else schema["anyOf"][0]
+    match schema.get("type"):
+        case None:
+            pass
+        case "object":
+            known = schema.get("properties")
+            if not isinstance(value, dict):
+                of = "" if known is None else " of keys to values"
+                raise lines.error(path, f"{called} must be a mapping{of}, not {_shown(value)}")
+            for key, part in value.items():
+                if known is not None and key not in known:
+                    close = difflib.get_close_matches(str(key), known, n=1)
+                    advice = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+                    where = f" in {path}" if path else ""
+                    raise lines.error(f"{prefix}{key}", f"unknown key {str(key)!r}{where}; {advice}")
+                inner = schema["additionalProperties"] if known is None else known[key]
+                _check(inner, part, lines, f"{prefix}{key}")
+            for name in schema.get("required", ()):
+                if known is not None and name not in value:
+                    raise lines.error(path, f"{called} needs {name!r}: {known[name]['description']}".rstrip(": "))
+        case "array":
+            if not isinstance(value, list):
+                raise lines.error(path, f"{called} must be a list, not {_shown(value)}")
+            items = schema.get("prefixItems") or [schema["items"]] * len(value)
+            if len(value) != len(items):
+                raise lines.error(path, f"{called} must have {len(items)} entries, not {len(value)}")
+            for i, (item, part) in enumerate(zip(items, value, strict=True)):
+                _check(item, part, lines, f"{path}.{i}")
+        case scalar:
+            _check_scalar(scalar, schema, value, lines, path)
 
 
-def _sequence(origin: Any, args: tuple[Any, ...], value: Any, about: Mapping[str, Any], lines: Lines, path: str) -> Any:
-    if not isinstance(value, list):
-        raise lines.error(path, f"{_called(path)} must be a list, not {_shown(value)}")
-    if origin is tuple and args[-1] is not Ellipsis:
-        if len(value) != len(args):
-            raise lines.error(path, f"{_called(path)} must have {len(args)} entries, not {len(value)}")
-        return tuple(
-            _value(a, v, about, lines, f"{path}.{i}") for i, (a, v) in enumerate(zip(args, value, strict=True))
-        )
-    made = (_value(args[0], v, about, lines, f"{path}.{i}") for i, v in enumerate(value))
-    return origin(made)
-
-
-def _scalar(hint: Any, value: Any, about: Mapping[str, Any], lines: Lines, path: str) -> Any:
-    if hint is Any:
-        return value
-    right = {
-        float: isinstance(value, int | float) and not isinstance(value, bool),
-        int: isinstance(value, int) and not isinstance(value, bool),
-        str: isinstance(value, str),
-        bool: isinstance(value, bool),
-    }[hint]
-    if right and hint is float and not math.isfinite(value):
-        right = False
-    if not right:
-        words = {float: "a number", int: "a whole number", str: "a word", bool: "true or false"}
-        raise lines.error(path, f"{_called(path)} is {_shown(value)}; it must be {words[hint]}")
-    value = hint(value)
-    low, high = about.get("low"), about.get("high")
-    if hint in (int, float) and ((low is not None and value < low) or (high is not None and value > high)):
-        if high is None:
-            raise lines.error(path, f"{_called(path)} is {value}; it must be at least {low:g}")
-        raise lines.error(path, f"{_called(path)} is {value}; it must be between {low:g} and {high:g}")
-    return value
-
-
-def _unknown(key: str, path: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    advice = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
-    return f"unknown key {key!r}{f' in {path}' if path else ''}; {advice}"
-
-
-def _called(path: str) -> str:
-    return path or "the scenario"
+def _check_scalar(name: str, schema: Mapping[str, Any], value: Any, lines: Lines, path: str) -> None:
+    kind, word = next((kind, word) for kind, (known, word) in _SCALARS.items() if known == name)
+    # A bool is an int to Python, not to somebody who writes a scenario.
+    fits = isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
+    if not fits or (kind is float and not math.isfinite(value)):
+        raise lines.error(path, f"{path} is {_shown(value)}; it must be {word}")
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if (low is not None and value < low) or (high is not None and value > high):
+        legal = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
+        raise lines.error(path, f"{path} is {kind(value)}; it must be {legal}")
 
 
 def _shown(value: Any) -> str:
@@ -176,8 +160,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "…"
 
 
+@cache
 def schema_of(kind: type) -> dict[str, Any]:
-    """A JSON Schema of a dataclass, for editors."""
+    """Return the JSON Schema of a dataclass, for checks and for editors."""
     hints = get_type_hints(kind)
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -187,8 +172,8 @@ def schema_of(kind: type) -> dict[str, Any]:
         }
         if entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING:
             required.append(entry.name)
-    made: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    return made | ({"required": required} if required else {})
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": required} if required else {})
 
 
 def _schema(hint: Any, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,9 +192,8 @@ def _schema(hint: Any, about: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": _schema(args[0], about)}
     if hint is Any:
         return {}
-    words: dict[Any, str] = {float: "number", int: "integer", str: "string", bool: "boolean"}
-    made: dict[str, Any] = {"type": words[hint]}
+    schema: dict[str, Any] = {"type": _SCALARS[hint][0]}
     if hint in (int, float):
-        made |= {"minimum": about["low"]} if about.get("low") is not None else {}
-        made |= {"maximum": about["high"]} if about.get("high") is not None else {}
-    return made
+        bounds = {"minimum": about.get("low"), "maximum": about.get("high")}
+        schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+    return schema

@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.town.sim.events import Happenings
 from surefoot.town.sim.layout import REACH, Layout
-from surefoot.town.sim.relationships import HELPED_WHEN_LATE, TOOK_SHIFT, both_ways
+from surefoot.town.sim.relationships import HELPED_WHEN_LATE, TOOK_SHIFT, Deltas, both_ways
 from surefoot.town.sim.state import ABSENT, AWAIT, COUNT, LATE, ON_TIME, POST, State, add_count
 
 
@@ -52,10 +52,13 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
         state.lateness[...] += late
         state.wallet[late] = np.maximum(state.wallet - layout.late_fee, 0.0)[late]
         withheld[late] += np.broadcast_to(layout.late_fee, late.shape)[late] * 0.5
-        _late(state, layout, late, there & due, happened)
+        happened.add("shift_late_start", *np.nonzero(late))
+        _stand_in(state, layout, late, there & due, happened, HELPED_WHEN_LATE, "late_help_events helped_when_late")
     if np.count_nonzero(absent):
         withheld[absent] += rules.absence_penalty
-        _absent(state, layout, absent, there & due, left, happened)
+        happened.add("shift_absent", *np.nonzero(absent))
+        happened.add("shift_departed_early", *np.nonzero(left))
+        _stand_in(state, layout, absent, there & due, happened, TOOK_SHIFT, "shift_takeover_events took_my_shift")
     state.absences[...] += missed
     working = due & there & ((shift == ON_TIME) | (shift == LATE))
     slow = due & ~there & (since > rules.grace)
@@ -82,34 +85,19 @@ def at_work(state: State, layout: Layout) -> np.ndarray:
     return (layout.distance[layout.job_object, state.cell] <= REACH) & state.here
 
 
-def _late(state: State, layout: Layout, late: np.ndarray, there: np.ndarray, happened: Happenings) -> None:
-    town, agent = np.nonzero(late)
-    happened.add("shift_late_start", town, agent)
-    helper = _coworker(state, layout, town, agent, there & ~late)
-    helped = helper >= 0
-    both_ways(state, town[helped], agent[helped], helper[helped], HELPED_WHEN_LATE)
-    add_count(state, "late_help_events", town[helped])
-    happened.add("helped_when_late", town[helped], agent[helped], helper[helped])
-
-
-def _absent(
-    state: State, layout: Layout, absent: np.ndarray, there: np.ndarray, left: np.ndarray, happened: Happenings
+def _stand_in(
+    state: State, layout: Layout, away: np.ndarray, there: np.ndarray, happened: Happenings, deltas: Deltas, names: str
 ) -> None:
-    town, agent = np.nonzero(absent)
-    happened.add("shift_absent", town, agent)
-    happened.add("shift_departed_early", *np.nonzero(left))
-    taker = _coworker(state, layout, town, agent, there & ~absent)
-    taken = taker >= 0
-    both_ways(state, town[taken], agent[taken], taker[taken], TOOK_SHIFT)
-    add_count(state, "shift_takeover_events", town[taken])
-    happened.add("took_my_shift", town[taken], agent[taken], taker[taken])
-
-
-def _coworker(state: State, layout: Layout, town: np.ndarray, agent: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """[n] somebody of the same job who is at work, -1 for nobody."""
-    same = (layout.job_number[None] == layout.job_number[agent][:, None]) & there[town]
+    """Let somebody of the same job who is at work stand in for each who is not; `names` are the count and the event."""
+    town, agent = np.nonzero(away)
+    same = (layout.job_number[None] == layout.job_number[agent][:, None]) & (there & ~away)[town]
     same[np.arange(len(agent)), agent] = False
-    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+    found = same.any(axis=1)
+    town, agent, other = town[found], agent[found], same.argmax(axis=1)[found]
+    count, event = names.split()
+    both_ways(state, town, agent, other, deltas)
+    add_count(state, count, town)
+    happened.add(event, town, agent, other)
 
 
 def _leaving(state: State, layout: Layout, missed: np.ndarray) -> np.ndarray:

@@ -128,12 +128,6 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def numbers(towns: int, agents: int) -> tuple[np.ndarray, np.ndarray]:
-    """[B, 1] and [1, A]: every town's and every agent's number, for looking up. Not to be written to."""
-    return np.arange(towns)[:, None], np.arange(agents)[None]
-
-
-@lru_cache(maxsize=64)
 def first_agent(towns: int, agents: int) -> np.ndarray:
     """[B, 1]: where each town's row begins in a flat [B, A]. `take` with it is several times as fast as two indices."""
     return np.arange(towns)[:, None] * agents

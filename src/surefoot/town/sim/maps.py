@@ -10,11 +10,6 @@ from surefoot.town.sim.state import State
 COMPACT_WINDOW = 7
 
 
-def window_of(layout: Layout, variant: str) -> int:
-    """Side of the window."""
-    return COMPACT_WINDOW if variant == "compact" else layout.scenario.window
-
-
 def channels(layout: Layout, variant: str) -> list[str]:
     """Names of the planes; none for a variant without a map."""
     if variant == "features":
@@ -31,7 +26,7 @@ class MapMaker:
     def __init__(self, layout: Layout, variant: str) -> None:
         self.layout, self.variant = layout, variant
         self.channels = channels(layout, variant)
-        self.window = window_of(layout, variant)
+        self.window = COMPACT_WINDOW if variant == "compact" else layout.scenario.window
         half = self.half = self.window // 2
         self.sheet_width = layout.width + 2 * half
         self.sheet = self.sheet_width * (layout.height + 2 * half)
@@ -53,26 +48,19 @@ class MapMaker:
             if name == "self":
                 out[:, :, c, w * w // 2] = 1.0
             elif name == "agents":
-                sheet = self._agents(state)
-                out[:, :, c] = sheet[town + at]
+                here, agent = np.nonzero(state.here)
+                key = here * self.sheet + self.place[state.cell[here, agent]]
+                out[:, :, c] = np.bincount(key, minlength=towns * self.sheet)[town + at]
                 out[:, :, c, w * w // 2] -= 1.0
             elif name == "reservations":
-                out[:, :, c] = self._reserved(state)[town + at]
+                sheet = np.zeros(towns * self.sheet, np.float32)
+                here, thing = np.nonzero(state.user >= 0)
+                sheet[here * self.sheet + self.place[self.layout.object_cell[thing]]] = 1.0
+                out[:, :, c] = sheet[town + at]
             else:
                 out[:, :, c] = self.fixed[name][at]
         out *= state.here[:, :, None, None]
         return out.reshape(towns, agents, len(self.channels), w, w)
-
-    def _agents(self, state: State) -> np.ndarray:
-        town, agent = np.nonzero(state.here)
-        key = town * self.sheet + self.place[state.cell[town, agent]]
-        return np.bincount(key, minlength=state.towns * self.sheet).astype(np.float32)
-
-    def _reserved(self, state: State) -> np.ndarray:
-        sheet = np.zeros(state.towns * self.sheet, np.float32)
-        town, thing = np.nonzero(state.user >= 0)
-        sheet[town * self.sheet + self.place[self.layout.object_cell[thing]]] = 1.0
-        return sheet
 
     def _fixed(self, name: str) -> np.ndarray:
         layout, sheet = self.layout, np.zeros(self.sheet, np.float32)

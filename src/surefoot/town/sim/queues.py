@@ -58,15 +58,10 @@ def finish_uses(state: State, layout: Layout, utilities: Utilities, happened: Ha
     state.using[town, agent] = -1
     add_count(state, "use_events", town)
     happened.add("use_done", town, agent, -1, thing)
-    _count_kinds(state, layout, town, kind)
-    _share_meals(state, layout, town, agent, kind, happened)
-
-
-def _count_kinds(state: State, layout: Layout, town: np.ndarray, kind: np.ndarray) -> None:
     for word, count in (("shower", "shower_complete_events"), ("bed", "sleep_complete_events")):
         if word in layout.scenario.types:
-            mine = kind == layout.scenario.types.index(word)
-            add_count(state, count, town[mine])
+            add_count(state, count, town[kind == layout.scenario.types.index(word)])
+    _share_meals(state, layout, town, agent, kind, happened)
 
 
 def _share_meals(
@@ -191,14 +186,15 @@ def _push(
     chosen = order[first_of_each(key[order])]
     town, agent, thing = town[chosen], agent[chosen], thing[chosen]
     state.pushes[town, thing] = 0
-    head, length = _heads(state, layout, town, thing)
+    waits = state.queued[town] == thing[:, None]
+    priority = _priority(state, layout, town[:, None], np.arange(agents)[None])
+    head, length = np.where(waits, priority, np.inf).argmin(axis=1), waits.sum(axis=1)
     rotates = head != agent
     rival = np.where(rotates, head, state.user[town, thing])
     state.ticket[town[rotates], head[rotates]] = state.tickets[town[rotates], thing[rotates]]
     state.tickets[town[rotates], thing[rotates]] += 1
     intensity = (GHOST_STEP + LONGER_QUEUE * np.maximum(length - 1, 0)).clip(LEAST_INTENSITY, MOST_INTENSITY)
-    counts = state.counts
-    counts[town, COUNT["rotation_events"]] += rotates
+    state.counts[town, COUNT["rotation_events"]] += rotates
     for name, amount in (
         ("ghost_step_events", 1.0),
         ("queue_conflict_events", 1.0),
@@ -208,13 +204,6 @@ def _push(
     forgives = 1.0 - 0.3 * layout.character[agent, 1]
     both_ways(state, town, agent, rival, (0.0, -0.05, layout.scenario.rivalry.conflict * intensity * forgives))
     happened.add("queue_conflict", town, agent, rival, thing, intensity)
-
-
-def _heads(state: State, layout: Layout, town: np.ndarray, thing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The agent who is next for each (town, thing), and the length of that queue."""
-    waits = state.queued[town] == thing[:, None]
-    priority = np.where(waits, _priority(state, layout, town[:, None], np.arange(waits.shape[1])[None]), np.inf)
-    return priority.argmin(axis=1), waits.sum(axis=1)
 
 
 def _priority(state: State, layout: Layout, town: np.ndarray, agent: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.town.sim.layout import Layout, first_of_each, numbers
+from surefoot.town.sim.layout import Layout, first_of_each
 from surefoot.town.sim.state import State
 
 HANDOVER = (0.05, 0.05, -0.05)
@@ -96,7 +96,7 @@ def forget(state: State, who: np.ndarray) -> None:
 
 def tie_distance(state: State, layout: Layout) -> np.ndarray:
     """[B, A, E] tiles (without walls) between an agent and those it has ties with; far for free places."""
-    b = numbers(*state.here.shape)[0][:, :, None]
+    b = np.arange(state.towns)[:, None, None]
     other = np.maximum(state.tie_with, 0)
     y, x = np.divmod(state.cell, layout.width)
     apart = np.abs(x[:, :, None] - x[b, other]) + np.abs(y[:, :, None] - y[b, other])

@@ -10,16 +10,6 @@ from surefoot.town.sim.relationships import tie_distance
 from surefoot.town.sim.state import State
 
 
-class Chance:
-    """Any possible action, all equally likely; `rng` is the policy's own stream."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-
-    def __call__(self, state: State, mask: np.ndarray) -> np.ndarray:
-        return random_actions(mask, self.rng)
-
-
 def random_actions(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """[…] one of the allowed actions of each row of `mask` […, actions], all equally likely."""
     upto = mask.cumsum(axis=-1, dtype=np.int8)
@@ -114,9 +104,6 @@ class Script:
         close = strong & (tie_distance(state, self.layout) <= 1)
         for town, agent in zip(*np.nonzero(close.any(axis=2) & idle & ~talks), strict=True):
             rival = int(state.tie_with[town, agent, int(close[town, agent].argmax())])
-            choice[town, agent] = self._step_away(state, mask[town, agent], int(town), int(agent), rival)
-
-    def _step_away(self, state: State, mask: np.ndarray, town: int, agent: int, rival: int) -> int:
-        (y, x), (ry, rx) = (divmod(int(state.cell[town, a]), self.layout.width) for a in (agent, rival))
-        wishes = [EAST if x >= rx else WEST, SOUTH if y >= ry else NORTH]
-        return next((wish for wish in wishes if mask[wish]), WAIT)
+            (y, x), (ry, rx) = (divmod(int(state.cell[town, a]), self.layout.width) for a in (agent, rival))
+            wishes = [EAST if x >= rx else WEST, SOUTH if y >= ry else NORTH]
+            choice[town, agent] = next((wish for wish in wishes if mask[town, agent, wish]), WAIT)

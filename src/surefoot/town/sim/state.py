@@ -49,78 +49,83 @@ COUNTS = (
 COUNT = {name: i for i, name in enumerate(COUNTS)}
 
 
+def _array(axes: str, dtype: Any = np.float64, fill: float = 0) -> Any:
+    """Declare an array of `State`: the letters of its axes, its type, and what it holds when an episode begins."""
+    return dataclasses.field(metadata={"axes": axes, "dtype": dtype, "fill": fill})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """B towns of A agents with O objects and E remembered ties each. Arrays are [B, A] unless said otherwise."""
 
-    tick: np.ndarray
+    tick: np.ndarray = _array("B", np.int32)
     """[B] int32: ticks of this episode so far."""
-    here: np.ndarray
+    here: np.ndarray = _array("BA", np.bool_, True)
     """bool: the agent is in town."""
-    back_at: np.ndarray
+    back_at: np.ndarray = _array("BA", np.int32)
     """int32: tick at which somebody new takes an empty place."""
-    age: np.ndarray
+    age: np.ndarray = _array("BA", np.int32)
     """int32: ticks that the agent has been here."""
-    cell: np.ndarray
+    cell: np.ndarray = _array("BA", np.int32)
     """int32."""
-    needs: np.ndarray
+    needs: np.ndarray = _array("BA3")
     """[B, A, 3], 1 is satisfied."""
-    wallet: np.ndarray
-    using: np.ndarray
+    wallet: np.ndarray = _array("BA")
+    using: np.ndarray = _array("BA", np.int16, -1)
     """int16: the object in use, -1 for none; likewise `queued` for the one that is waited for."""
-    use_left: np.ndarray
+    use_left: np.ndarray = _array("BA", np.int32)
     """int32: ticks until it is done."""
-    queued: np.ndarray
-    ticket: np.ndarray
+    queued: np.ndarray = _array("BA", np.int16, -1)
+    ticket: np.ndarray = _array("BA", np.int32)
     """int32: drawn on joining a queue; smaller is earlier."""
-    since: np.ndarray
+    since: np.ndarray = _array("BA", np.int32)
     """int32: tick of joining."""
-    ready_at: np.ndarray
+    ready_at: np.ndarray = _array("BAO", np.int32)
     """[B, A, O] int32: tick from which an object may be used again."""
-    user: np.ndarray
+    user: np.ndarray = _array("BO", np.int16, -1)
     """[B, O] int16: who uses an object, -1 for nobody; `last_user` who did before."""
-    last_user: np.ndarray
-    pushes: np.ndarray
+    last_user: np.ndarray = _array("BO", np.int16, -1)
+    pushes: np.ndarray = _array("BO", np.int16)
     """[B, O] int16: attempts on a taken object since the last ghost step."""
-    tickets: np.ndarray
+    tickets: np.ndarray = _array("BO", np.int32)
     """[B, O] int32: how many were drawn."""
-    meals: np.ndarray
+    meals: np.ndarray = _array("B", np.int32)
     """[B] int32: in stock."""
-    tie_with: np.ndarray
+    tie_with: np.ndarray = _array("BAE", np.int16, -1)
     """[B, A, E] int16: whom a tie is with, -1 for a free place."""
-    ties: np.ndarray
+    ties: np.ndarray = _array("BAE3")
     """[B, A, E, 3]: trust, familiarity and rivalry of each tie, 0 for a free place."""
-    chat_at: np.ndarray
+    chat_at: np.ndarray = _array("BA", np.int32)
     """int32: tick from which one may chat again."""
-    ate_at: np.ndarray
+    ate_at: np.ndarray = _array("BA", np.int32, -1000)
     """int32: tick of the last meal."""
-    shift: np.ndarray
+    shift: np.ndarray = _array("BA", np.int8)
     """int8: IDLE … POST."""
-    gone_for: np.ndarray
+    gone_for: np.ndarray = _array("BA", np.int32)
     """int32: ticks away from work during a shift."""
-    lateness: np.ndarray
+    lateness: np.ndarray = _array("BA", np.int32)
     """int32: shifts begun late."""
-    absences: np.ndarray
+    absences: np.ndarray = _array("BA", np.int32)
     """int32: shifts missed."""
-    withheld: np.ndarray
+    withheld: np.ndarray = _array("BA")
     """Wages withheld; `wages` those paid."""
-    wages: np.ndarray
-    shift_ticks: np.ndarray
+    wages: np.ndarray = _array("BA")
+    shift_ticks: np.ndarray = _array("BA", np.int32)
     """int32: ticks that one should have been at work, `present_ticks` that one was, `punctual_ticks` after coming in time."""
-    present_ticks: np.ndarray
-    punctual_ticks: np.ndarray
-    last_action: np.ndarray
+    present_ticks: np.ndarray = _array("BA", np.int32)
+    punctual_ticks: np.ndarray = _array("BA", np.int32)
+    last_action: np.ndarray = _array("BA", np.int8)
     """int8; `last_ok` says whether it came to anything."""
-    last_ok: np.ndarray
-    event: np.ndarray
+    last_ok: np.ndarray = _array("BA", np.bool_, True)
+    event: np.ndarray = _array("B", np.int8, -1)
     """[B] int8: what happens to the town, -1 for nothing; `event_left` for how long yet; `event_next` when, at random."""
-    event_left: np.ndarray
-    event_next: np.ndarray
-    event_kind: np.ndarray
+    event_left: np.ndarray = _array("B", np.int32)
+    event_next: np.ndarray = _array("B", np.int32, -1)
+    event_kind: np.ndarray = _array("B", np.int8)
     """[B] int8: which of the scenario's random events comes next."""
-    exits: np.ndarray
+    exits: np.ndarray = _array("B", np.int32)
     """[B] int32: who had to leave today."""
-    counts: np.ndarray
+    counts: np.ndarray = _array("BC")
     """[B, COUNTS]."""
 
     @property
@@ -145,7 +150,7 @@ class State:
 
     def copy(self) -> State:
         """The same in memory of its own."""
-        return State(**{name: getattr(self, name).copy() for name in _NAMES})
+        return State(**self.to_arrays())
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Every array by name, copied."""
@@ -191,57 +196,24 @@ def begin(layout: Layout, towns: int, rng: Randomness) -> State:
     """`towns` towns at the beginning of an episode."""
     a, o = layout.agents, layout.objects
     e = min(layout.scenario.rivalry.max_ties, max(1, a - 1))
-    scenario, shape = layout.scenario, (towns, a)
-    state = State(
-        tick=np.zeros(towns, np.int32),
-        here=np.ones(shape, np.bool_),
-        back_at=np.zeros(shape, np.int32),
-        age=np.zeros(shape, np.int32),
-        cell=np.zeros(shape, np.int32),
-        needs=np.zeros((*shape, 3)),
-        wallet=np.zeros(shape),
-        using=np.full(shape, -1, np.int16),
-        use_left=np.zeros(shape, np.int32),
-        queued=np.full(shape, -1, np.int16),
-        ticket=np.zeros(shape, np.int32),
-        since=np.zeros(shape, np.int32),
-        ready_at=np.zeros((*shape, o), np.int32),
-        user=np.full((towns, o), -1, np.int16),
-        last_user=np.full((towns, o), -1, np.int16),
-        pushes=np.zeros((towns, o), np.int16),
-        tickets=np.zeros((towns, o), np.int32),
-        meals=np.full(towns, scenario.meals, np.int32),
-        tie_with=np.full((*shape, e), -1, np.int16),
-        ties=np.zeros((*shape, e, 3)),
-        chat_at=np.zeros(shape, np.int32),
-        ate_at=np.full(shape, -1000, np.int32),
-        shift=np.zeros(shape, np.int8),
-        gone_for=np.zeros(shape, np.int32),
-        lateness=np.zeros(shape, np.int32),
-        absences=np.zeros(shape, np.int32),
-        withheld=np.zeros(shape),
-        wages=np.zeros(shape),
-        shift_ticks=np.zeros(shape, np.int32),
-        present_ticks=np.zeros(shape, np.int32),
-        punctual_ticks=np.zeros(shape, np.int32),
-        last_action=np.zeros(shape, np.int8),
-        last_ok=np.ones(shape, np.bool_),
-        event=np.full(towns, -1, np.int8),
-        event_left=np.zeros(towns, np.int32),
-        event_next=np.full(towns, -1, np.int32),
-        event_kind=np.zeros(towns, np.int8),
-        exits=np.zeros(towns, np.int32),
-        counts=np.zeros((towns, len(COUNTS))),
-    )
-    everywhere = np.ones(shape, np.bool_)
-    settle(state, layout, everywhere, rng)
+    scenario = layout.scenario
+    sizes = {"B": towns, "A": a, "O": o, "E": e, "C": len(COUNTS), "3": 3}
+    arrays = {
+        entry.name: np.full(
+            [sizes[axis] for axis in entry.metadata["axes"]], entry.metadata["fill"], entry.metadata["dtype"]
+        )
+        for entry in dataclasses.fields(State)
+    }
+    state = State(**arrays)
+    state.meals[:] = scenario.meals
+    settle(state, layout, np.ones((towns, a), np.bool_), rng)
     names = [resident.id for resident in scenario.agents]
     for pair, strength in scenario.rivalry.begin.items():
         one, other = (names.index(name) for name in pair.split("-"))
         for here, there in ((one, other), (other, one)):
             free = int((state.tie_with[0, here] >= 0).sum()) % e
             state.tie_with[:, here, free], state.rivalry[:, here, free] = there, strength
-    _plan_events(state, layout, np.arange(towns), rng)
+    plan_events(state, layout, np.arange(towns), rng)
     return state
 
 
@@ -281,7 +253,7 @@ def replace_towns(state: State, layout: Layout, over: np.ndarray, rng: Randomnes
     return kept
 
 
-def _plan_events(state: State, layout: Layout, towns: np.ndarray, rng: Randomness) -> None:
+def plan_events(state: State, layout: Layout, towns: np.ndarray, rng: Randomness) -> None:
     """Draw when the next random event comes, and which."""
     rules = layout.scenario.perturbations
     chance = [i for i, event in enumerate(rules.events) if event.tick is None]
@@ -290,6 +262,3 @@ def _plan_events(state: State, layout: Layout, towns: np.ndarray, rng: Randomnes
     now = state.tick[towns]
     state.event_next[towns] = np.maximum(now, rules.grace) + rng.events.integers(1, rules.window + 1, size=len(towns))
     state.event_kind[towns] = np.array(chance)[rng.events.integers(len(chance), size=len(towns))]
-
-
-plan_events = _plan_events

@@ -67,7 +67,6 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     action = np.where(acted, action, 0)
     _perturb(s, layout, rng, happened)
     utilities = utilities_of(s, layout)
-    conflicts = s.counts[:, COUNT["queue_conflict_events"]].copy()
     finish_uses(s, layout, utilities, happened)
     moves = (action >= NORTH) & (action <= WEST) & (s.using < 0)
     s.cell[:] = layout.step.take(s.cell * 5 + action * moves)
@@ -84,11 +83,15 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     waiting = s.queued >= 0
     avoid, near = _rivals(s, layout)
     rivalry = strongest(s.rivalry)
-    quarrels = conflicts != s.counts[:, COUNT["queue_conflict_events"]]
+    for kind, town, actor, other, _, intensity in happened.parts:
+        if kind == "queue_conflict":
+            for who, share in ((actor, 1.0), (other, 0.5)):
+                at: Any = (town, who)
+                np.add.at(social, at, -share * layout.scenario.rewards.conflict * intensity)
     facts = RewardFacts(
         acted=acted,
         pay=pay,
-        social=_quarrel_costs(s, layout, happened, social) if np.count_nonzero(quarrels) else social,
+        social=social,
         waiting=waiting,
         avoid=avoid,
         near=near,
@@ -99,10 +102,15 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     total, parts = reward(s, layout, facts)
     s.last_action[:], s.last_ok[:] = action, ~denied
     _count(s, layout, facts, rivalry, total, happened)
-    _leave_town(s, layout, fainted | evicted)
+    gone = fainted | evicted
+    if np.count_nonzero(gone):
+        release(s, *np.nonzero(gone))
+        s.here[gone] = False
+        back_at = s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay
+        s.back_at[gone] = np.broadcast_to(back_at, gone.shape)[gone]
+        forget(s, gone)
     s.age[...] += acted
     s.tick[:] += 1
-    gone = fainted | evicted
     return s, TickOutcome(
         acted=acted, reward=total, parts=parts, terminated=gone, rivalry=rivalry, avoid=avoid, happened=happened
     )
@@ -203,16 +211,6 @@ def _rivals(s: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     return avoid.sum(axis=2), (avoid & (tie_distance(s, layout) <= 2)).sum(axis=2)
 
 
-def _quarrel_costs(s: State, layout: Layout, happened: Happenings, social: np.ndarray) -> np.ndarray:
-    cost = layout.scenario.rewards.conflict
-    for kind, town, actor, other, _, intensity in happened.parts:
-        if kind == "queue_conflict":
-            for who, share in ((actor, 1.0), (other, 0.5)):
-                at: Any = (town, who)
-                np.add.at(social, at, -share * cost * intensity)
-    return social
-
-
 def _count(
     s: State, layout: Layout, facts: RewardFacts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
 ) -> None:
@@ -244,14 +242,3 @@ _COUNTED = [
     )
 ]
 _THIRDS = np.full(3, 1.0 / 3.0)
-
-
-def _leave_town(s: State, layout: Layout, gone: np.ndarray) -> None:
-    if not np.count_nonzero(gone):
-        return
-    release(s, *np.nonzero(gone))
-    s.here[gone] = False
-    s.back_at[gone] = (s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay).repeat(gone.shape[1], axis=1)[
-        gone
-    ]
-    forget(s, gone)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from surefoot.data.seeds import seed_for
 from surefoot.data.trajectory import Recording, Trajectory
-from surefoot.envs.api import Arrays, Step, View
+from surefoot.envs.api import Step, View
 from surefoot.errors import ConfigError
 from surefoot.town.scenarios.scenario import Scenario
 from surefoot.town.sim.events import Happening
-from surefoot.town.sim.script import Chance, Script
+from surefoot.town.sim.script import Script, random_actions
 from surefoot.town.sim.state import State
 from surefoot.town.sim.world import TownWorld
 
@@ -41,8 +40,8 @@ def decider(world: TownWorld, name: str, seed: int) -> Decide:
         script = Script(world.layout)
         return lambda world, view: script(world.now, world.mask).reshape(-1)
     if name == "random":
-        chance = Chance(np.random.default_rng(seed_for("town-policy", seed)))
-        return lambda world, view: chance(world.now, world.mask).reshape(-1)
+        rng = np.random.default_rng(seed_for("town-policy", seed))
+        return lambda world, view: random_actions(world.mask, rng).reshape(-1)
     if name == "idle":
         return lambda world, view: np.zeros(world.num_envs, np.int64)
     raise ConfigError(f"there is no behaviour {name!r}; there are script, random and idle, or a run's policy")
@@ -116,49 +115,35 @@ def record_behaviour(
         raise ConfigError(f"episodes is {episodes}; at least one must be played")
     world = TownWorld(scenario, episodes, variant=variant)
     decide, view = decider(world, behaviour, seed), world.reset(seed)
-    told = _Told()
+    views: list[View] = []
+    actions: list[np.ndarray] = []
+    steps: list[Step] = []
     for _ in range(scenario.ticks):
-        action = decide(world, view)
-        step = world.step(action)
-        told.seen.append(view.obs)
-        told.mask.append(view.action_mask)
-        told.action.append(action)
-        told.step.append(step)
-        view = step.view
-    lives = [life for n in range(world.num_envs) for life in told.lives(n)]
-    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=lives)
+        views.append(view)
+        actions.append(decide(world, view))
+        steps.append(world.step(actions[-1]))
+        view = steps[-1].view
 
-
-@dataclass(slots=True)
-class _Told:
-    """Ticks of many streams, one entry a tick."""
-
-    seen: list[Arrays] = field(default_factory=list[Arrays])
-    mask: list[Any] = field(default_factory=list[Any])
-    action: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    step: list[Step] = field(default_factory=list[Step])
-
-    def lives(self, n: int) -> list[Trajectory]:
-        """Stream n, cut where somebody went."""
-        made: list[Trajectory] = []
-        begin = 0
-        for t, step in enumerate(self.step):
-            if not step.valid[n]:
-                begin = t + 1
-            elif step.terminated[n] or step.truncated[n]:
-                made.append(self._life(n, begin, t + 1))
-                begin = t + 1
-        return made
-
-    def _life(self, n: int, begin: int, end: int) -> Trajectory:
-        last = self.step[end - 1]
+    def episode(n: int, ticks: range) -> Trajectory:
+        last = steps[ticks[-1]]
         assert last.final_obs is not None
-        rows = range(begin, end)
+        masks = [mask[n] for t in ticks if (mask := views[t].action_mask) is not None]
         return Trajectory(
-            obs={name: np.stack([*(self.seen[t][name][n] for t in rows), x[n]]) for name, x in last.final_obs.items()},
-            action=np.array([self.action[t][n] for t in rows]),
-            reward=np.array([self.step[t].reward[n] for t in rows]),
+            obs={name: np.stack([*(views[t].obs[name][n] for t in ticks), x[n]]) for name, x in last.final_obs.items()},
+            action=np.array([actions[t][n] for t in ticks]),
+            reward=np.array([steps[t].reward[n] for t in ticks]),
             terminated=bool(last.terminated[n]),
             truncated=bool(last.truncated[n]),
-            action_mask=np.stack([self.mask[t][n] for t in rows]),
+            action_mask=np.stack(masks),
         )
+
+    trajectories: list[Trajectory] = []
+    for n in range(world.num_envs):
+        begin = 0
+        for t, step in enumerate(steps):
+            ended = bool(step.terminated[n] or step.truncated[n])
+            if step.valid[n] and ended:
+                trajectories.append(episode(n, range(begin, t + 1)))
+            if ended or not step.valid[n]:
+                begin = t + 1
+    return Recording(env=world.name, observation=world.observation, action=world.action, episodes=trajectories)

@@ -78,7 +78,9 @@ class TownWorld:
         choice = self._checked(action)
         before = self.now
         state, outcome = tick(self.layout, before, choice, self.random)
-        self._tally(state, outcome)
+        self._counted += (state.counts - self._before).sum(axis=0)
+        self._steps += 1
+        self._peaks = np.maximum(self._peaks, [outcome.rivalry.max(), outcome.avoid.max()])
         over = state.tick >= self.scenario.ticks
         truncated = outcome.acted & over[:, None] & ~outcome.terminated
         ended = outcome.terminated | truncated
@@ -206,12 +208,6 @@ class TownWorld:
             state = state.copy()
             state.here[ended] = True
         return self._look(state, utilities_of(state, self.layout), neighbours(state, self.layout))
-
-    def _tally(self, state: State, outcome: TickOutcome) -> None:
-        """Add up what was counted in this step."""
-        self._counted += (state.counts - self._before).sum(axis=0)
-        self._steps += 1
-        self._peaks = np.maximum(self._peaks, [outcome.rivalry.max(), outcome.avoid.max()])
 
     def _remember(self, counts: np.ndarray) -> None:
         self.episodes += len(counts)

@@ -25,10 +25,12 @@ def town_spec(
 ) -> RunSpec:
     """Return the spec of a run: the preset for towns, then the scenario's settings, then `settings` under any names."""
     rules = scenario.training
-    streams = (towns or rules.towns) * len(scenario.agents)
+    count = towns or rules.towns
+    # With fewer towns more ticks per rollout, up to one episode, so that batches stay as large.
+    wanted = min(-(-rules.towns * rules.rollout_ticks // count), scenario.ticks)
     chosen: dict[str, Any] = {
-        "envs": streams,
-        "steps": rollout_ticks or _rollout_ticks(scenario, towns or rules.towns),
+        "envs": count * len(scenario.agents),
+        "steps": rollout_ticks or max(rules.rollout_ticks, wanted),
         **rules.settings,
         **({"critic_only": "state"} if central else {}),
         **(settings or {}),
@@ -44,13 +46,6 @@ def town_spec(
             f"envs is {spec.ppo.envs}; it counts agents, {len(scenario.agents)} of which make a town here"
         )
     return spec
-
-
-def _rollout_ticks(scenario: Scenario, towns: int) -> int:
-    """Return the scenario's ticks per rollout; with fewer towns more, up to one episode, so that batches stay as large."""
-    rules = scenario.training
-    wanted = -(-rules.towns * rules.rollout_ticks // towns)
-    return max(rules.rollout_ticks, min(wanted, scenario.ticks))
 
 
 def town_training(spec: RunSpec) -> Training:

@@ -40,7 +40,11 @@ NEED_COLOURS = ((214, 120, 50), (70, 150, 200), (120, 170, 60))
 
 def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | None = None) -> np.ndarray:
     """[H, W, 3] uint8 of one town."""
-    sheet = _ground(layout)
+    tiles = np.where(layout.floor[:, None], np.array(FLOOR, np.uint8), np.array(WALL, np.uint8))
+    tiles = tiles.reshape(layout.height, layout.width, 3)
+    sheet = np.ascontiguousarray(tiles.repeat(TILE, axis=0).repeat(TILE, axis=1))
+    for lines in (sheet[::TILE], sheet[:, ::TILE]):
+        lines[...] = (lines * 0.96).astype(np.uint8)
     conflicts = {h.object for h in happened.of(town) if h.kind == "queue_conflict"} if happened is not None else set()
     for thing in range(layout.objects):
         _thing(sheet, layout, state, town, thing, quarrel=thing in conflicts)
@@ -50,15 +54,6 @@ def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | 
             cell = int(state.cell[town, agent])
             _person(sheet, layout, state, town, agent, together.get(cell, 0))
             together[cell] = together.get(cell, 0) + 1
-    return sheet
-
-
-def _ground(layout: Layout) -> np.ndarray:
-    tiles = np.where(layout.floor[:, None], np.array(FLOOR, np.uint8), np.array(WALL, np.uint8))
-    tiles = tiles.reshape(layout.height, layout.width, 3)
-    sheet = np.ascontiguousarray(tiles.repeat(TILE, axis=0).repeat(TILE, axis=1))
-    sheet[::TILE] = (sheet[::TILE] * 0.96).astype(np.uint8)
-    sheet[:, ::TILE] = (sheet[:, ::TILE] * 0.96).astype(np.uint8)
     return sheet
 
 

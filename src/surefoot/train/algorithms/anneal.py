@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -131,7 +131,8 @@ def _ppo(training: Training | Cycles, stage: Stage, cycle: int, told: Callable[[
         reports.append(training.update())
         told(reports[-1])
     loss = sum(report.loss for report in reports) / len(reports)
-    return StageResult(cycle=cycle, mode="ppo", status="PASS", loss=loss, stats=_mean_stats(reports))
+    stats = {name: sum(r.stats.get(name, 0.0) for r in reports) / len(reports) for name in reports[-1].stats}
+    return StageResult(cycle=cycle, mode="ppo", status="PASS", loss=loss, stats=stats)
 
 
 def _compare(made: StageResult, before: StageResult, rules: AnnealRules) -> None:
@@ -146,8 +147,3 @@ def _compare(made: StageResult, before: StageResult, rules: AnnealRules) -> None
         made.reasons.append(f"score_flag_cycle_{made.cycle}")
     if made.reasons:
         made.status = "HOLD"
-
-
-def _mean_stats(reports: Sequence[UpdateReport]) -> dict[str, float]:
-    names: Mapping[str, float] = reports[-1].stats
-    return {name: sum(r.stats.get(name, 0.0) for r in reports) / len(reports) for name in names}

@@ -18,7 +18,7 @@ from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.algorithms.ratings import START, after_game, expected
-from surefoot.train.collect.kernel_rollout import kernel_actor
+from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
 
 LATEST = -1
 """Who plays against itself as it is now."""
@@ -77,7 +77,7 @@ class Player:
     def moves(self, view: View, noise: Noise, *, deterministic: bool = False) -> np.ndarray:
         """[n] what the world takes, drawn from the policy or its likeliest."""
         if self.actor is not None:
-            return self.actor.moves(view, noise.kernel, deterministic=deterministic)
+            return kernel_actions(self.actor, view, noise.kernel, deterministic=deterministic)
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
         seen = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         out = self.policy.act(seen, generator=noise.torch, deterministic=deterministic)

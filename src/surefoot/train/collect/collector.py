@@ -15,7 +15,8 @@ from surefoot.envs.api import Arrays, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.kernel_rollout import KernelActor, Tape, kernel_actor
+from surefoot.train.collect.kernel_actor import kernel_actor
+from surefoot.train.collect.kernel_rollout import KernelActor, Tape
 from surefoot.train.collect.kernel_walk import walk
 from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler

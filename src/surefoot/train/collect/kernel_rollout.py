@@ -8,13 +8,12 @@ import numpy as np
 
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
+from surefoot.data.spaces import Box, MultiDiscrete
 from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import NonFiniteValue
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.kernel_layout import KernelNet, why_not
-from surefoot.nets.policy import Policy
+from surefoot.nets.kernel_layout import KernelNet
 from surefoot.train.collect.episodes import Episode, EpisodeLog
 
 
@@ -28,48 +27,16 @@ class KernelActor:
         one = parts[0][1]
         self.plain = parts[0][0] if len(parts) == 1 and one.dtype == "float32" and len(one.shape) == 1 else None
         """The name of the only part if it is a row of float32, which the kernel stores by itself."""
-        self.shape = _row_shape(policy.action)
+        self.shape: tuple[int, ...] = ()
         """Of one stream's action as the world takes it."""
+        if isinstance(policy.action, Box):
+            self.shape = policy.action.shape
+        elif isinstance(policy.action, MultiDiscrete):
+            self.shape = (len(policy.action.nvec),)
 
     def features(self, obs: Arrays) -> np.ndarray:
         """[N, inputs] float32, not yet normalised: the kernel does that."""
         return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
-
-    def mode(self, view: View) -> np.ndarray:
-        """[N, …] what the world takes for the likeliest action of each stream."""
-        return self.moves(view, self.rng, deterministic=True)
-
-    def moves(self, view: View, rng: np.ndarray, *, deterministic: bool) -> np.ndarray:
-        """[N, …] what the world takes for each stream's action, drawn with `rng` or the likeliest."""
-        features = np.ascontiguousarray(self.features(view.obs), np.float32)
-        shape, dtype = (len(features), *self.shape), np.int64 if self.net.discrete else np.float32
-        action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
-        log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
-        self.net.kernel.net_act(
-            self.net.net,
-            n=len(features),
-            rng=rng,
-            obs=features,
-            mask=view.action_mask,
-            deterministic=deterministic,
-            action=action,
-            env_action=env_action,
-            log_prob=log_prob,
-            value=value,
-        )
-        return env_action
-
-    def value(self, obs: Arrays) -> np.ndarray:
-        """[N]: what the critic expects from here on."""
-        features = np.ascontiguousarray(self.features(obs), np.float32)
-        value = np.empty(len(features), np.float32)
-        self.net.kernel.net_values(self.net.net, len(features), features, value)
-        return value
-
-
-def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
-    """The kernel's actor for a policy, or None where torch must act."""
-    return KernelActor(policy, seed) if isinstance(policy, ActorCritic) and why_not(policy) is None else None
 
 
 class Tape:
@@ -140,16 +107,3 @@ class Tape:
         for stream, total, length, cut in ended[:count].tolist():
             episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
         return View(obs={"obs": obs})
-
-
-def _row_shape(action: ActionSpace) -> tuple[int, ...]:
-    """The shape of one stream's action."""
-    match action:
-        case Box():
-            return action.shape
-        case MultiDiscrete():
-            return (len(action.nvec),)
-        case Hybrid():
-            return (len(action.nvec) + action.box.size,)
-        case _:
-            return ()

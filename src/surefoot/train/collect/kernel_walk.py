@@ -8,6 +8,7 @@ import numpy as np
 
 from surefoot.envs.api import Step, View, World
 from surefoot.train.collect.episodes import EpisodeLog
+from surefoot.train.collect.kernel_actor import kernel_values
 from surefoot.train.collect.kernel_rollout import Tape
 from surefoot.train.collect.nonfinite import NonFiniteGuard, finite
 
@@ -60,7 +61,7 @@ def _look(tape: Tape, step: Step, t: int, said: int, guard: NonFiniteGuard, epis
         episodes.finish(step, ended)
     if np.count_nonzero(step.truncated):
         assert step.final_obs is not None, "an episode was cut short without its last observation"
-        worth = tape.actor.value(step.final_obs)
+        worth = kernel_values(tape.actor, step.final_obs)
         tape.next_value[t, step.truncated] = worth[step.truncated]
     return step
 

@@ -6,20 +6,15 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-
 from surefoot.data.replayset import ReplayDataset
 from surefoot.data.rollout import Rollout
-from surefoot.envs.api import World
 from surefoot.errors import ConfigError, ReplayError
-from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.policy import Policy
-from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.offpolicy import ReplayRules, renew
-from surefoot.train.spec import RunSpec
-from surefoot.train.training import Training, WorldMaker
+from surefoot.train.training import Training
+
+BASELINE = ("sample_count", "reward_mean", "reward_sum", "reward_sum_mean", "log_prob_mean")
+"""Metrics of the samples themselves that go into the report, by the names of telemetry 1.0."""
 
 
 class Cycles:
@@ -50,6 +45,10 @@ class Cycles:
         if training.spec.collect.normalize_reward and dataset is not None:
             raise ConfigError("samples hold raw rewards, so normalize_reward must be off where they are learned from")
         self.training, self.replay, self.dataset = training, replay, dataset
+        # A cycle stands in for its training, so it shows the same parts.
+        self.spec, self.device, self.make, self.world = training.spec, training.device, training.make, training.world
+        self.policy, self.learner, self.collector = training.policy, training.learner, training.collector
+        self.take_losses, self.close = training.take_losses, training.close
         self.rules, self.updates = rules or ReplayRules(), updates
         self.recent: deque[Rollout] = deque(maxlen=max(recent, 1))
         self.keep = recent > 0
@@ -57,41 +56,6 @@ class Cycles:
         """Batches that were too old to learn from."""
         self.cycle = 0
         """Live rollouts so far."""
-
-    @property
-    def spec(self) -> RunSpec:
-        """The training's."""
-        return self.training.spec
-
-    @property
-    def device(self) -> torch.device:
-        """The training's; so are all that follow."""
-        return self.training.device
-
-    @property
-    def make(self) -> WorldMaker:
-        """Makes worlds of its kind."""
-        return self.training.make
-
-    @property
-    def world(self) -> World:
-        """Where it acts."""
-        return self.training.world
-
-    @property
-    def policy(self) -> Policy:
-        """What learns."""
-        return self.training.policy
-
-    @property
-    def learner(self) -> Learner:
-        """What moves the weights."""
-        return self.training.learner
-
-    @property
-    def collector(self) -> Collector:
-        """What makes live rollouts."""
-        return self.training.collector
 
     @property
     def env_steps(self) -> int:
@@ -128,7 +92,16 @@ class Cycles:
     def update_from_replay(self, turn: int) -> UpdateReport:
         """Learn from old data, the `turn`-th time."""
         learner, ppo = self.learner, self.spec.ppo
-        rollout, own = self._old(turn)
+        own = bool(self.recent) and self.keep
+        if own and (self.dataset is None or turn % 2 == 0):
+            rollout = self.recent[-1 - (turn % len(self.recent))]
+            # Its episodes were counted when they were collected.
+            rollout = replace(rollout, valid=rollout.valid.copy(), stats={})
+        elif self.dataset is None:
+            raise ReplayError("nothing to replay yet: the first update of a mixed run must be live")
+        else:
+            lap, own = turn // 2 if own else turn, False
+            rollout = self.dataset.batch(lap).rollout(unknown_version=learner.policy_version)
         fit, judged = renew(
             rollout,
             self.policy,
@@ -152,24 +125,9 @@ class Cycles:
         cycle = float(max(0, self.cycle - 1))
         report.stats.update(from_replay=1.0, stale_batches=float(self.stale), rollout_ticks=0.0, cycle_id=cycle)
         if not own and self.dataset is not None:
-            report.stats.update(_baseline(self.dataset))
+            known = self.dataset.baseline_metrics
+            report.stats.update({f"baseline_{name}": known[name] for name in BASELINE if name in known})
         return report
-
-    def _old(self, turn: int) -> tuple[Rollout, bool]:
-        """Old data for the `turn`-th replay update, and whether it is this run's own."""
-        own = bool(self.recent) and self.keep
-        if own and (self.dataset is None or turn % 2 == 0):
-            kept = self.recent[-1 - (turn % len(self.recent))]
-            # What happened then was counted then.
-            return replace(kept, valid=kept.valid.copy(), stats={}), True
-        if self.dataset is None:
-            raise ReplayError("nothing to replay yet: the first update of a mixed run must be live")
-        lap = turn // 2 if own else turn
-        return self.dataset.batch(lap).rollout(unknown_version=self.learner.policy_version), False
-
-    def take_losses(self) -> list[str]:
-        """The training's."""
-        return self.training.take_losses()
 
     def __iter__(self) -> Cycles:
         return self
@@ -183,7 +141,7 @@ class Cycles:
         """The parts of a checkpoint."""
         kept = {
             str(i): {
-                "arrays": {n: np.asarray(getattr(r, n)) for n in _ARRAYS if getattr(r, n) is not None},
+                "arrays": {n: x for n, x in r.arrays().items() if "." not in n and n != "ref_log_prob"},
                 "obs": dict(r.obs),
             }
             for i, r in enumerate(self.recent)
@@ -199,29 +157,3 @@ class Cycles:
             kept = mine["recent"][str(i)]
             self.recent.append(Rollout(obs=dict(kept["obs"]), **kept["arrays"]))
         self.stale, self.cycle = int(mine["stale"]), int(mine["cycle"])
-
-    def close(self) -> None:
-        """Free the world."""
-        self.training.close()
-
-
-def _baseline(dataset: ReplayDataset) -> dict[str, float]:
-    """What the samples themselves came to, by the names of telemetry 1.0."""
-    known = dataset.baseline_metrics
-    names = ("sample_count", "reward_mean", "reward_sum", "reward_sum_mean", "log_prob_mean")
-    return {f"baseline_{name}": known[name] for name in names if name in known}
-
-
-_ARRAYS = (
-    "action",
-    "log_prob",
-    "value",
-    "next_value",
-    "reward",
-    "terminated",
-    "truncated",
-    "start",
-    "valid",
-    "policy_version",
-    "action_mask",
-)

@@ -14,6 +14,7 @@ from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.nets.policy import Policy, Seen
 from surefoot.train.collect.episodes import EpisodeLog
+from surefoot.train.collect.kernel_actor import kernel_values
 from surefoot.train.collect.kernel_rollout import KernelActor
 from surefoot.train.collect.reward import RewardScaler
 
@@ -201,6 +202,6 @@ class Ticks:
     def _worth(self, chosen: Chosen, after: Arrays) -> np.ndarray:
         """[N]: what the critic expects of what the streams see, remembering what they do after the step."""
         if chosen.actor is not None:
-            return chosen.actor.value(after)
+            return kernel_values(chosen.actor, after)
         obs = {name: torch.from_numpy(x) for name, x in after.items() if name in chosen.obs}
         return self.policy.value(Seen(obs=obs, context=chosen.context_after)).numpy()

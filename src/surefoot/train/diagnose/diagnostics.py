@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 import mmap
+from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from surefoot.data.rollout import Rollout
 from surefoot.data.spaces import ActionSpace, Box
+from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
-from surefoot.train.diagnose.dormant_units import dormant_share
 
 ROWS = 256
 """Steps of a rollout that are looked at."""
@@ -24,6 +26,9 @@ EVERY = 64
 """Updates from one look to the next, so that all of this takes less than 0.5 % of the time."""
 LARGEST = 1_000_000
 """Parameters up to which their steps are measured; the copy of a larger model would cost too much."""
+ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU)
+SILENT = 0.025
+"""A unit whose mean answer is below this share of its layer's is dormant."""
 
 
 class Vitals:
@@ -53,8 +58,12 @@ class Vitals:
 
     def seen(self, rollout: Rollout) -> dict[str, float]:
         """What was seen and done; call before the update, which is measured from here on."""
-        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout), **self._units(rollout)}
+        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
         if self._measured:
+            device = self._parameters[0].device
+            thin = {name: np.ascontiguousarray(_thinned(x)) for name, x in rollout.obs.items()}
+            share = dormant_share(self._policy, {name: torch.from_numpy(x).to(device) for name, x in thin.items()})
+            found |= {} if share is None else {"dormant_share": share}
             self._before = self._flat()
             if self._after is not None:
                 found["weight_jump"] = _norm(self._before - self._after) / max(_norm(self._after), 1e-12)
@@ -74,14 +83,6 @@ class Vitals:
             "frozen_share": 1.0 - float(self._sizes[moved].sum()) / float(self._sizes.sum()),
         }
 
-    def _units(self, rollout: Rollout) -> dict[str, float]:
-        if not self._measured:
-            return {}
-        device = self._parameters[0].device
-        obs = {name: torch.from_numpy(np.ascontiguousarray(_thinned(x))).to(device) for name, x in rollout.obs.items()}
-        share = dormant_share(self._policy, obs)
-        return {} if share is None else {"dormant_share": share}
-
     def _flat(self) -> np.ndarray:
         return np.concatenate([p.detach().cpu().numpy().ravel() for p in self._parameters])
 
@@ -96,6 +97,43 @@ class Vitals:
             most = np.bincount(rows.astype(np.int64), minlength=1).max()
             return {"top_action_share": float(most) / len(rows), "entropy_max": uniform}
         return {"entropy_max": sum(math.log(n) for n in self._choices)} if self._choices else {}
+
+
+@torch.no_grad()
+def dormant_share(policy: Policy, obs: dict[str, Tensor]) -> float | None:
+    """Return the share of the hidden units that no longer answer to these observations (Sokar et al. 2023).
+
+    None where there are no units to look at.
+    """
+    # A module or a policy of somebody's own is not asked behind their back: they may count, log or draw.
+    if not isinstance(policy, ActorCritic) or policy.own_module or policy.sequential:
+        return None
+    answers: list[Tensor] = []
+
+    def listening(module: nn.Module) -> Callable[[Tensor], Tensor]:
+        answer = module.forward
+
+        def heard(x: Tensor) -> Tensor:
+            given = answer(x)
+            if given.ndim == 2:  # [rows, units]: of images, the layers after the pictures
+                answers.append(given.abs().mean(0))
+            return given
+
+        return heard
+
+    # Not hooks: our own networks call `forward` itself, which is quicker and goes past them.
+    units = [module for module in policy.modules() if isinstance(module, ACTIVATIONS)]
+    for module in units:
+        module.__dict__["forward"] = listening(module)
+    try:
+        policy.network.forward(obs)
+    finally:
+        for module in units:
+            del module.__dict__["forward"]
+    if not answers:
+        return None
+    silent = sum(float((each <= SILENT * each.mean()).sum()) for each in answers)
+    return silent / sum(len(each) for each in answers)
 
 
 def resident() -> dict[str, float]:

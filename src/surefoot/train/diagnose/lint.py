@@ -33,7 +33,17 @@ def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Find
     found = [*_batch(spec), *_far(spec), *_schedule(spec)]
     try:
         policy = policy or ActorCritic(world.observation, world.action, spec.net, seed=spec.seed)
-        found += _stateful(policy) + _look(spec, world, policy)
+        if isinstance(policy, torch.nn.Module):
+            try:
+                refuse_stateful_layers(policy)
+            except PolicyError as why:
+                found.append(_finding("L3", "error", str(why), {}, {}))
+        # A few steps show how long episodes are and how large numbers get.
+        steps = max(16, STEPS // world.num_envs)
+        collector = Collector(world, policy, steps=steps, gamma=spec.ppo.gamma, config=spec.collect, seed=spec.seed)
+        rollout = collector.collect()
+        lengths = [episode.length for episode in collector.episodes.take_fresh()]
+        found += _horizon(spec.ppo.gamma, lengths) + _scales(spec, rollout)
     except SurefootError as why:
         found.append(_finding("L6", "error", f"The network does not fit the world: {why}", {}, {}))
     order = ("error", "warn", "info")
@@ -86,27 +96,6 @@ def _schedule(spec: RunSpec) -> list[Finding]:
                 _finding("L7", "warn", title, evidence, {"lr": f"lin_{first:g}"}, "the schedule is for a shorter run")
             ]
     return []
-
-
-def _stateful(policy: Policy) -> list[Finding]:
-    """L3."""
-    if not isinstance(policy, torch.nn.Module):
-        return []
-    try:
-        refuse_stateful_layers(policy)
-    except PolicyError as why:
-        return [_finding("L3", "error", str(why), {}, {})]
-    return []
-
-
-def _look(spec: RunSpec, world: World, policy: Policy) -> list[Finding]:
-    """L5 and L8: a few steps are taken."""
-    steps = max(16, STEPS // world.num_envs)
-    collector = Collector(world, policy, steps=steps, gamma=spec.ppo.gamma, config=spec.collect, seed=spec.seed)
-    rollout = collector.collect()
-    lengths = [episode.length for episode in collector.episodes.take_fresh()]
-    found = _horizon(spec.ppo.gamma, lengths)
-    return found + _scales(spec, rollout)
 
 
 def _horizon(gamma: float, lengths: list[int]) -> list[Finding]:

@@ -93,18 +93,11 @@ def probe(
     `trainer` puts spec, world and policy together; one of your own is probed instead of surefoot's. `only`
     names the probes to run.
     """
-    build, trainer = build or _standard, trainer or _training
+    build = build or (lambda world: ActorCritic(world.observation, world.action, NetConfig(hidden=(32, 32)), seed=0))
+    trainer = trainer or (lambda spec, world, policy: Training(spec, world=world, policy=policy))
     bench = _Bench(build, trainer)
     results = [bench.run(*each) for each in _PROBES if not only or each[0] in only]
     return results + ([_own_world(make, build, trainer)] if make is not None else [])
-
-
-def _standard(world: World) -> Policy:
-    return ActorCritic(world.observation, world.action, NetConfig(hidden=(32, 32)), seed=0)
-
-
-def _training(spec: RunSpec, world: World, policy: Policy) -> Training:
-    return Training(spec, world=world, policy=policy)
 
 
 def _spec(name: str, total: int, **ppo: Any) -> RunSpec:
@@ -153,28 +146,20 @@ class _Bench:
         return Result(id=id_, title=title, passed=passed, said=said, causes=() if passed else causes)
 
 
-def _values(policy: Policy, *seen: float) -> np.ndarray:
-    obs = torch.tensor(seen, dtype=torch.float32).reshape(-1, 1)
-    context = policy.initial_context(len(seen))
-    start = torch.ones(len(seen), dtype=torch.bool) if policy.sequential else None
-    with torch.no_grad():
-        return policy.value(Seen(obs={"obs": obs}, start=start, context=context)).cpu().numpy()
-
-
 def _worth(*expected: tuple[float, float], within: float) -> Callable[[Policy, float], tuple[bool, str]]:
     """Judges values: (what is seen, what it is worth)."""
 
     def judge(policy: Policy, worst: float) -> tuple[bool, str]:
-        found = _values(policy, *(seen for seen, _ in expected))
+        obs = torch.tensor([seen for seen, _ in expected], dtype=torch.float32).reshape(-1, 1)
+        start = torch.ones(len(obs), dtype=torch.bool) if policy.sequential else None
+        with torch.no_grad():
+            seen = Seen(obs={"obs": obs}, start=start, context=policy.initial_context(len(obs)))
+            values = policy.value(seen).cpu().numpy()
         right = np.array([worth for _, worth in expected])
-        told = ", ".join(f"{x:.2f}" for x in found)
-        return bool(np.abs(found - right).max() <= within), f"value {told}; right is {', '.join(map(_short, right))}"
+        shown, wanted = (", ".join(f"{x:.2f}" for x in each) for each in (values, right))
+        return bool(np.abs(values - right).max() <= within), f"value {shown}; right is {wanted}"
 
     return judge
-
-
-def _short(x: float) -> str:
-    return f"{x:.2f}"
 
 
 def _chooses(contexts: int) -> Callable[[Policy, float], tuple[bool, str]]:

@@ -122,17 +122,14 @@ def _compare(proof: Proof, answers: Arrays, expected: Arrays, action: np.ndarray
     pairs["action"] = given[:, choices:], right[:, choices:]
     for name, (a, b) in pairs.items():
         if b.size:
-            proof.difference[name] = max(proof.difference.get(name, 0.0), _distance(a, b))
+            given_numbers, right_numbers = a.astype(np.float64).reshape(b.shape), b.astype(np.float64)
+            off = np.abs(given_numbers - right_numbers) / np.maximum(1.0, np.abs(right_numbers))
+            worst = float(off.max()) if np.isfinite(off).all() else math.inf
+            proof.difference[name] = max(proof.difference.get(name, 0.0), worst)
     for k in range(choices):
         probs = np.sort(expected["probs" if "probs" in expected else f"probs_{k}"], axis=1)
         clear = probs.shape[1] == 1 or probs[:, -1] - probs[:, -2] > TOLERANCE
         proof.other_choices += int(((given[:, k] != right[:, k]) & clear).sum())
-
-
-def _distance(given: np.ndarray, right: np.ndarray) -> float:
-    a, b = given.astype(np.float64).reshape(right.shape), right.astype(np.float64)
-    off = np.abs(a - b) / np.maximum(1.0, np.abs(b))
-    return float(off.max()) if np.isfinite(off).all() else math.inf
 
 
 def _live(world: World, policy: ActorCritic, generator: torch.Generator) -> Iterator[Question]:
@@ -153,15 +150,11 @@ def _drawn(policy: ActorCritic, *, masks: bool) -> Iterator[Question]:
     rng, spread, start = np.random.default_rng(0), _spread(policy), np.ones(STREAMS, bool)
     while True:
         obs = {name: _draw(box, rng, spread.get(name)) for name, box in policy.observation.items()}
-        yield Question(obs, _draw_mask(policy.choices(), rng) if masks else None, start)
+        parts = [rng.random((STREAMS, n)) < 0.6 for n in policy.choices()] if masks else []
+        for part in parts:  # at least one choice is allowed
+            part[np.arange(STREAMS), rng.integers(part.shape[1], size=STREAMS)] = True
+        yield Question(obs, np.concatenate(parts, axis=1) if parts else None, start)
         start = rng.random(STREAMS) < 0.05
-
-
-def _draw_mask(choices: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    parts = [rng.random((STREAMS, n)) < 0.6 for n in choices]
-    for part in parts:
-        part[np.arange(STREAMS), rng.integers(part.shape[1], size=STREAMS)] = True
-    return np.concatenate(parts, axis=1)
 
 
 def _spread(policy: ActorCritic) -> dict[str, tuple[np.ndarray, np.ndarray]]:

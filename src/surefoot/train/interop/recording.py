@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from surefoot.data.spaces import Box, ObservationSpace, space_from_json, space_to_json
+from surefoot.data.spaces import Box, space_from_json, space_to_json
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, EnvError, RecordingError, SurefootError
@@ -119,9 +119,10 @@ def load_recording(path: str | Path) -> Recording:
                 raise RecordingError(f"{path} is no recording: its format is {about.get('format')!r}, not {FORMAT!r}")
             arrays: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         said = json.loads(about["about"])
+        boxes = {name: space_from_json(spec) for name, spec in said["observation"].items()}
         return Recording(
             env=str(said["env"]),
-            observation=_observation(said["observation"]),
+            observation={name: box for name, box in boxes.items() if isinstance(box, Box)},
             action=space_from_json(said["action"]),
             episodes=list(_cut(arrays)),
         )
@@ -131,11 +132,6 @@ def load_recording(path: str | Path) -> Recording:
         if isinstance(why, SurefootError):
             raise RecordingError(f"{path} is damaged: {why}") from why
         raise RecordingError(f"{path} does not say what a recording must ({why!r})") from why
-
-
-def _observation(said: dict[str, Any]) -> ObservationSpace:
-    boxes = {name: space_from_json(spec) for name, spec in said.items()}
-    return {name: box for name, box in boxes.items() if isinstance(box, Box)}
 
 
 def _cut(arrays: dict[str, np.ndarray]) -> Iterator[Trajectory]:

@@ -49,16 +49,12 @@ def read_zoo(path: Path, env: str) -> tuple[dict[str, Any], list[str]]:
             left.append(f"{name}: {_WHY.get(name, why)}")
         else:
             settings[name] = value
-    return {"preset": "sb3", **({} if total is None else {"total_steps": total}), **_by_our_names(settings)}, left
-
-
-def _by_our_names(settings: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {"preset": "sb3", **({} if total is None else {"total_steps": total})}
     ppo, net, collect = split_settings(settings)
-    found: dict[str, Any] = {}
     for config, changes in ((PPOConfig(), ppo), (NetConfig(), net), (CollectConfig(), collect)):
         plain, changed = config.to_json(), config.replace(**changes).to_json()
-        found |= {name: value for name, value in changed.items() if name in changes or value != plain[name]}
-    return {name: _short(value) for name, value in found.items()}
+        result |= {name: _short(x) for name, x in changed.items() if name in changes or x != plain[name]}
+    return result, left
 
 
 def _short(value: Any) -> Any:

@@ -72,7 +72,12 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
         )
     start = load_checkpoint(run.checkpoints)
     half = updates // 2
-    straight = _straight(spec, start.parts, updates)
+    training = Training(spec)
+    try:
+        training.set_state(start.parts)
+        straight = _advance(training, updates)
+    finally:
+        training.close()
     with tempfile.TemporaryDirectory(prefix="surefoot-verify-") as scratch:
         root = Path(scratch)
         save_checkpoint(root, 0, start.parts)
@@ -88,15 +93,6 @@ def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
     if inexact and not all(matches):
         lines.append(f"exact: false, because {inexact}")
     return Verdict(all(matches), lines)
-
-
-def _straight(spec: RunSpec, parts: dict[str, Any], updates: int) -> list[str]:
-    training = Training(spec)
-    try:
-        training.set_state(parts)
-        return _advance(training, updates)
-    finally:
-        training.close()
 
 
 def _advance(training: Training, updates: int) -> list[str]:

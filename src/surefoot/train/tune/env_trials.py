@@ -112,7 +112,7 @@ def _space(
     base: RunSpec, action: ActionSpace, held: Mapping[str, Any], asked: Mapping[str, Any]
 ) -> tuple[Space, dict[str, Any]]:
     """What is searched, wide enough for the base, and the base's values."""
-    own = {**SEARCH, **(SEARCH_CONTINUOUS if _continuous(action, base) else {})}
+    own = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
     said = {name for part in split_settings(held) for name in part}
     space = changed({name: dim for name, dim in own.items() if name not in said}, asked)
     if not space:
@@ -132,10 +132,6 @@ def _space(
         for other in dim.values if isinstance(dim, Choice) else (dim.low, dim.high):
             _owner(base, name).replace(**{name: other})  # a value that cannot be is said before the first trial
     return widened, values
-
-
-def _continuous(action: ActionSpace, base: RunSpec) -> bool:
-    return isinstance(action, Box) and not base.net.beta
 
 
 def _owner(spec: RunSpec, name: str) -> PPOConfig | NetConfig | CollectConfig:

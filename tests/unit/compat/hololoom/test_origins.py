@@ -14,8 +14,8 @@ from surefoot.decide.policy.ppo import PPO_DEFAULTS
 
 HERE = Path(__file__).parents[2]
 DEFECTS = {
-    "every tool was a stub, calc always 42": "decide/tools/toolbox/test_toolbox.py::test_calc_is_exact",
-    "search gave source1 to source3": "decide/tools/toolbox/test_toolbox.py::test_each_tool_answers_its_shipped_questions_rightly",
+    "every tool was a stub, calc always 42": "decide/tools/toolbox/test_calc.py::test_calc_is_exact",
+    "search gave source1 to source3": "decide/tools/toolbox/test_assistant.py::test_each_tool_answers_its_shipped_questions_rightly",
     "the policy knew none of the motifs that were detected": (
         "compat/hololoom/test_shuttle.py::test_every_motif_the_detector_finds_is_one_the_policy_knows"
     ),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.decide.prompts import constrain, decompose
-from surefoot.decide.prompts.classify import CATEGORIES, classify
 from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, allowed, mutate
 from surefoot.errors import ConfigError
 
-CODE = "Write a Python function that sorts a list of numbers."
+from .mutations_cases import CODE
+
 LONG = (
     "Hello there! I would like you to write an essay about bees. As you know, bees are really important. "
     "In other words, without bees there is no honey. The essay must have 300 words."
@@ -54,14 +53,6 @@ def test_expansion_explains_terms_and_adds_what_is_missing():
     assert "JWT: a signed token" in made.text
 
 
-def test_constraints_are_those_of_the_category_and_follow_from_the_seed():
-    one, again, other = (mutate(CODE, "constraint-addition", seed=seed) for seed in (1, 1, 2))
-    assert one.text == again.text
-    assert one.metadata["category"] == "CODE_GENERATION"
-    assert set(one.metadata["constraints"]) <= set(constrain.LIBRARY["CODE_GENERATION"])
-    assert {mutate(CODE, 3, seed=seed).text for seed in range(8)} != {one.text} or other.text != one.text
-
-
 def test_a_second_helping_of_constraints_repeats_none():
     twice = mutate(mutate(CODE, 3).text, 3)
     lines = [line for line in twice.text.splitlines() if line.startswith("- ")]
@@ -79,14 +70,6 @@ def test_decomposition_gives_steps_a_prompt_for_each_and_one_that_joins_them():
         "Draw a chart of them.",
     ]
     assert "3. Draw a chart" in made.metadata["orchestrator"]
-
-
-def test_lists_are_taken_as_they_stand():
-    assert decompose.parts("Do this:\n- wash the car\n- feed the cat") == (
-        "Do this:",
-        ("Wash the car", "Feed the cat"),
-        "",
-    )
 
 
 @pytest.mark.parametrize(
@@ -114,38 +97,3 @@ def test_every_mutation_takes_any_text(mutation: str, prompt: str):
 def test_an_unknown_mutation_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="there is no mutation 'shout'; there are try-catch-style"):
         mutate(CODE, "shout")
-
-
-@pytest.mark.parametrize(
-    ("prompt", "category"),
-    [
-        (CODE, "CODE_GENERATION"),
-        ("Review this code for bugs: def f(): pass", "CODE_REVIEW"),
-        ("Write a blog article about tea.", "CONTENT_WRITING"),
-        ("Write a slogan for our new product campaign.", "MARKETING_COPY"),
-        ("Analyze the sales data and draw a chart.", "DATA_ANALYSIS"),
-        ("Who wrote Faust?", "GENERAL_QA"),
-        ("Write a poem about a lonely character.", "CREATIVE_WRITING"),
-        ("Tea.", "GENERAL_QA"),
-    ],
-)
-def test_prompts_are_taken_for_what_they_are(prompt: str, category: str):
-    assert classify(prompt).category == category
-
-
-def test_where_nothing_speaks_the_classifier_is_not_sure():
-    assert classify("Tea.").confidence == 0.25
-    assert set(constrain.LIBRARY) == set(CATEGORIES)
-
-
-def test_a_decomposed_prompt_keeps_what_it_asked_for_and_what_others_added():
-    asked = "Write a poem about the sea."
-    constrained = mutate(asked, "constraint-addition").text
-    assert not decompose.possible(constrained)
-    listed = "Plan my week:\n- wash the car\n- feed the cat\nBe brief."
-    text = mutate(mutate(listed, "constraint-addition").text, "task-decomposition").text
-    assert text.startswith("Plan my week:")
-    assert "1. Wash the car." in text
-    assert "Be brief." in text
-    assert "Constraints:" in text
-    assert "3." not in text.split("Constraints:")[0]

@@ -4,21 +4,11 @@ import numpy as np
 import pytest
 
 from surefoot.decide.prompts.classify import CATEGORIES, classify
-from surefoot.decide.prompts.measures import NAMES, measures
 from surefoot.decide.prompts.mutations import mutate
 from surefoot.decide.prompts.scorers import CallableScorer, FeatureScorer, RidgeScorer, rank_correlation
 from surefoot.errors import ConfigError, ShapeError
 
-PROMPTS = [
-    "Write a Python function that sorts a list.",
-    "Write a typed Python function that sorts a list, with unit tests for edge cases such as an empty list.",
-    "Tell me about bees.",
-    "What is the capital of France? Answer in one sentence and name a source.",
-    "Write a poem.",
-    "Write a poem in the voice of a lonely narrator, with a vivid scene and a surprising metaphor.",
-    "Analyze the data.",
-    "Analyze the sales data of 2024 by month, name the method, show a chart and give three insights.",
-] * 3
+from .scorers_cases import PROMPTS
 
 
 def test_a_score_is_the_sum_of_what_it_says_it_is_made_of():
@@ -39,31 +29,6 @@ def test_the_same_mutation_earns_differently_by_category():
     after = mutate(prompt, "try-catch-style").text
     gains = [scorer.explain(after, c).score - scorer.explain(prompt, c).score for c in CATEGORIES]
     assert max(gains) - min(gains) > 0.05
-
-
-def test_every_measure_is_between_0_and_1():
-    for prompt in [*PROMPTS, "", "?", "x" * 4000]:
-        seen = measures(prompt)
-        assert tuple(seen) == NAMES
-        assert all(0.0 <= x <= 1.0 for x in seen.values())
-
-
-def test_a_ridge_learns_what_people_like(tmp_path):
-    rng = np.random.default_rng(0)
-    prompts = [
-        mutate(p, int(k), seed=i).text
-        for i, (p, k) in enumerate(zip(PROMPTS * 4, rng.integers(4, size=96), strict=True))
-    ]
-    liked = np.array([0.2 + 0.6 * measures(p)["brief"] for p in prompts])
-    kinds = [classify(p).category for p in prompts]
-    before = rank_correlation(FeatureScorer().score(prompts, kinds), liked)
-    scorer = RidgeScorer(strength=0.3)
-    fit = scorer.fit(prompts, liked, kinds)
-    assert fit.rank_correlation > max(0.8, before + 0.2)
-    assert fit.mae < 0.1
-    scorer.save(tmp_path / "scorer.json")
-    again = RidgeScorer.load(tmp_path / "scorer.json")
-    assert np.array_equal(again.score(prompts, kinds), scorer.score(prompts, kinds))
 
 
 def test_scores_out_of_range_and_files_of_others_are_refused(tmp_path):

@@ -6,30 +6,12 @@ import pytest
 from surefoot.decide.encoders.encoder import HashingEncoder
 from surefoot.decide.prompts.mutations import ACTIONS
 from surefoot.decide.prompts.scorers import FeatureScorer
-from surefoot.decide.prompts.text import tokens
-from surefoot.decide.prompts.world import FACTS, PromptConfig, PromptWorld
+from surefoot.decide.prompts.world import FACTS, PromptWorld
 from surefoot.errors import ConfigError, IllegalAction
 
-PROMPTS = [
-    "Write a Python function that sorts a list.",
-    "Tell me about bees and then about wasps in the garden.",
-    "Why?",
-]
+from .world_cases import PROMPTS, a_world
+
 STOP = ACTIONS.index("stop")
-
-
-def a_world(n: int = 2, **config: float) -> PromptWorld:
-    return PromptWorld(PROMPTS, FeatureScorer(), HashingEncoder(16), n, PromptConfig(**config), in_order=True)
-
-
-def test_the_reward_is_the_gain_less_what_its_tokens_cost():
-    world = a_world(1, token_cost=0.01)
-    world.reset(0)
-    before, text = world.scores[0], world.texts[0]
-    step = world.step(np.array([0]))
-    cost = 0.01 * (tokens(world.texts[0]) - tokens(text))
-    assert step.reward[0] == pytest.approx(world.scores[0] - before - cost)
-    assert not step.terminated[0]
 
 
 def test_stop_ends_an_episode_for_nothing_and_the_next_prompt_follows():

@@ -7,15 +7,14 @@ import pytest
 
 from surefoot.errors import GraphError
 from surefoot.graph import PPOAgentNode, PPOTrainerNode, check, nodes, template, to_script, to_standalone
-from surefoot.graph.custom_node import Array, Number, declare
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.schedule import runtime_of
-from surefoot.graph.spec.declare import NodeType
 from surefoot.graph.spec.params import whole_params
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.schedule import Linear, value_at
 
 AGENT = {"hidden_sizes": (64, 64), "activation": "elu", "learning_rate": 0.0003, "action_space": "continuous"}
+
+
 TRAINER = {
     "horizon_length": 2048,
     "epochs": 10,
@@ -49,20 +48,6 @@ def test_constructors_take_parameters_by_name() -> None:
     PPOTrainerNode(horizon_length=4096, epochs=5, clip_param=0.1, minibatch_size=256)
     PPOTrainerNode(horizon_length=16, epochs=4, gamma=0.99, clip_param=0.2)
     PPOTrainerNode(horizon_length=128, epochs=4, entropy_coef=0.01, value_coef=1.0)
-
-
-def test_a_schedule_may_be_a_function_of_the_progress() -> None:
-    learning_rate = 0.001
-    node = PPOTrainerNode(lr_schedule=lambda progress: learning_rate * (1 - progress))
-    assert value_at(node.params["lr_schedule"], progress=0.25, updates=0) == pytest.approx(0.00075)
-    assert PPOTrainerNode(lr_schedule="lin_1e-3").params["lr_schedule"] == Linear(1e-3)
-
-
-def test_other_names_of_parameters_are_accepted_and_two_names_for_one_thing_are_not() -> None:
-    assert PPOTrainerNode(num_epochs=4, gae_lambda=0.9).params == {"epochs": 4, "lam": 0.9}
-    assert PPOAgentNode(input_size=4, action_dim=1, hidden_sizes="64,64").params["output_size"] == 1
-    with pytest.raises(GraphError, match="epochs and num_epochs both set"):
-        PPOTrainerNode(epochs=4, num_epochs=5)
 
 
 def test_a_panels_help_is_the_configs_own() -> None:
@@ -102,39 +87,6 @@ def test_what_a_node_declares_is_what_its_callable_takes(name: str) -> None:
     if name != "Code":
         fires = list(inspect.signature(runtime.__call__).parameters)[1:]
         assert [port.name for port in declared.inputs] == fires
-
-
-def twice(x: Array, factor: float = 2.0, note: str = "") -> Array:
-    """Twice as much."""
-    return factor * x
-
-
-def test_a_typed_function_is_a_node() -> None:
-    kind = declare(twice, "twice", "Mine")
-    assert [port.name for port in kind.inputs] == ["x"]
-    assert [(param.name, param.default) for param in kind.params] == [("factor", 2.0), ("note", "")]
-    assert [port.name for port in kind.outputs] == ["value"]
-    assert kind.summary == "Twice as much."
-
-
-def wrong(x, factor: float) -> Number:
-    return x
-
-
-def test_a_function_without_types_and_one_inside_another_are_refused() -> None:
-    with pytest.raises(GraphError, match="x has no type"):
-        declare(wrong, "wrong", "Mine")
-
-    def inside(x: Array) -> Array:
-        return x
-
-    with pytest.raises(GraphError, match="top of a module"):
-        declare(inside, "inside", "Mine")
-
-
-def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(GraphError, match="there already"):
-        REGISTRY.add(NodeType(name="OR", category="x", summary="x", runtime="x:y"))
 
 
 @pytest.mark.parametrize("setting", [{"learning_rate": 1e-2}, {"lr_schedule": "lin_1e-3"}])

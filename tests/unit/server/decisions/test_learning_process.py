@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from surefoot.data.rollout import Rollout
-from surefoot.server.decisions.learning_process import LearningProcess, Recipe
+from surefoot.server.decisions.learning_process import LearningProcess
+from surefoot.server.schema import NewPolicy
 
 
-def recipe(name: str) -> Recipe:
-    return Recipe(name=name, actions=2, size=3, seed=0)
+def declared(name: str) -> NewPolicy:
+    return NewPolicy(name=name, actions=["a", "b"], embedding_size=3)
 
 
 def one_step() -> Rollout:
@@ -35,9 +36,9 @@ def one_step() -> Rollout:
 
 def test_two_who_ask_at_once_are_each_told_their_own(tmp_path):
     with contextlib.closing(LearningProcess(tmp_path)) as apprentice, ThreadPoolExecutor(6) as threads:
-        assert apprentice.ask(recipe("learns"), None).error == ""
-        refused = [threads.submit(apprentice.ask, recipe("learns"), one_step()) for _ in range(12)]
-        made = [threads.submit(apprentice.ask, recipe(f"new{k}"), None) for k in range(6)]
+        assert apprentice.ask(declared("learns"), None).error == ""
+        refused = [threads.submit(apprentice.ask, declared("learns"), one_step()) for _ in range(12)]
+        made = [threads.submit(apprentice.ask, declared(f"new{k}"), None) for k in range(6)]
         assert all("fewer than min_samples" in job.result().error for job in refused)
         assert [job.result().error for job in made] == [""] * 6
 
@@ -45,5 +46,5 @@ def test_two_who_ask_at_once_are_each_told_their_own(tmp_path):
 def test_nothing_is_started_after_the_end(tmp_path):
     apprentice = LearningProcess(tmp_path)
     apprentice.close()
-    assert "closing" in apprentice.ask(recipe("late"), None).error
+    assert "closing" in apprentice.ask(declared("late"), None).error
     assert not np.any([path.name == "late" for path in tmp_path.iterdir()])

@@ -49,14 +49,14 @@ def test_what_was_written_is_on_the_disk_when_write_returns(tmp_path: Path):
 def test_it_is_read_by_id_by_kind_and_from_the_end(tmp_path: Path):
     async def story(store: Store) -> None:
         await store.write(entry("a", tag="x"), entry("b", tag="y"), entry("c", tag="x"), entry("d", kind="other"))
-        assert store.read("k", "a") == {"id": "a"}
-        assert store.read("k", "d") is None
-        found = store.entry("k", "b")
+        assert store.journal.get("k", "a").body == {"id": "a"}
+        assert store.journal.get("k", "d") is None
+        found = store.journal.get("k", "b")
         assert found is not None
-        assert (found.tag, store.entry("k", "nobody")) == ("y", None)
-        assert [e.id for e in store.all("k")] == ["a", "b", "c"]
-        assert [e.id for e in store.latest("k", 2)] == ["b", "c"]
-        assert [e.id for e in store.latest("k", 2, tag="x")] == ["a", "c"]
+        assert (found.tag, store.journal.get("k", "nobody")) == ("y", None)
+        assert [e.id for e in store.reader.scan("k")] == ["a", "b", "c"]
+        assert [e.id for e in store.reader.latest("k", 2)] == ["b", "c"]
+        assert [e.id for e in store.reader.latest("k", 2, tag="x")] == ["a", "c"]
 
     told(tmp_path / "s.sqlite", story)
 
@@ -149,7 +149,7 @@ def test_what_the_disk_does_not_take_is_refused_and_the_next_one_is_written(
             await store.write(entry("a"))
         monkeypatch.setattr(Journal, "put_rows", put)
         await store.write(entry("b"))
-        assert [e.id for e in store.all("k")] == ["b"]
+        assert [e.id for e in store.reader.scan("k")] == ["b"]
         return refused.value
 
     why = told(tmp_path / "s.sqlite", story)

@@ -1,18 +1,11 @@
 """What a tab can ask for, without a socket; and the page that is shipped."""
 
 import asyncio
-import re
-import runpy
-import subprocess
-import sys
-import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from surefoot.errors import ConfigError, GraphError, RunNotFound
-from surefoot.server.studio.app import STATIC
 from surefoot.server.studio.commands import Studio
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -85,30 +78,6 @@ def test_programs_are_written_out(studio) -> None:
 def test_nonsense_is_one_clear_error(studio, verb, given, error) -> None:
     with pytest.raises(error):
         ask(studio, verb, **given)
-
-
-def test_the_page_is_there_before_torch_is() -> None:
-    code = "import sys, surefoot.server.studio.app; print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
-
-
-def test_the_page_that_is_shipped_is_made_of_the_sources_as_they_are() -> None:
-    told = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "studio.py", "--check"], capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 0, told.stdout
-
-
-def test_the_page_and_all_it_names_go_into_the_wheel() -> None:
-    needed = runpy.run_path(str(ROOT / "scripts" / "wheels.py"))["NEEDED"]  # `make wheels` looks for each of them
-    named = re.findall(r'(?:src|href)="\./([^"]+)"', (STATIC / "index.html").read_text())
-    assert len(named) >= 2
-    for name in ["index.html", "THIRD_PARTY_NOTICES.txt", *named]:
-        assert f"surefoot/server/studio/static/{name}" in needed
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
-    left_out = [file for file in needed for pattern in settings["wheel"]["exclude"] if fnmatch(file, pattern)]
-    assert left_out == []
 
 
 def test_nodes_inside_a_sub_graph_become_one_and_are_taken_apart_again(studio) -> None:

@@ -1,4 +1,4 @@
-"""Towns as a world of streams: shapes, masks, ends, exact snapshots, rewards that mean something."""
+"""surefoot.town.sim.world."""
 
 import json
 
@@ -7,47 +7,16 @@ import pytest
 
 from surefoot.envs.gym.snapshot import rng_to_json
 from surefoot.errors import CheckpointIncompatible, EnvError
-from surefoot.town.scenarios.scenario import Scenario, load_scenario, shipped
-from surefoot.town.sim.layout import make_layout
-from surefoot.town.sim.measure import SMALLER_IS_BETTER, better
-from surefoot.town.sim.observe import CONFLICT_FEATURES
-from surefoot.town.sim.script import Script, random_actions
-from surefoot.town.sim.town_loop import SimulationLoop, decider, play_towns, record_behaviour
+from surefoot.town.scenarios.scenario import Scenario, load_scenario
+from surefoot.town.sim.script import random_actions
+from surefoot.town.sim.town_loop import decider, play_towns
 from surefoot.town.sim.world import TownWorld
 
 
-def test_agents_of_all_towns_are_streams_and_conflict_features_are_always_there() -> None:
-    for name in shipped():
-        world = TownWorld(load_scenario(name), 2)
-        view = world.reset(3)
-        assert view.obs["features"].shape == (world.num_envs, len(world.feature_names))
-        assert view.obs["features"].dtype == np.float32
-        assert set(CONFLICT_FEATURES) <= set(world.feature_names)
-        assert len(set(world.feature_names)) == len(world.feature_names)
-
-
-@pytest.mark.parametrize(("variant", "shape"), [("hybrid", (4, 11, 11)), ("full", (6, 11, 11)), ("compact", (6, 7, 7))])
-def test_maps_show_who_and_what_is_around(variant: str, shape: tuple[int, ...]) -> None:
-    values = load_scenario("queue_conflict").to_json()
-    values["spawn"]["position"], values["agents"][1]["position"] = 0, [3, 4]
-    world = TownWorld(Scenario.from_json(values), 1, variant=variant)
-    assert world.observation["map"].shape == shape
-    view = world.reset(0)
-    sheet, half = view.obs["map"][0], shape[1] // 2
-    assert sheet[0].sum() == sheet[0, half, half] == 1.0
-    y, x = divmod(int(world.now.cell[0, 0]), world.layout.width)
-    other_y, other_x = divmod(int(world.now.cell[0, 1]), world.layout.width)
-    assert sheet[1, other_y - y + half, other_x - x + half] == 1.0
-    assert sheet[2, 3 - y + half, 3 - x + half] == 1.0
-
-
-def test_random_actions_are_always_possible_ones() -> None:
-    rng = np.random.default_rng(0)
-    mask = rng.random((500, 9)) < 0.3
-    mask[:, 0] = True
-    chosen = random_actions(mask, rng)
-    assert mask[np.arange(500), chosen].all()
-    assert len(np.unique(random_actions(np.ones((500, 9), bool), rng))) == 9
+def _means(name: str, behaviour: str, episodes: int = 16) -> dict[str, float]:
+    world = TownWorld(load_scenario(name), episodes)
+    found = play_towns(world, decider(world, behaviour, 1), episodes, seed=5)
+    return {key: float(values.mean()) for key, values in found.items()}
 
 
 def test_an_action_that_is_none_is_refused() -> None:
@@ -107,12 +76,6 @@ def test_who_is_gone_has_rows_that_do_not_count_and_comes_back_as_somebody_new()
     assert (rows[2].view.obs["features"] == 0).all()
 
 
-def _means(name: str, behaviour: str, episodes: int = 16) -> dict[str, float]:
-    world = TownWorld(load_scenario(name), episodes)
-    found = play_towns(world, decider(world, behaviour, 1), episodes, seed=5)
-    return {key: float(values.mean()) for key, values in found.items()}
-
-
 @pytest.mark.parametrize("name", ["kitchen_breakfast", "employment_punctuality", "queue_conflict"])
 def test_a_better_behaviour_earns_more(name: str) -> None:
     script, idle = _means(name, "script"), _means(name, "idle")
@@ -145,39 +108,8 @@ def test_rewards_vary_and_are_not_clipped(name: str) -> None:
     assert np.abs(whole).max() < world.scenario.rewards.clip
 
 
-def test_script_and_schedule_only_do_what_is_possible() -> None:
-    values = load_scenario("queue_conflict").to_json()
-    values["agents"][0]["schedule"] = ["to:shower_1", "use_shower", "wait"]
-    scenario = Scenario.from_json(values)
-    world, script = TownWorld(scenario, 4), Script(make_layout(scenario))
-    for _ in range(80):
-        chosen = script(world.now, world.mask)
-        assert np.take_along_axis(world.mask, chosen[:, :, None], axis=2).all()
-        world.step(chosen.reshape(-1))
-
-
 def test_a_central_critic_sees_what_everybody_sees() -> None:
     world = TownWorld(load_scenario("queue_conflict"), 2, central=True)
     view = world.reset(0)
     whole = view.obs["features"].reshape(2, 3, -1)
     assert np.array_equal(view.obs["state"][4], whole[1].reshape(-1))
-
-
-def test_measures_know_which_way_is_better() -> None:
-    assert better("waiting", 1.0, 2.0)
-    assert better("wages", 2.0, 1.0)
-    assert "punctuality" not in SMALLER_IS_BETTER
-
-
-def test_a_loop_runs_one_town_to_the_end_of_its_day() -> None:
-    loop = SimulationLoop(load_scenario("queue_conflict"), "script")
-    frames = list(loop)
-    assert [frame.tick for frame in frames] == list(range(80))
-    assert {h.kind for frame in frames for h in frame.happened} >= {"use_done", "queue_conflict"}
-
-
-def test_recorded_episodes_of_the_script_are_whole() -> None:
-    recording = record_behaviour(load_scenario("queue_conflict"), "script", 3, seed=0)
-    assert len(recording.episodes) == 9
-    assert {episode.steps for episode in recording.episodes} == {80}
-    assert all(episode.truncated for episode in recording.episodes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import RunName, run_directory
+from surefoot.cli.options import CheckpointName, Run, run_directory
 
 if TYPE_CHECKING:
     from surefoot.lm.policy.loading import Speech
@@ -25,16 +25,14 @@ class ChatArgs:
     surefoot lm chat polite --prompt "Where is my parcel?" --temperature 0
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     prompt: Annotated[list[str], tyro.conf.UseAppendAction] = field(default_factory=list[str])
     """Ask this instead of reading lines; may be given several times."""
     tokens: int = 80
     """The longest answer."""
     temperature: float = 0.7
     """0 takes the likeliest token."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
+    checkpoint: CheckpointName = "latest"
     seed: int = 0
     """Seed of the answers."""
     runs: Path | None = None
@@ -85,8 +83,7 @@ class LMReportArgs:
     surefoot lm report polite
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     runs: Path | None = None
     """Where runs are kept."""
     json: bool = False
@@ -149,14 +146,12 @@ class LMExportArgs:
     surefoot lm export polite -o polite-model --merge
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """The folder."""
     merge: bool = False
     """Add the adapters to the weights; without it they are written apart, for peft."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
+    checkpoint: CheckpointName = "latest"
     runs: Path | None = None
     """Where runs are kept."""
 
@@ -174,10 +169,6 @@ class LMExportArgs:
         export(policy.backbone, speech.tokenizer, self.out, merged=self.merge, base=base, numbers=numbers)
         print(f"{self.out}: checkpoint {step}, {'merged' if self.merge else 'adapters apart'}")
         return 0
-
-
-def _silent(line: str) -> None:
-    """For --json: nothing but the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +216,8 @@ class ConstitutionArgs:
         from surefoot.lm.constitution.pipeline import STAGES, Pipeline, PipelineConfig
 
         config = Path(self.given)
-        say = _silent if self.json else print
-        pipeline = Pipeline(PipelineConfig.read(config), self.out or config.with_suffix(""), say=say)
+        into = self.out or config.with_suffix("")
+        pipeline = Pipeline(PipelineConfig.read(config), into, say=(lambda line: None) if self.json else print)
         found = pipeline.run(only=self.only or STAGES)
         if self.json:
             print(json.dumps(found))

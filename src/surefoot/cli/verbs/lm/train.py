@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import user_object
+from surefoot.cli.options import NewRunName, Runs, Seed, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -65,14 +65,12 @@ class PPOArgs:
     """A setting, such as beta=0.1, top=4, algorithm=rloo, lr=1e-5; may be given several times."""
     steps: int | None = None
     """Rollouts and updates; the same as --set steps=N."""
-    name: str | None = None
-    """The run's name."""
+    name: NewRunName = None
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
     """Go on with this run."""
     device: str = "auto"
     """cpu, cuda, or auto: a GPU where there is one."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
     json: bool = False
     """One line of JSON a step instead of text."""
 
@@ -210,8 +208,7 @@ class SFTArgs:
     """Rows in one gradient step."""
     set: Pairs = field(default_factory=list[str])
     """What learns: train=lora, rank=8, top=4, targets=all, dtype=float32."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: Seed = 0
 
     def run(self) -> int:
         from surefoot.lm.config import LMConfig
@@ -273,8 +270,7 @@ class RewardArgs:
     """Tokens of prompt and response; of longer prompts the end is kept."""
     dtype: str = "auto"
     """float32, bfloat16, auto."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: Seed = 0
     json: bool = False
     """The numbers as JSON."""
 

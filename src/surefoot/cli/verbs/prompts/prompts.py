@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from surefoot.cli import options
 from surefoot.cli.drive import attending, drive
-from surefoot.cli.options import Display, Json, Pairs, pairs, run_directory, user_object
+from surefoot.cli.options import pairs, run_directory, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
-    from surefoot.decide.prompts.improve import Chooser, Improved
+    from surefoot.decide.prompts.improve import Improved
     from surefoot.decide.prompts.runs import PromptTask
     from surefoot.decide.prompts.scorers import Scorer
+    from surefoot.train.rundir.rundir import RunDir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +37,7 @@ class PromptsTrainArgs:
     """A text file with a prompt a line, or .jsonl with a field "prompt"."""
     steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 80_000
     """Mutations to learn from."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: options.Seed = 0
     scores: Path | None = None
     """People's scores to fit the scorer to first: .jsonl with "prompt" and "score" (1 to 5)."""
     scorer: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|lm:MODEL")] = None
@@ -48,14 +49,11 @@ class PromptsTrainArgs:
     """What an added token costs, in score."""
     max_steps: int = 5
     """Mutations of a prompt at most."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: options.Settings = ()
     """Change a setting of PPO, as in `surefoot train`."""
-    name: str | None = None
-    """The run's name."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
-    display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
+    name: options.NewRunName = None
+    runs: options.Runs = None
+    display: options.Display = "auto"
 
     def run(self) -> int:
         from surefoot.decide.prompts.runs import ENV, SETTINGS, PromptTask, read_prompts
@@ -120,37 +118,29 @@ class PromptsImproveArgs:
     """A run of `surefoot prompts train` whose policy chooses."""
     token_cost: float = 0.008
     """Without --run: what an added token costs, in score."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: options.PrintJson = False
+    runs: options.Runs = None
 
     def run(self) -> int:
-        from surefoot.decide.prompts.improve import improve
+        from surefoot.decide.prompts.improve import greedy, improve
+        from surefoot.decide.prompts.runs import PromptTask, load_prompt_policy
+        from surefoot.decide.prompts.world import PromptConfig
 
         text = " ".join(self.prompt) if self.prompt else sys.stdin.read()
         if not text.strip():
             raise Usage('the prompt is empty; surefoot prompts improve "Write a story about bees."')
-        task, choose = self._chooser(text)
+        if self.run_name is None:
+            config = PromptConfig(token_cost=self.token_cost)
+            task, choose = PromptTask(prompts=(text,), encoder="hashing-1-16", config=config), greedy
+        else:
+            task, choose = load_prompt_policy(run_directory(self.run_name, self.runs))
+            task = replace(task, prompts=(text,))
         (found,) = improve(choose, task.world(1, in_order=True))
         if self.as_json:
             print(json.dumps(found.to_json(), ensure_ascii=False))
         else:
             print("\n".join(lines(found, "the policy" if self.run_name else "the scorer")))
         return 0
-
-    def _chooser(self, text: str) -> tuple[PromptTask, Chooser]:
-        from dataclasses import replace
-
-        from surefoot.decide.prompts.improve import greedy
-        from surefoot.decide.prompts.runs import PromptTask, load_prompt_policy
-        from surefoot.decide.prompts.world import PromptConfig
-
-        if self.run_name is None:
-            task = PromptTask(prompts=(text,), encoder="hashing-1-16", config=PromptConfig(token_cost=self.token_cost))
-            return task, greedy
-        task, choose = load_prompt_policy(run_directory(self.run_name, self.runs))
-        return replace(task, prompts=(text,)), choose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,32 +154,22 @@ class PromptsEvalArgs:
     """A run of `surefoot prompts train`."""
     prompts: Path | None = None
     """The prompts; those it was trained on if none are given."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: options.PrintJson = False
+    runs: options.Runs = None
 
     def run(self) -> int:
-        from dataclasses import replace
-
         import numpy as np
 
-        from surefoot.decide.prompts.improve import at_random, improve, round_robin
-        from surefoot.decide.prompts.runs import load_prompt_policy, read_prompts
-
-        task, choose = load_prompt_policy(run_directory(self.run_name, self.runs))
-        if self.prompts is not None:
-            task = replace(task, prompts=tuple(read_prompts(self.prompts)))
-        rows: dict[str, dict[str, float]] = {}
-        for name, way in {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}.items():
-            found = improve(way, task.world(min(64, len(task.prompts)), in_order=True))
-            gains, tokens = [e.gain for e in found], [float(e.tokens_added) for e in found]
-            rows[name] = {
+        task, ways = _compared(run_directory(self.run_name, self.runs), self.prompts)
+        rows = {
+            name: {
                 "reward": float(np.mean([e.reward for e in found])),
-                "gain": float(np.mean(gains)),
-                "tokens": float(np.mean(tokens)),
+                "gain": float(np.mean([e.gain for e in found])),
+                "tokens": float(np.mean([float(e.tokens_added) for e in found])),
                 "mutations": float(np.mean([len(e.changes) for e in found])),
             }
+            for name, found in ways.items()
+        }
         if self.as_json:
             print(json.dumps({"prompts": len(task.prompts), "rows": rows}))
             return 0
@@ -215,30 +195,33 @@ class PromptsReportArgs:
     """The prompts; those it was trained on if none are given."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where the page goes (default: prompts.html in the run's directory)."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: options.Runs = None
 
     def run(self) -> int:
-        from dataclasses import replace
-
-        from surefoot.decide.prompts.improve import at_random, improve, round_robin
         from surefoot.decide.prompts.page import headline, prompts_page
-        from surefoot.decide.prompts.runs import load_prompt_policy, read_prompts, reward_curve
+        from surefoot.decide.prompts.runs import reward_curve
 
         directory = run_directory(self.run_name, self.runs)
-        task, choose = load_prompt_policy(directory)
-        if self.prompts is not None:
-            task = replace(task, prompts=tuple(read_prompts(self.prompts)))
-        named = {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}
-        ways = {
-            name: improve(way, task.world(min(64, len(task.prompts)), in_order=True)) for name, way in named.items()
-        }
+        task, ways = _compared(directory, self.prompts)
         title = f"{directory.name}: which mutations prompts need"
         page = prompts_page(title, ways, reward_curve(directory.path), token_cost=task.config.token_cost)
         out = self.out or directory.path / "prompts.html"
         out.write_text(page, encoding="utf-8")
         print(f"{headline(ways)} → {out}")
         return 0
+
+
+def _compared(directory: RunDir, prompts: Path | None) -> tuple[PromptTask, dict[str, list[Improved]]]:
+    """Return the task of a run, and its prompts improved by the policy and by two simple rules."""
+    from surefoot.decide.prompts.improve import at_random, improve, round_robin
+    from surefoot.decide.prompts.runs import load_prompt_policy, read_prompts
+
+    task, choose = load_prompt_policy(directory)
+    if prompts is not None:
+        task = replace(task, prompts=tuple(read_prompts(prompts)))
+    choosers = {"the policy": choose, "at random": at_random(0), "one after the other": round_robin}
+    count = min(64, len(task.prompts))
+    return task, {name: improve(way, task.world(count, in_order=True)) for name, way in choosers.items()}
 
 
 def lines(found: Improved, who: str) -> list[str]:

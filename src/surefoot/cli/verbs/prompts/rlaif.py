@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import user_object
+from surefoot.cli.options import NewRunName, Runs, Seed, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -46,14 +46,11 @@ class PromptsRlaifArgs:
     """Rounds of judging."""
     steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 60_000
     """Mutations to learn from, all rounds together."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: Seed = 0
     token_cost: float = 0.008
     """What an added token costs, in score."""
-    name: str | None = None
-    """The run's name."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    name: NewRunName = None
+    runs: Runs = None
 
     def run(self) -> int:
         """Train, and tell what it brought."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from surefoot.cli.dashboard.braille_plot import sparkline
-from surefoot.cli.options import Json
+from surefoot.cli.options import PrintJson, Runs
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.telemetry.telemetry import record_of
 from surefoot.telemetry.export.svg import Band, band_chart
@@ -36,10 +36,8 @@ class CompareArgs:
     """What to compare: return, or any number of an update, such as approx_kl."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Draw the curves with their bands to this SVG file."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: PrintJson = False
+    runs: Runs = None
 
     def run(self) -> int:
         if not self.names:

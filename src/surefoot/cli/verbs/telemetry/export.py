@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from surefoot.cli.options import Json
+from surefoot.cli.options import PrintJson, Runs
 from surefoot.cli.verbs.telemetry.telemetry import Record, record_of
 
 
@@ -35,10 +35,8 @@ class TelemetryExportArgs:
     """Which form."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where it goes (default: beside the record)."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: PrintJson = False
+    runs: Runs = None
 
     def run(self) -> int:
         import json

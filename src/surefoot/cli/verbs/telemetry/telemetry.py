@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, run_directory
+from surefoot.cli.options import Json, PrintJson, Runs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -57,20 +56,24 @@ class ValidateArgs:
     """How far a number may lie from the baseline, in its robust units."""
     show: int = 20
     """Mistakes to print for each file."""
-    as_json: Json = False
-    """Print JSON."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    as_json: PrintJson = False
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.doctor.drift import drift, levels
         from surefoot.telemetry.reader import load_curves
+        from surefoot.telemetry.validate import validate, validate_lines
 
         if not self.files:
             raise Usage("no FILE given; `surefoot telemetry validate -` reads the standard input")
         if self.drift is not None and self.baseline is None:
             raise Usage("--drift needs --baseline FILE, the record to compare with")
-        verdicts = [verdict for name in self.files for verdict in self._verdicts(name)]
+        verdicts: list[FileReport] = []
+        for name in self.files:
+            if name == "-":
+                verdicts.append(validate_lines("<stdin>", sys.stdin.buffer, strict=self.strict))
+            else:
+                verdicts += validate(record_of(name, self.runs), strict=self.strict)
         drifts: dict[str, list[MetricDrift]] = {}
         if self.baseline is not None:
             level = levels(self.baseline)
@@ -82,17 +85,22 @@ class ValidateArgs:
         }
         bad = any(v.errors or (self.strict and v.warnings) for v in verdicts) or any(far.values())
         if self.as_json:
-            self._print_json(verdicts, drifts, far, valid=not bad)
+            shown = {
+                name: {
+                    d.name: {
+                        "latest": d.latest,
+                        "worst": d.worst,
+                        "worst_update": d.worst_update,
+                        "far": d.name in far[name],
+                    }
+                    for d in found
+                }
+                for name, found in drifts.items()
+            }
+            print(json.dumps({"valid": not bad, "files": [asdict(verdict) for verdict in verdicts], "drift": shown}))
         else:
             self._print(verdicts, drifts, far)
         return 1 if bad else 0
-
-    def _verdicts(self, name: str) -> list[FileReport]:
-        from surefoot.telemetry.validate import validate, validate_lines
-
-        if name == "-":
-            return [validate_lines("<stdin>", sys.stdin.buffer, strict=self.strict)]
-        return validate(record_of(name, self.runs), strict=self.strict)
 
     def _print(
         self, verdicts: list[FileReport], drifts: dict[str, list[MetricDrift]], far: dict[str, list[str]]
@@ -120,29 +128,6 @@ class ValidateArgs:
             if not found:
                 print("  no number is in both")
 
-    def _print_json(
-        self,
-        verdicts: list[FileReport],
-        drifts: dict[str, list[MetricDrift]],
-        far: dict[str, list[str]],
-        *,
-        valid: bool,
-    ) -> None:
-        files = [asdict(verdict) for verdict in verdicts]
-        drift = {
-            name: {
-                d.name: {
-                    "latest": d.latest,
-                    "worst": d.worst,
-                    "worst_update": d.worst_update,
-                    "far": d.name in far[name],
-                }
-                for d in found
-            }
-            for name, found in drifts.items()
-        }
-        print(json.dumps({"valid": valid, "files": files, "drift": drift}))
-
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryArgs:
@@ -164,8 +149,7 @@ class SummaryArgs:
     """Look at the last so many update lines only."""
     as_json: Json = False
     """The same as --format json."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.export.summary import as_markdown, as_text, summarise
@@ -178,8 +162,4 @@ class SummaryArgs:
             print(json.dumps(summary.to_json()))
         else:
             print(as_markdown(summary) if self.format == "markdown" else as_text(summary))
-        return 1 if _serious(summary.findings) else 0
-
-
-def _serious(findings: Sequence[dict[str, Any]]) -> bool:
-    return any(f["status"] == "open" and f["severity"] in ("error", "fatal") for f in findings)
+        return int(any(f["status"] == "open" and f["severity"] in ("error", "fatal") for f in summary.findings))

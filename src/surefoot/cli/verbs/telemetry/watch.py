@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import Runs
 from surefoot.cli.usage import Usage, as_usage
 from surefoot.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from surefoot.telemetry.doctor.alerts import Alert, AlertRule, Alerts
+    from surefoot.telemetry.doctor.alerts import AlertRule, Alerts
     from surefoot.telemetry.doctor.webhook import Webhook
     from surefoot.telemetry.follow import Follow
 
@@ -110,8 +111,7 @@ class WatchArgs:
     """Alert when sleep_complete_events is below."""
     anneal_bc_min: float | None = None
     """Alert when anneal_bc_accuracy is below."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    runs: Runs = None
 
     def run(self) -> int:
         from surefoot.telemetry.doctor.alerts import Alerts
@@ -180,18 +180,15 @@ class WatchArgs:
                 if self.lines and isinstance(item, UpdateRecord) and not self.as_json:
                     print(_line(item), flush=True)
                 for alert in alerts.take(item):
-                    self._tell(alert, hook)
+                    self._say(str(alert), asdict(alert))
+                    if hook:
+                        hook.send(asdict(alert))
                     if alert.status == "open" and SEVERITIES.index(alert.severity) >= worst:
                         return True
             quiet = time.monotonic() - last
             if ended or self.once or (self.idle_exit is not None and quiet > self.idle_exit):
                 return False
             time.sleep(self.interval)
-
-    def _tell(self, alert: Alert, hook: Webhook | None) -> None:
-        self._say(str(alert), asdict(alert))
-        if hook:
-            hook.send(asdict(alert))
 
     def _say(self, text: str, plain: dict[str, Any]) -> None:
         print(json.dumps(plain) if self.as_json else f"{time.strftime('%H:%M:%S')} {text}", flush=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli.options import at_least_one
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ class TrainToolsArgs:
         from surefoot.decide.evaluation.datasets import read
         from surefoot.decide.evaluation.trial import LOG, run_trial
 
-        if self.count is not None and self.count < 1:
-            raise Usage(f"--count is {self.count}; it must be at least 1")
+        at_least_one(count=self.count)
         if (self.out / LOG).exists():
             raise Usage(f"{self.out} already holds a trial; give another directory")
         agent = _agent(self.encoder, self.chooser, self.seed)
@@ -162,8 +162,7 @@ class EvalToolsArgs:
         for name, description in zip(data.names, data.descriptions, strict=True):
             agent.options.add(name, description)
         load_agent(agent, self.directory)
-        if self.count is not None and self.count < 1:
-            raise Usage(f"--count is {self.count}; it must be at least 1")
+        at_least_one(count=self.count)
         asked = list(range(len(data.texts)))[: self.count]
         right = nearest = 0
         for i in asked:
@@ -199,8 +198,7 @@ class ReplayArgs:
 
         from surefoot.decide.evaluation.trial import made_with, replay
 
-        if self.last < 1:
-            raise Usage(f"--last is {self.last}; it must be at least 1")
+        at_least_one(last=self.last)
         agent = _agent(*made_with(self.directory), 0)
         found = replay(agent, self.directory, last=self.last)
         if self.json:

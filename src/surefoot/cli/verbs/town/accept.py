@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from surefoot.cli.options import Seed
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import ScenarioName, load
 
@@ -49,8 +50,7 @@ class TownAcceptArgs:
     """An update that moves the policy further is a breach."""
     grad_threshold: float = 50.0
     """So is a gradient longer than this."""
-    seed: int = 0
-    """Everything random follows from it."""
+    seed: Seed = 0
 
     def run(self) -> int:
         from surefoot.compat.townlet.harness import TrainingHarness

@@ -59,7 +59,10 @@ class TownCaptureArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
+        from surefoot.errors import ReplayError
+        from surefoot.town.sim.town_loop import record_behaviour
         from surefoot.train.device import pin_threads
+        from surefoot.train.interop.minari import write_minari
 
         pin_threads()
         if not self.scenarios:
@@ -67,14 +70,26 @@ class TownCaptureArgs:
         at_least_one(ticks=self.ticks, towns=self.towns)
         for name in self.scenarios:
             scenario = load(name, self.auto_seed_agents)
-            made = self._filtered(self._capture(scenario), scenario)
+            known = [resident.id for resident in scenario.agents]
+            made = self._capture(scenario)
+            if strangers := [agent for agent in self.agent_id if agent not in known]:
+                raise ReplayError(f"{scenario.name} has no agent {', '.join(strangers)}; there are {', '.join(known)}")
+            if self.agent_id:
+                made.samples = [sample for sample in made.samples if sample.meta["agent_id"] in self.agent_id]
             where = self.output / scenario.name if len(self.scenarios) > 1 else self.output
             manifest = made.save(where, self.prefix, compress=not self.no_compress)
             events, intensity = (made.counts.get(f"queue_conflict_{x}", 0.0) for x in ("events", "intensity_sum"))
             told = f"{events:.0f} queue conflicts, intensity {intensity:.2f}"
             print(f"{scenario.name}: {len(made.samples)} samples of {made.ticks} ticks → {manifest}; {told}")
             if self.minari is not None:
-                self._to_minari(scenario)
+                if self.policy not in ("script", "random", "idle"):
+                    raise Usage(
+                        "--minari is for behaviours here; `surefoot record RUN --minari NAME` writes a run's episodes"
+                    )
+                seed = scenario.seed if self.seed is None else self.seed
+                recording = record_behaviour(scenario, self.policy, self.towns, seed=seed, variant=self.observations)
+                write_minari(recording, self.minari, algorithm=f"surefoot town {self.policy}")
+                print(f"{len(recording.episodes)} episodes → the Minari dataset {self.minari}")
         return 0
 
     def _capture(self, scenario: Scenario) -> RolloutBuffer:
@@ -92,29 +107,6 @@ class TownCaptureArgs:
         return capture_samples(
             training.policy, scenario, ticks, seed=seed, towns=self.towns, variant=variant, version=step
         )
-
-    def _filtered(self, made: RolloutBuffer, scenario: Scenario) -> RolloutBuffer:
-        from surefoot.errors import ReplayError
-
-        if not self.agent_id:
-            return made
-        known = [resident.id for resident in scenario.agents]
-        if strangers := [agent for agent in self.agent_id if agent not in known]:
-            raise ReplayError(f"{scenario.name} has no agent {', '.join(strangers)}; there are {', '.join(known)}")
-        made.samples = [sample for sample in made.samples if sample.meta["agent_id"] in self.agent_id]
-        return made
-
-    def _to_minari(self, scenario: Scenario) -> None:
-        from surefoot.town.sim.town_loop import record_behaviour
-        from surefoot.train.interop.minari import write_minari
-
-        if self.policy not in ("script", "random", "idle"):
-            raise Usage("--minari is for behaviours here; `surefoot record RUN --minari NAME` writes a run's episodes")
-        assert self.minari is not None
-        seed = scenario.seed if self.seed is None else self.seed
-        recording = record_behaviour(scenario, self.policy, self.towns, seed=seed, variant=self.observations)
-        write_minari(recording, self.minari, algorithm=f"surefoot town {self.policy}")
-        print(f"{len(recording.episodes)} episodes → the Minari dataset {self.minari}")
 
 
 @dataclass(frozen=True, kw_only=True)

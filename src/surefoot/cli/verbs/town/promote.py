@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.cli.options import RunName, run_directory
+from surefoot.cli.options import CheckpointName, Run, run_directory
 from surefoot.cli.usage import Usage
 
 
@@ -22,8 +22,7 @@ class TownPromoteArgs:
     fails it. --rollback goes back to the release before.
     """
 
-    run_name: RunName
-    """A run's directory or name."""
+    run_name: Run
     state: Path | None = None
     """Where releases are kept (default: promotion-SCENARIO.json under the runs)."""
     required_passes: int = 2
@@ -44,8 +43,7 @@ class TownPromoteArgs:
     """Decide, but change nothing."""
     json: bool = False
     """As JSON."""
-    checkpoint: str = "latest"
-    """latest, best, or the number of one."""
+    checkpoint: CheckpointName = "latest"
     runs: Path | None = None
     """Where runs are kept."""
 

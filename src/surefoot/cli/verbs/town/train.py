@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from surefoot.cli import options
 from surefoot.cli.drive import attending, drive, open_mirrors
-from surefoot.cli.options import Display, Pairs, at_least_one, pairs, run_directory
+from surefoot.cli.options import at_least_one, pairs, run_directory
 from surefoot.cli.usage import Usage, as_usage
 
 if TYPE_CHECKING:
@@ -145,22 +146,19 @@ class TownTrainArgs:
     """Leave advantages as they are."""
     device: str | None = None
     """cpu, cuda, cuda:1, mps or auto."""
-    set: Annotated[Pairs, tyro.conf.arg(aliases=["-s"], metavar="KEY=VALUE")] = ()
+    set: options.Settings = ()
     """Any setting of `surefoot knobs`."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    name: str | None = None
-    """The run's name."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or ./runs)."""
+    seed: options.OptionalSeed = None
+    name: options.NewRunName = None
+    runs: options.Runs = None
     checkpoint_every: int | None = None
     """Live steps between checkpoints (default: twenty in a run)."""
     eval_every: int | None = None
     """Live steps between evaluations (default: ten in a run; 0 for none)."""
-    display: Display = "auto"
-    """live dashboard, plain lines, or quiet."""
+    display: options.Display = "auto"
 
     def run(self) -> int:
+        from surefoot.town.training.spec import town_training
         from surefoot.train.device import pin_threads
 
         pin_threads()
@@ -173,7 +171,8 @@ class TownTrainArgs:
             return _tell(dataset)
         if mode in ("bc", "anneal"):
             return self._taught(scenario, dataset)
-        return self._learn(scenario, mode, dataset)
+        training = self._adopted(town_training(self._spec(scenario)))
+        return self._drive(scenario, self._cycles(training, mode, dataset), mode)
 
     def chosen_mode(self, scenario: Scenario) -> Mode:
         """What was said; else live if ticks were given, replay if samples were, else what the scenario says."""
@@ -259,12 +258,6 @@ class TownTrainArgs:
             drop_last=self.replay_drop_last,
             streaming=self.replay_streaming,
         )
-
-    def _learn(self, scenario: Scenario, mode: Mode, dataset: ReplayDataset | None) -> int:
-        from surefoot.town.training.spec import town_training
-
-        training = self._adopted(town_training(self._spec(scenario)))
-        return self._drive(scenario, self._cycles(training, mode, dataset), mode)
 
     def _taught(self, scenario: Scenario, dataset: ReplayDataset | None) -> int:
         """Make the run that bc or anneal leaves, close it, and return the exit code."""
@@ -353,24 +346,19 @@ class TownTrainArgs:
         from surefoot.train.run import create_run, resume_run
         from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
-        root, command = runs_root(self.runs), ["surefoot", *sys.argv[1:]]
-        if self.resume is not None:
-            directory = find_run(self.resume, root)
-            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
-            run, _ = resume_run(
-                directory, training=cycles, command=command, mirrors=mirrors, doctor=attending(False, False)
-            )
-        else:
-            directory = new_run_dir(cycles.spec.env, cycles.spec.seed, root=root, name=self.name)
-            mirrors = open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log)
-            run = create_run(
-                directory,
-                cycles.spec,
-                training=cycles,
-                command=command,
-                mirrors=mirrors,
-                doctor=attending(False, False),
-            )
+        root, spec = runs_root(self.runs), cycles.spec
+        directory = (
+            new_run_dir(spec.env, spec.seed, root=root, name=self.name)
+            if self.resume is None
+            else find_run(self.resume, root)
+        )
+        settings: dict[str, Any] = {
+            "training": cycles,
+            "command": ["surefoot", *sys.argv[1:]],
+            "mirrors": open_mirrors(directory.path, (), tensorboard=False, ppo_log=self.ppo_log),
+            "doctor": attending(False, False),
+        }
+        run = create_run(directory, spec, **settings) if self.resume is None else resume_run(directory, **settings)[0]
         run.labels |= {"data_mode": mode if mode in ("replay", "mixed") else "rollout"}
         code = drive(run, self.display)
         self._after(scenario, run)

@@ -50,12 +50,19 @@ class TownWatchArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
+        from surefoot.town.view.story import sentence
+
         at_least_one(ticks=self.ticks)
         loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
         ticks = self.ticks or loop.world.scenario.ticks
         pause = 1.0 / self.fps if self.fps > 0 else 0.0
         if self.plain or not sys.stdout.isatty():
-            self._stories(loop, ticks)
+            scenario = loop.world.scenario
+            for frame in loop.run(ticks):
+                for happening in frame.happened:
+                    print(f"{frame.tick:5}  {sentence(happening, scenario)}")
+            needs = zip(scenario.agents, loop.world.now.needs[0].round(2).tolist(), strict=True)
+            print(f"after {ticks} ticks: " + " ".join(f"{resident.id} {levels}" for resident, levels in needs))
             return 0
         from rich.live import Live
 
@@ -65,17 +72,6 @@ class TownWatchArgs:
                 live.update(view(loop, frame, told))
                 time.sleep(pause)
         return 0
-
-    def _stories(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.town.view.story import sentence
-
-        for frame in loop.run(ticks):
-            for happening in frame.happened:
-                print(f"{frame.tick:5}  {sentence(happening, loop.world.scenario)}")
-        state = loop.world.now
-        names = [resident.id for resident in loop.world.scenario.agents]
-        needs = " ".join(f"{name} {state.needs[0, i].round(2).tolist()}" for i, name in enumerate(names))
-        print(f"after {ticks} ticks: {needs}")
 
 
 def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
@@ -164,18 +160,40 @@ class TownFilmArgs:
     """Where runs are kept."""
 
     def run(self) -> int:
-        kinds = {".html": self._page, ".gif": self._gif, ".mp4": self._mp4}
-        make = kinds.get(self.output.suffix)
-        if make is None:
+        if self.output.suffix not in (".html", ".gif", ".mp4"):
             raise Usage(f"{self.output} is of no kind known here; a film is .html, .gif or .mp4")
         at_least_one(ticks=self.ticks, fps=self.fps)
         loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
         self.output.parent.mkdir(parents=True, exist_ok=True)
-        make(loop, self.ticks or loop.world.scenario.ticks)
+        ticks = self.ticks or loop.world.scenario.ticks
+        if self.output.suffix == ".html":
+            self._write_page(loop, ticks)
+        else:
+            self._write_film(loop, ticks)
         print(f"{self.output}: {self.output.stat().st_size / 1e3:,.0f} kB")
         return 0
 
-    def _page(self, loop: SimulationLoop, ticks: int) -> None:
+    def _write_film(self, loop: SimulationLoop, ticks: int) -> None:
+        from surefoot.errors import EnvError
+        from surefoot.town.view.picture import picture
+        from surefoot.train.render import write_gif
+
+        def pictures() -> list[Any]:
+            return [picture(loop.world.layout, frame.state, 0, loop.world.happened) for frame in loop.run(ticks)]
+
+        if self.output.suffix == ".gif":
+            write_gif(pictures(), self.output, fps=self.fps)
+            return
+        try:
+            import imageio.v2 as imageio
+            import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingImports]
+        except ImportError as why:
+            raise EnvError(
+                'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html need nothing'
+            ) from why
+        imageio.mimwrite(self.output, pictures(), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
+
+    def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.town.view import story
         from surefoot.town.view.story import scene, shot
 
@@ -185,28 +203,6 @@ class TownFilmArgs:
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
         page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")
         self.output.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
-
-    def _pictures(self, loop: SimulationLoop, ticks: int) -> list[Any]:
-        from surefoot.town.view.picture import picture
-
-        return [picture(loop.world.layout, frame.state, 0, loop.world.happened) for frame in loop.run(ticks)]
-
-    def _gif(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.train.render import write_gif
-
-        write_gif(self._pictures(loop, ticks), self.output, fps=self.fps)
-
-    def _mp4(self, loop: SimulationLoop, ticks: int) -> None:
-        from surefoot.errors import EnvError
-
-        try:
-            import imageio.v2 as imageio
-            import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingImports]
-        except ImportError as why:
-            raise EnvError(
-                'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html need nothing'
-            ) from why
-        imageio.mimwrite(self.output, self._pictures(loop, ticks), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
 
 
 def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, runs: Path | None) -> SimulationLoop:

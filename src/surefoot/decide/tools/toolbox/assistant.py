@@ -75,15 +75,13 @@ def assistant(
     **options: Any,
 ) -> ToolAgent:
     """An agent with the five tools, kept in a directory."""
-    made = make_encoder(_settled(directory) or encoder if encoder == "auto" else encoder, say=say)
-    there, memory = tools(made, directory, docs=docs, db=db)
-    return ToolAgent(there, encoder=made, memory=memory, directory=directory, **options)
-
-
-def _settled(directory: Path) -> str:
-    """The encoder of the policy that is already there; it would be of no use to another one."""
     versions = Versions(directory / "versions")
-    return "" if versions.live is None else str(versions.load().parts["agent"]["encoder"])
+    if encoder == "auto" and versions.live is not None:
+        # The policy that is already there would be of no use to another encoder.
+        encoder = str(versions.load().parts["agent"]["encoder"]) or encoder
+    encodes = make_encoder(encoder, say=say)
+    shipped, memory = tools(encodes, directory, docs=docs, db=db)
+    return ToolAgent(shipped, encoder=encodes, memory=memory, directory=directory, **options)
 
 
 def _read(name: str) -> str:

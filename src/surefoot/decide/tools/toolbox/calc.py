@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from surefoot.decide.tools.protocol import ToolRequest, ToolResult
+from surefoot.decide.shipped_data import read_shipped
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
 
 _TOKEN = re.compile(r"\s*(?:(\d[\d,]*\.?\d*(?:[eE][-+]?\d{1,3})?|\.\d+)|(\*\*|sqrt|[-+*/%^()!]))", re.ASCII)
-_WORDS = (
-    (r"\bplus\b|\badded to\b", "+"),
-    (r"\bminus\b|\bless\b", "-"),
-    (r"\b(multiplied by|times)\b|×|·", "*"),
-    (r"\bdivided by\b|\bover\b|÷", "/"),
-    (r"\bto the power of\b|\braised to\b", "^"),
-    (r"\bsquared\b", "^2"),
-    (r"\bcubed\b", "^3"),
-    (r"\b(the )?square root of\b", "sqrt "),
-    (r"\b(percent|per cent) of\b|%\s*of\b", "/100*"),
-    (r"\bpercent\b|\bper cent\b", "/100"),
-    (r"\bmod(ulo)?\b", "%"),
-    (r"\bfactorial of (\d+)\b", r"\1!"),
-    (r"\bhalf of\b", "1/2*"),
-)
-_BETWEEN = (
-    (r"\bsum of (\S+) and (\S+)", r"\1+\2"),
-    (r"\bproduct of (\S+) and (\S+)", r"\1*\2"),
-    (r"\bdifference (?:of|between) (\S+) and (\S+)", r"\1-\2"),
-    (r"\badd (\S+) (?:and|to) (\S+)", r"\1+\2"),
-    (r"\bmultiply (\S+) (?:by|with|and) (\S+)", r"\1*\2"),
-    (r"\bdivide (\S+) by (\S+)", r"\1/\2"),
-    (r"\bsubtract (\S+) from (\S+)", r"\2-\1"),
-)
+_WORDS: dict[str, str] = read_shipped("tools.toolbox", "calc.yaml")
+"""Expressions in lower case, and the signs that replace them."""
+_BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4, "**": 4}
+_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+_SIGN_BINDING = 3
+"""A sign in front binds less than a power: -2 ^ 2 is -4."""
 _EXPRESSION = re.compile(r"(?:sqrt\s*)*[-+(]*\s*(?:\d|\.\d)(?:[\d\s.,+\-*/%^()!eE]|sqrt)*", re.ASCII)
 
 
@@ -45,12 +36,7 @@ class CalcTool:
 
     name = "calc"
     description = "Calculate: exact arithmetic with numbers, percent, powers, roots, sums, products, fractions"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"expression": {"type": "string", "maxLength": LONGEST}},
-        "required": ["expression"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"expression": {"type": "string", "maxLength": LONGEST}}, ["expression"])
 
     async def call(self, request: ToolRequest) -> ToolResult:
         text = str(request.arguments.get("expression", request.text))
@@ -64,7 +50,7 @@ def find_expression(text: str) -> str:
     if len(text) > LONGEST:
         raise ToolError(f"the question has {len(text)} characters; calc reads at most {LONGEST}")
     plain = text.lower().replace("$", "").replace("€", "").replace("£", "")
-    for pattern, sign in (*_BETWEEN, *_WORDS):
+    for pattern, sign in _WORDS.items():
         plain = re.sub(pattern, sign, plain)
     found = [match.group().strip().rstrip(",. ") for match in _EXPRESSION.finditer(plain)]
     found = [each for each in found if re.search(r"\d", each)]
@@ -76,7 +62,11 @@ def find_expression(text: str) -> str:
 
 def evaluate(expression: str) -> Fraction:
     """The exact value. Knows + - * / % ^ ** ! sqrt and brackets; square roots must come out even or are refused."""
-    return _Parser(expression).whole()
+    parser = _Parser(expression)
+    value = parser.value()
+    if parser.tokens:
+        raise ToolError(f"calc cannot read {parser.tokens[0]!r} after a finished expression in {expression!r}")
+    return value
 
 
 def show(value: Fraction) -> str:
@@ -97,12 +87,12 @@ def show(value: Fraction) -> str:
 
 
 class _Parser:
-    """sum → term → signed → power → atom, each method one of them."""
+    """Precedence climbing over the tokens of an expression."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
             raise ToolError(f"the expression has {len(text)} characters; calc reads at most {LONGEST}")
-        self.text, self.tokens, at = text, list[str](), 0
+        self.text, self.tokens, self.depth, at = text, list[str](), 0, 0
         while at < len(text.rstrip()):
             match = _TOKEN.match(text, at)
             if match is None:
@@ -112,82 +102,55 @@ class _Parser:
         operands = sum(token[0].isdigit() or token[0] == "." for token in self.tokens)
         if operands > MOST_OPERANDS:
             raise ToolError(f"the expression has {operands} numbers; calc takes at most {MOST_OPERANDS}")
-        self.depth = 0
 
-    def whole(self) -> Fraction:
-        value = self.sum()
-        if self.tokens:
-            raise ToolError(f"calc cannot read {self.tokens[0]!r} after a finished expression in {self.text!r}")
-        return value
-
-    def sum(self) -> Fraction:
-        value = self.term()
-        while self._next("+", "-"):
-            sign, other = self._take(), self.term()
-            value = _capped(value + other if sign == "+" else value - other)
-        return value
-
-    def term(self) -> Fraction:
-        value = self.signed()
-        while self._next("*", "/", "%"):
-            sign, other = self._take(), self.signed()
-            if sign != "*" and other == 0:
+    def value(self, binding: int = 1) -> Fraction:
+        """Return the value of the longest expression from here on whose signs bind at least this strongly."""
+        if self.tokens and self.tokens[0] in ("-", "+"):
+            sign = self.tokens.pop(0)
+            value = self._nested(lambda: self.value(_SIGN_BINDING))
+            value = -value if sign == "-" else value
+        else:
+            value = self.atom()
+        while self.tokens and _BINDING.get(self.tokens[0], 0) >= binding:
+            sign = self.tokens.pop(0)
+            if sign in ("^", "**"):  # from right to left, and a sign may follow: 2 ^ -1
+                value = _power(value, self._nested(lambda: self.value(_SIGN_BINDING)), self.text)
+                continue
+            other = self.value(_BINDING[sign] + 1)
+            if sign in ("/", "%") and other == 0:
                 raise ToolError(f"{self.text!r} divides by zero")
-            value = _capped(value * other if sign == "*" else value / other if sign == "/" else value % other)
+            value = _capped(_OPERATIONS[sign](value, other))
         return value
-
-    def signed(self) -> Fraction:
-        if self._next("-", "+"):
-            self._deeper()
-            sign, value = self._take(), self.signed()
-            self.depth -= 1
-            return -value if sign == "-" else value
-        return self.power()
-
-    def power(self) -> Fraction:
-        base = self.atom()
-        if not self._next("^", "**"):
-            return base
-        self._take()
-        self._deeper()
-        exponent = self.signed()
-        self.depth -= 1
-        return _power(base, exponent, self.text)
 
     def atom(self) -> Fraction:
+        """Return the value of a number, a bracket or a root, with the factorials behind it."""
         if not self.tokens:
             raise ToolError(f"{self.text!r} ends too early")
-        token = self._take()
+        token = self.tokens.pop(0)
         if token == "(":
-            self._deeper()
-            value = self.sum()
-            self.depth -= 1
-            if not self._next(")"):
+            value = self._nested(self.value)
+            if not self.tokens or self.tokens.pop(0) != ")":
                 raise ToolError(f"a bracket is not closed in {self.text!r}")
-            self._take()
         elif token == "sqrt":
-            self._deeper()
-            value = _root(self.atom(), self.text)
-            self.depth -= 1
+            value = _root(self._nested(self.atom), self.text)
         elif token[0].isdigit() or token[0] == ".":
             value = _capped(_number(token))
         else:
             raise ToolError(f"{token!r} stands where a number should be in {self.text!r}")
-        while self._next("!"):
-            self._take()
-            value = _factorial(value)
+        while self.tokens and self.tokens[0] == "!":
+            self.tokens.pop(0)
+            if value.denominator != 1 or not 0 <= value <= 200:
+                raise ToolError(f"{value}! is beyond calc; it takes factorials of whole numbers up to 200")
+            value = _capped(Fraction(math.factorial(int(value))))
         return value
 
-    def _deeper(self) -> None:
+    def _nested(self, part: Callable[[], Fraction]) -> Fraction:
         self.depth += 1
         if self.depth > DEEPEST:
             raise ToolError(f"the expression is nested more than {DEEPEST} deep")
-
-    def _next(self, *signs: str) -> bool:
-        return bool(self.tokens) and self.tokens[0] in signs
-
-    def _take(self) -> str:
-        return self.tokens.pop(0)
+        value = part()
+        self.depth -= 1
+        return value
 
 
 def _number(token: str) -> Fraction:
@@ -226,9 +189,3 @@ def _root(value: Fraction, text: str) -> Fraction:
     if top * top == value.numerator and bottom * bottom == value.denominator:
         return Fraction(top, bottom)
     return Fraction(math.isqrt(value.numerator * 10**24 // value.denominator), 10**12)  # 12 places, rounded down
-
-
-def _factorial(value: Fraction) -> Fraction:
-    if value.denominator != 1 or not 0 <= value <= 200:
-        raise ToolError(f"{value}! is beyond calc; it takes factorials of whole numbers up to 200")
-    return _capped(Fraction(math.factorial(int(value))))

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.decide.encoders.encoder import Encoder
 from surefoot.decide.tools.memory import TextMemory, words_of
-from surefoot.decide.tools.protocol import ToolRequest, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 Llm = Callable[[str, list[str]], Any]
@@ -29,12 +29,9 @@ class SearchTool:
 
     name = "search"
     description = "Search the documents: find, look up or show pages and passages that mention something"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5}},
-        "required": ["text"],
-        "additionalProperties": False,
-    }
+    schema = object_schema(
+        {"text": {"type": "string"}, "k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5}}, ["text"]
+    )
 
     def __init__(self, memory: TextMemory) -> None:
         self.memory = memory
@@ -59,12 +56,7 @@ class AnswerTool:
 
     name = "answer"
     description = "Answer a question in a sentence or two from what is known: what is, why does, explain, describe"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"question": {"type": "string"}},
-        "required": ["question"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"question": {"type": "string"}}, ["question"])
 
     def __init__(self, memory: TextMemory, encoder: Encoder, llm: Llm | None = None) -> None:
         self.memory, self.encoder, self.llm = memory, encoder, llm

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from surefoot._http import NoRedirect
+from surefoot._http import post_json
 from surefoot.data.journal import Entry, Journal
-from surefoot.decide.tools.protocol import ToolRequest, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 NOTION_VERSION = "2022-06-28"
@@ -81,47 +78,35 @@ class NotionNotes:
 
     def write(self, title: str, text: str) -> str:
         parts = [text[i : i + _LONGEST] for i in range(0, len(text), _LONGEST)]
-        answer = self._post(
-            "/v1/pages",
-            {
-                "parent": self._parent,
-                "properties": {self._title: {"title": [_rich(title)]}},
-                "children": [
-                    {"object": "block", "type": "paragraph", "paragraph": {"rich_text": [_rich(part)]}}
-                    for part in parts
-                ],
-            },
-        )
-        return str(answer.get("url") or answer.get("id"))
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        request = urllib.request.Request(
-            self.base_url + path,
-            data=json.dumps(body).encode(),
-            method="POST",
-            headers={
-                "Authorization": f"Bearer {self._token}",
-                "Notion-Version": NOTION_VERSION,
-                "Content-Type": "application/json",
-            },
-        )
-        for tries in range(self.retries + 1):
+        body = {
+            "parent": self._parent,
+            "properties": {self._title: {"title": [_rich(title)]}},
+            "children": [
+                {"object": "block", "type": "paragraph", "paragraph": {"rich_text": [_rich(part)]}} for part in parts
+            ],
+        }
+        headers = {"Authorization": f"Bearer {self._token}", "Notion-Version": NOTION_VERSION}
+        url, again = f"{self.base_url}/v1/pages", (409, 429, 500, 502, 503)
+        try:
+            page = post_json(
+                url,
+                body,
+                headers,
+                seconds=self.seconds,
+                retries=self.retries,
+                again=again,
+                largest=1_000_000,
+                longest_wait=5.0,
+            )
+        except urllib.error.HTTPError as error:
             try:
-                # A plain opener: no redirects, which would carry the token elsewhere.
-                with _OPENER.open(request, timeout=self.seconds) as response:
-                    return json.loads(response.read(1_000_000))
-            except urllib.error.HTTPError as error:
-                if error.code in (409, 429, 500, 502, 503) and tries < self.retries:
-                    time.sleep(min(float(error.headers.get("Retry-After") or 0.2 * 2**tries), 5.0))
-                    continue
-                raise ToolError(f"Notion answered {error.code}: {_message(error)}") from error
-            except (urllib.error.URLError, TimeoutError) as error:
-                if tries == self.retries:
-                    raise ToolError(f"Notion could not be reached at {self.base_url}: {error}") from error
-        raise AssertionError("unreachable")
-
-
-_OPENER = urllib.request.build_opener(NoRedirect)
+                message = str(json.loads(error.read(10_000)).get("message", ""))
+            except (ValueError, OSError):
+                message = error.reason
+            raise ToolError(f"Notion answered {error.code}: {message}") from error
+        except (urllib.error.URLError, TimeoutError) as error:
+            raise ToolError(f"Notion could not be reached at {self.base_url}: {error}") from error
+        return str(page.get("url") or page.get("id"))
 
 
 class NoteTool:
@@ -129,12 +114,7 @@ class NoteTool:
 
     name = "notion_write"
     description = "Write a note: remember, save, note down, write down something for later"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "title": {"type": "string"}},
-        "required": ["text"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"text": {"type": "string"}, "title": {"type": "string"}}, ["text"])
 
     def __init__(self, store: NoteStore) -> None:
         self.store = store
@@ -156,10 +136,3 @@ def note_of(text: str) -> str:
 
 def _rich(text: str) -> dict[str, Any]:
     return {"type": "text", "text": {"content": text[:_LONGEST]}}
-
-
-def _message(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.loads(error.read(10_000)).get("message", ""))
-    except (ValueError, OSError):
-        return error.reason

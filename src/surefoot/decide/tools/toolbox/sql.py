@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.decide.tools.memory import words_of
-from surefoot.decide.tools.protocol import ToolRequest, ToolResult
+from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 _ALLOWED = {
@@ -35,12 +35,9 @@ class QueryTool:
 
     name = "query"
     description = "Query the database: count, total, average, highest, lowest, list rows of a table, SQL select"
-    schema: dict[str, Any] = {  # noqa: RUF012  # part of the tool protocol
-        "type": "object",
-        "properties": {"sql": {"type": "string", "description": "a SELECT, or a plain question over the tables"}},
-        "required": ["sql"],
-        "additionalProperties": False,
-    }
+    schema = object_schema(
+        {"sql": {"type": "string", "description": "a SELECT, or a plain question over the tables"}}, ["sql"]
+    )
 
     def __init__(self, path: str | Path, *, rows: int = 50, seconds: float = 2.0) -> None:
         self.path, self.rows, self.seconds = Path(path), rows, seconds
@@ -65,15 +62,19 @@ class QueryTool:
                 names = [each[0] for each in cursor.description or ()]
                 rows = cursor.fetchmany(self.rows + 1)
             except sqlite3.Error as error:
-                raise ToolError(f"{sql!r} failed: {_why(error, self.seconds)}") from error
+                reason = str(error)
+                if "interrupted" in reason:
+                    reason = f"it took longer than {self.seconds:g} s"
+                elif "not authorized" in reason:
+                    reason = "only reading is allowed"
+                raise ToolError(f"{sql!r} failed: {reason}") from error
         cut = len(rows) > self.rows
-        told = [f"the first {self.rows} rows; there are more"] if cut else []
         shown = rows[: self.rows]
         return ToolResult(
             text=_table(names, shown),
             data={"columns": names, "rows": [list(row) for row in shown], "sql": sql},
             sources=[self.path.name],
-            warnings=told,
+            warnings=[f"the first {self.rows} rows; there are more"] if cut else [],
             quality=1.0 if shown else 0.0,
         )
 
@@ -96,12 +97,6 @@ def _authorize(action: int, first: str | None, second: str | None, *_: str | Non
     if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FORBIDDEN_FUNCTIONS:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
-def _why(error: sqlite3.Error, seconds: float) -> str:
-    if "interrupted" in str(error):
-        return f"it took longer than {seconds:g} s"
-    return "only reading is allowed" if "not authorized" in str(error) else str(error)
 
 
 def tables_of(db: sqlite3.Connection) -> dict[str, list[str]]:

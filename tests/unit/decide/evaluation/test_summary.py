@@ -1,0 +1,38 @@
+"""Tests of `surefoot.decide.evaluation.summary`."""
+
+from __future__ import annotations
+
+import pytest
+
+from surefoot.decide.evaluation.summary import as_text, matrix, summary_of
+
+
+def row(chosen: str, right: str, confidence: float = 0.8) -> dict[str, object]:
+    reward = float(chosen == right)
+    return {
+        "chosen": chosen,
+        "right": right,
+        "nearest": "a",
+        "reward": reward,
+        "confidence": confidence,
+        "probability": 1.0,
+    }
+
+
+def test_a_summary_by_hand():
+    found = summary_of([row("a", "a"), row("a", "b"), row("b", "b"), row("a", "b")], marks=(2, 100))
+    assert (found["success"], found["regret"], found["nearest"]) == (0.5, 2.0, 0.25)
+    assert found["marks"] == {"2": 0.5}
+    assert found["tools"][0] == {"name": "a", "chosen": 3, "success": pytest.approx(1 / 3), "right": 1}
+    assert found["confusion"] == [{"right": "b", "chosen": "a", "count": 2}]
+    assert found["calibration_error"] == pytest.approx(0.3)
+    assert "2 × a where b was right" in as_text(found)
+    assert found["regret_curve"] == [(0, 0.0), (1, 0.0), (2, 1.0), (3, 1.0), (4, 2.0)]
+    assert found["matrix"] == {"names": ["b", "a"], "counts": [[1, 2], [0, 1]]}
+
+
+def test_less_wanted_options_are_others_in_the_matrix():
+    assert matrix([row("a", "a"), row("c", "a"), row("b", "b")], most=1) == {
+        "names": ["a", "others"],
+        "counts": [[1, 1], [0, 1]],
+    }

@@ -1,0 +1,44 @@
+"""Summaries of values on edges, and how often they are taken."""
+
+import numpy as np
+
+from surefoot.graph.run.interpreter import Interpreter
+from surefoot.graph.run.live_values import Live, summary
+from surefoot.graph.spec.model import Graph
+from surefoot.graph.templates import template
+
+
+def small(**changes) -> Graph:
+    graph = template("cartpole")
+    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 64}
+    graph.nodes["print"].params["enabled"] = False
+    graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
+    graph.nodes["trainer"].params |= changes
+    return graph
+
+
+def test_live_values_are_taken_only_where_somebody_looks_and_not_too_often() -> None:
+    now = [0.0]
+    live = Live(per_second=10, clock=lambda: now[0])
+    with Interpreter(small(), live=live) as run:
+        run.run(3)
+        assert live.rings == {}
+        live.watch("step.rewards")
+        live.watch("agent.policy_output")
+        run.run(2)
+        now[0] += 0.2
+        run.run(2)
+        rewards = live.seen("step.rewards")
+        assert [each["tick"] for each in rewards] == [4, 6]
+        assert rewards[0]["shape"] == [8]
+        assert rewards[0]["mean"] == 1.0
+        assert set(live.seen("agent.policy_output")[0]["parts"]) == {"action", "value", "log_prob"}
+        assert run.look("trainer.loss_info") == {"kind": "value", "value": None}
+    live.forget("step.rewards")
+    assert live.seen("step.rewards") == []
+
+
+def test_a_summary_counts_what_is_not_finite() -> None:
+    told = summary(np.array([1.0, np.nan, 3.0]))
+    assert (told["mean"], told["nonfinite"], sum(told["histogram"])) == (2.0, 1, 2)
+    assert summary({"a": 1, "b": float("inf")})["entries"] == {"a": 1, "b": "inf"}

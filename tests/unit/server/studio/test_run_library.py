@@ -1,0 +1,33 @@
+"""The runs on disk."""
+
+import pytest
+
+from surefoot.errors import RunError, RunNotFound
+from surefoot.server.studio.run_library import Library
+
+from .session_cases import small, started
+
+
+def test_a_run_goes_to_its_end_and_is_a_run_like_any_other(tmp_path) -> None:
+    session, heard = started(small(), tmp_path)
+    heard.until(session, "finished")
+    session.close()
+    assert session.to_json()["updates"] == 6
+    assert [row["update"] for row in session.curves.to_json()] == [1, 2, 3, 4, 5, 6]
+    (row,) = Library(tmp_path).rows()
+    assert (row["state"], row["env"], row["env_steps"], row["graph"]) == ("finished", "CartPole-v1", 384, True)
+    page = Library(tmp_path).curves(row["run"])
+    assert page["x"]["updates"][-1] == 6
+    assert "CartPole-v1" in Library(tmp_path).report(row["run"])
+    assert heard.all[-1]["state"] == "finished"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "nobody", ""])
+def test_a_name_that_is_no_run_here_is_refused(tmp_path, name) -> None:
+    with pytest.raises(RunNotFound):
+        Library(tmp_path).get(name)
+
+
+def test_nothing_cannot_be_compared(tmp_path) -> None:
+    with pytest.raises(RunError, match="no runs were chosen"):
+        Library(tmp_path).compare([], "return")

@@ -1,0 +1,44 @@
+"""surefoot.town.sim.jobs."""
+
+import pytest
+
+from surefoot.town.sim.layout import WAIT
+from surefoot.town.sim.tick import welcome
+
+
+def test_the_punctual_are_paid_the_late_lose_a_fee_and_are_helped(small_town) -> None:
+    town = small_town(small_town.WORK)
+    for _ in range(9):
+        town.go(WAIT, 4)
+    assert town.state.shift[0].tolist() == [2, 3]
+    assert town.count("late_help_events") == 1
+    assert town.state.wages[0, 0] == pytest.approx(0.1 * 7)
+    assert town.state.punctual_ticks[0].tolist() == [7, 0]
+    assert town.state.lateness[0].tolist() == [0, 1]
+    assert town.state.wallet[0, 1] == pytest.approx(1.0 - 0.2 + 4 * 0.1)
+
+
+def test_who_never_comes_is_absent_and_somebody_takes_the_shift(small_town) -> None:
+    town = small_town(small_town.WORK)
+    for _ in range(13):
+        town.go(WAIT, WAIT)
+    assert town.state.shift[0].tolist() == [2, 4]
+    assert town.count("shift_takeover_events") == 1
+    assert town.state.withheld[0, 1] >= 0.5
+
+
+def test_who_misses_too_many_shifts_has_to_leave_and_somebody_new_comes(small_town) -> None:
+    town = small_town(small_town.WORK + "  \nlifecycle: {respawn_delay: 2}\n".replace("employment", "employment"))
+    for day in range(3):
+        for _ in range(40):
+            if not town.state.here[0, 1]:
+                break
+            outcome = town.go(WAIT, WAIT)
+        if day < 2:
+            assert town.state.here[0, 1]
+    assert outcome.terminated[0].tolist() == [False, True]
+    assert outcome.reward[0, 1] <= -2.0
+    assert welcome(town.layout, town.state, town.rng) is town.state
+    town.go(WAIT, WAIT)
+    town.go(WAIT, WAIT)
+    assert welcome(town.layout, town.state, town.rng).here.all()
