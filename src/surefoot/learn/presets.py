@@ -6,11 +6,9 @@ import difflib
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule_text import parse_schedule
 
@@ -34,9 +32,7 @@ def _read_presets() -> tuple[dict[str, Preset], tuple[tuple[str, str], ...]]:
     def value(x: Any) -> Any:
         return tuple(x) if isinstance(x, list) else parse_schedule(x) if str(x).startswith("lin_") else x
 
-    # Every command reads this file: libyaml needs a tenth of the time, where PyYAML has it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    content = yaml.load(files("surefoot.learn").joinpath("presets.yaml").read_text(encoding="utf-8"), loader)
+    content = read_shipped("surefoot.learn", "presets.yaml")
     presets: dict[str, Preset] = {}
     for name, entry in content["presets"].items():
         groups = {

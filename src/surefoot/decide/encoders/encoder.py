@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from surefoot.decide.shipped_data import read_shipped
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.errors import EncoderError
 
 Progress = Callable[[str], None]
@@ -180,7 +180,7 @@ class Scales:
     @classmethod
     def standard(cls, encoder: Encoder) -> Scales:
         """Fitted once on the project's own sentences, so that the same encoder always has the same scales."""
-        shipped = read_shipped("encoders", "sentences.yaml")
+        shipped = read_shipped("surefoot.decide.encoders", "sentences.yaml")
         return cls.fit(encoder.encode([form.format(one) for one in shipped["subjects"] for form in shipped["forms"]]))
 
     def __call__(self, vectors: np.ndarray, scale: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from surefoot.decide.shipped_data import read_shipped
+from surefoot.data.shipped_yaml import read_shipped
 
 Category = Literal[
     "CODE_GENERATION",
@@ -20,7 +20,7 @@ Category = Literal[
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
-_SHIPPED = read_shipped("prompts", "categories.yaml")
+_SHIPPED = read_shipped("surefoot.decide.prompts", "categories.yaml")
 BY_CATEGORY: dict[Category, dict[str, Any]] = _SHIPPED["categories"]
 """Metrics, weights, signs and constraints of each category."""
 METRICS = {category: tuple[str, ...](entry["metrics"]) for category, entry in BY_CATEGORY.items()}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.decide.prompts.variation import Impact, PromptVariation, lengths
-from surefoot.decide.shipped_data import read_shipped
 
 NAME = "expansion"
-_SHIPPED = read_shipped("prompts", "expansion.yaml")
+_SHIPPED = read_shipped("surefoot.decide.prompts", "expansion.yaml")
 TERMS: dict[str, str] = _SHIPPED["terms"]
 MOST_TERMS = 3
 _SECTIONS = ("Technical Context:", "Detailed Steps:", "Example:", "Success Criteria:")

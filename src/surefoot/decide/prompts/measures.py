@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.decide.prompts.classify import METRICS
 from surefoot.decide.prompts.text import list_items, sentences, tokens, words
-from surefoot.decide.shipped_data import read_shipped
 
 GENERAL = ("clear", "specific", "complete", "robust", "ordered", "brief")
 """Of any prompt."""
@@ -21,7 +21,7 @@ _VAGUE = frozenset(
 
 _EVIDENCE = {
     name: [re.compile(sign, re.I | re.S) for sign in signs]
-    for name, signs in read_shipped("prompts", "measures.yaml").items()
+    for name, signs in read_shipped("surefoot.decide.prompts", "measures.yaml").items()
 }
 _BINDING = re.compile(
     r"\b(?:must|should|only|exactly|at least|at most|fewer|less than|more than|no more|without|do not|don't|avoid|never|"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from surefoot.decide.shipped_data import read_shipped
+from surefoot.data.shipped_yaml import read_shipped
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 _END = re.compile(r"(?<=[.!?؟])\s+(?=[^\s])")
 _LIST_LINE = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(.+)$")
 
-VERBS: dict[str, list[str]] = read_shipped("prompts", "verbs.yaml")
+VERBS: dict[str, list[str]] = read_shipped("surefoot.decide.prompts", "verbs.yaml")
 """Imperatives by what they ask for."""
 
 _GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from surefoot.decide.shipped_data import read_shipped
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.errors import ConfigError
 
 ENCODING = 1
 """Version of these features; saved with every policy."""
 
-_PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in read_shipped("tools", "cues.yaml").items()}
+_PATTERNS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in read_shipped("surefoot.decide.tools", "cues.yaml").items()
+}
 VOCABULARY: tuple[str, ...] = tuple(_PATTERNS)
 """Every cue, in the order of the features."""
 _LONGEST = 4000

@@ -10,12 +10,10 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
-from importlib import resources
 from typing import Any, TypedDict, cast
 
-import yaml
-
 from surefoot.data.kinds import Interval, Kind, choice, flag, optional, real, whole
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.graph.nodes import param_kinds
 from surefoot.graph.spec.declare import REQUIRED, Clocks, Infer, Lint, NodeType, Param, Port, Streams
 from surefoot.graph.spec.types import Clock, Type
@@ -40,7 +38,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
 _NUMBER = re.compile(r"(int|float)(?: (>=?) (\S+))?(?: (<=?) (\S+))?")
 
 
-class Behaviour(TypedDict, total=False):
+class NodeBehaviour(TypedDict, total=False):
     """The parts of a declaration that are not data."""
 
     infer: Infer
@@ -51,7 +49,7 @@ class Behaviour(TypedDict, total=False):
 
 
 def declare(
-    room: str, words: Mapping[str, tuple[str, ...]] | None = None, **behaviour: Behaviour
+    room: str, words: Mapping[str, tuple[str, ...]] | None = None, **behaviour: NodeBehaviour
 ) -> dict[str, NodeType]:
     """Return the nodes of a room by name.
 
@@ -60,8 +58,7 @@ def declare(
         words: Choices that are only known at run time, by the `kind` that the file calls them.
         **behaviour: Per node, its functions (`infer`, `clocks`, `lint`, `streams`) and fields that are computed.
     """
-    text = resources.files(__package__ or "").joinpath(f"{room}.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, Any]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loaded: dict[str, dict[str, Any]] = read_shipped("surefoot.graph.nodes", f"{room}.yaml")
     nodes: dict[str, NodeType] = {}
     for name, entry in loaded.items():
         fields: dict[str, Any] = {

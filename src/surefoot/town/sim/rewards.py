@@ -16,7 +16,7 @@ _ONES = np.ones(len(PARTS))
 
 
 @dataclass(slots=True, kw_only=True)
-class RewardFacts:
+class TownRewardFacts:
     """What a tick's reward depends on besides the state, [B, A] each."""
 
     acted: np.ndarray
@@ -44,7 +44,7 @@ def way_left(state: State, layout: Layout) -> np.ndarray:
     return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
 
 
-def reward(state: State, layout: Layout, facts: RewardFacts) -> tuple[np.ndarray, np.ndarray]:
+def reward(state: State, layout: Layout, facts: TownRewardFacts) -> tuple[np.ndarray, np.ndarray]:
     """[B, A] rewards, and the parts [B, A, PARTS] they are made of. Agents that are not there get 0."""
     rules = layout.scenario.rewards
     parts = np.zeros((*facts.acted.shape, len(PARTS)))

@@ -22,7 +22,7 @@ from surefoot.town.sim.queues import (
     walk_away,
 )
 from surefoot.town.sim.relationships import FAILED_CHAT, both_ways, fade, forget, strongest, tie_distance
-from surefoot.town.sim.rewards import RewardFacts, reward
+from surefoot.town.sim.rewards import TownRewardFacts, reward
 from surefoot.town.sim.state import COUNT, Randomness, State, plan_events, settle
 
 
@@ -88,7 +88,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
             for who, share in ((actor, 1.0), (other, 0.5)):
                 at: Any = (town, who)
                 np.add.at(social, at, -share * layout.scenario.rewards.conflict * intensity)
-    facts = RewardFacts(
+    facts = TownRewardFacts(
         acted=acted,
         pay=pay,
         social=social,
@@ -212,7 +212,7 @@ def _rivals(s: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _count(
-    s: State, layout: Layout, facts: RewardFacts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
+    s: State, layout: Layout, facts: TownRewardFacts, rivalry: np.ndarray, total: np.ndarray, happened: Happenings
 ) -> None:
     counts, acted = s.counts, facts.acted
     table = np.empty((len(_COUNTED), *acted.shape))

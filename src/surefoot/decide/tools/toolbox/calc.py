@@ -9,14 +9,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from surefoot.decide.shipped_data import read_shipped
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
 LONGEST, MOST_OPERANDS, MOST_DIGITS, HIGHEST_EXPONENT, DEEPEST = 500, 100, 400, 1000, 30
 
 _TOKEN = re.compile(r"\s*(?:(\d[\d,]*\.?\d*(?:[eE][-+]?\d{1,3})?|\.\d+)|(\*\*|sqrt|[-+*/%^()!]))", re.ASCII)
-_WORDS: dict[str, str] = read_shipped("tools.toolbox", "calc.yaml")
+_WORDS: dict[str, str] = read_shipped("surefoot.decide.tools.toolbox", "calc.yaml")
 """Expressions in lower case, and the signs that replace them."""
 _BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4, "**": 4}
 _OPERATIONS: dict[str, Callable[[Fraction, Fraction], Any]] = {
