@@ -37,7 +37,11 @@ def table() -> str:
     for room in (room for row in layers() for room in row if (SOURCE / room).is_dir()):
         for package in sorted((SOURCE / room).rglob("__init__.py")):
             text = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
-            rows.append(f"| `{package.parent.relative_to(SOURCE)}` | {text.splitlines()[0]} |")
+            where = package.parent.relative_to(SOURCE)
+            # The earlier systems are named on one page only.
+            earlier = room == "compat" and where.name not in ("compat", "sb3")
+            line = "Names of [an earlier system](origins.md)." if earlier else text.splitlines()[0]
+            rows.append(f"| `{where}` | {line} |")
     return "\n".join([*rows, "| `errors.py` | The exception tree. |"])
 
 

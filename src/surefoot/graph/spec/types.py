@@ -82,8 +82,6 @@ class Type:
 
 
 ANY = Type()
-OBS, WORLD, MODEL, LEARNER, TRIGGER = Type("obs"), Type("world"), Type("model"), Type("learner"), Type("trigger")
-TABLE, NUMBER, EPISODES = Type("dict"), Type("number"), Type("episodes")
 
 
 def tensor(dtype: str | None = None, *shape: int | str) -> Type:

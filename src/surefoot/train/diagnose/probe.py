@@ -49,7 +49,7 @@ class Result:
         return asdict(self) | {"causes": list(self.causes)}
 
 
-class Announced:
+class Announced(Task):
     """Sees 1 or -1, gets that as a reward, and it is over: the value is what is seen."""
 
     observation, action, max_episode_steps = Box((1,), -1.0, 1.0), Discrete(1), None
@@ -62,12 +62,6 @@ class Announced:
 
     def observe(self, state: np.ndarray) -> np.ndarray:
         return state.T.astype(np.float32)
-
-    def mask(self, state: np.ndarray) -> np.ndarray | None:
-        return None
-
-    def draw(self, state: np.ndarray) -> np.ndarray | None:
-        return None
 
 
 class Delayed(Announced):
