@@ -261,7 +261,7 @@ def test_a_worker_that_dies_again_and_again_ends_it(world_of: Any) -> None:
 def test_a_worker_that_lived_long_is_replaced_as_often_as_it_takes(
     world_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "TRIES", 2)
+    monkeypatch.setattr(worker_pool, "TRIES", 2)
     monkeypatch.setattr(supervise, "EARLY_STEPS", 2)
     monkeypatch.setattr(supervise, "EARLY_SECONDS", 0.0)
     world = world_of("Troubled")
