@@ -88,7 +88,9 @@ def private(module: Any, name: str) -> Any:
 
 
 def one(pattern: re.Pattern[str] | str) -> list[str]:
-    return script(re.compile(pattern) if isinstance(pattern, str) else pattern)
+    compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
+    # Flags written at the start of a pattern are among its flags already; JavaScript has no such prefix.
+    return script(re.compile(re.sub(r"^\(\?[aimsux]+\)", "", compiled.pattern), compiled.flags & ~re.UNICODE))
 
 
 def tables() -> dict[str, Any]:
@@ -138,11 +140,13 @@ def tables() -> dict[str, Any]:
                 for term, about in expand.TERMS.items()
             ],
             "mostTerms": expand.MOST_TERMS,
-            "steps": [
-                [one(re.compile(rf"\b{verb}", re.IGNORECASE)), steps] for verb, steps in P(expand, "_STEPS").items()
-            ],
-            "examples": [[one(p), told] for p, told in P(expand, "_EXAMPLES")],
-            "criteria": [[one(p), told] for p, told in P(expand, "_CRITERIA")],
+            **{
+                table: [
+                    [one(re.compile(pattern, re.IGNORECASE)), entry]
+                    for pattern, entry in P(expand, "_SHIPPED")[table].items()
+                ]
+                for table in ("steps", "examples", "criteria")
+            },
             "sections": P(expand, "_SECTIONS"),
             "hasExample": one(P(expand, "_HAS_EXAMPLE")),
         },
@@ -166,7 +170,7 @@ def tables() -> dict[str, Any]:
             "names": measures.NAMES,
             "general": measures.GENERAL,
             "vague": sorted(P(measures, "_VAGUE")),
-            "evidence": {n: [one(p) for p in ps] for n, ps in P(measures, "_PATTERNS").items()},
+            "evidence": {n: [one(p) for p in ps] for n, ps in P(measures, "_EVIDENCE").items()},
             "binding": one(P(measures, "_BINDING")),
             "detail": one(P(measures, "_DETAIL")),
             "parts": [one(p) for p in P(measures, "_PARTS")],
