@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import urllib.parse
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
@@ -85,7 +86,7 @@ def _part(call: Call[K], part: Callable[[K], T]) -> Call[T]:
     return Call(call.method, call.path, call.body, lambda raw: part(call.decode(raw)), call.repeatable)
 
 
-class ServiceMethods:
+class ServiceMethods(ABC):
     """What `Surefoot` and `AsyncSurefoot` share: their settings, the rule for retries, and one method per call."""
 
     def __init__(
@@ -115,12 +116,13 @@ class ServiceMethods:
         self._headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
         self._prepare()
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Create what the client keeps between requests."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _send(self, call: Call[Any]) -> Any:
-        raise NotImplementedError
+        """Send a request, with retries, and return the decoded response; a coroutine of it in the asynchronous client."""
 
     def _pause(self, error: SurefootError, tries: int, *, repeatable: bool) -> float:
         """Return the seconds to wait before the next try. Raise the error if there is to be none."""

@@ -6,6 +6,7 @@ only its Config and the function that builds the run from it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from surefoot.data.spaces import Box, Discrete
@@ -59,7 +60,7 @@ def writer_of(graph: Graph | Checked) -> StandaloneWriter:
     return LoopWriter(plan, shape_of(plan)) if levels is None else LevelsWriter(plan, levels)
 
 
-class StandaloneWriter:
+class StandaloneWriter(ABC):
     """Writes Config, settings and `build` of one program, and collects the library definitions that they name."""
 
     watchers: tuple[Firing, ...]
@@ -94,13 +95,13 @@ class StandaloneWriter:
         text = "\n\n\n".join(chunk.strip("\n") for chunk in chunks) + "\n"
         return with_graph(text, graph)
 
+    @abstractmethod
     def settings(self) -> list[str]:
         """Return the functions from progress to what a trainer reads."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self) -> str:
         """Return the function that builds collector and trainers."""
-        raise NotImplementedError
 
     def train(self) -> str:
         """Return the function that runs it all."""
