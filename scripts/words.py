@@ -91,13 +91,11 @@ def python_texts(source: str, first: int = 1) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             inside |= {id(part) for part in ast.walk(node)}
-            yield (
-                node.lineno + first - 1,
-                "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values),
-            )
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            if re.search(r"\s", node.value):  # one word is a key or an id of a file format, not a sentence
-                yield node.lineno + first - 1, node.value
+            parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            yield node.lineno + first - 1, "".join(parts)
+        # A string of one word is a key or an id of a file format, not a sentence.
+        elif isinstance(node, ast.Constant) and id(node) not in inside and re.search(r"\s", text := str(node.value)):
+            yield node.lineno + first - 1, text
     block: list[str] = []
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
