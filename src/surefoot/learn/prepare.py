@@ -76,7 +76,7 @@ def to_batch(
 class Remembers(Protocol):
     """A policy that can say what it carried into some step."""
 
-    def remembered(self, batch: Batch, at: Sequence[int]) -> list[dict[str, Tensor]]: ...
+    def remembered(self, batch: Batch, steps: Sequence[int]) -> list[dict[str, Tensor]]: ...
 
 
 def pieces(batch: Batch, policy: object, config: PPOConfig) -> Batch:
@@ -85,7 +85,7 @@ def pieces(batch: Batch, policy: object, config: PPOConfig) -> Batch:
         return batch
     if not isinstance(policy, Remembers):
         raise ConfigError(
-            f"sequence is {config.sequence} but the policy has no remembered(batch, at); leave sequence at none"
+            f"sequence is {config.sequence} but the policy has no remembered(batch, steps); leave sequence at none"
         )
     return cut(batch, policy, length=config.sequence, burn_in=config.burn_in)
 
