@@ -18,10 +18,10 @@ def own_worlds() -> Mapping[str, Callable[[int], World]]:
     """Constructors of our own worlds, classic, toy and maze, by id; they take the number of streams."""
     from surefoot.envs.builtin.classic import CLASSIC
     from surefoot.envs.builtin.maze import MAZES
-    from surefoot.envs.builtin.multi_agent_toys import CHOIRS
+    from surefoot.envs.builtin.multi_agent_toys import SHARED_REWARD
     from surefoot.envs.builtin.toys import TOYS
 
-    return {**CLASSIC, **TOYS, **CHOIRS, **MAZES}
+    return {**CLASSIC, **TOYS, **SHARED_REWARD, **MAZES}
 
 
 def register_envs() -> None:
