@@ -16,7 +16,7 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.algorithms.ratings import START, after_game, expected
 from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
 
@@ -79,7 +79,7 @@ class Player:
         if self.actor is not None:
             return kernel_actions(self.actor, view, noise.kernel, deterministic=deterministic)
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        seen = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         out = self.policy.act(seen, generator=noise.torch, deterministic=deterministic)
         return self.policy.env_action(out.action.numpy())
 
