@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, real, whole
+from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, integer, real
 from surefoot.data.knobs import Config, knob
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
@@ -36,9 +36,9 @@ class SelfPlayConfig(Config):
         "How a past self is chosen: all alike, or by elo, each as likely as its expected score against the learner.",
         choice("uniform", "elo"),
     )
-    every: int = knob(50_000, "Env steps between two past selves that are kept.", whole(Interval(1)))
+    every: int = knob(50_000, "Env steps between two past selves that are kept.", integer(Interval(1)))
     keep: int = knob(
-        20, "Most past selves at once; beyond that the one goes whose neighbours are closest.", whole(Interval(2))
+        20, "Most past selves at once; beyond that the one goes whose neighbours are closest.", integer(Interval(2))
     )
     elo_k: float = knob(8.0, "How far one game moves a rating.", real(NOT_NEGATIVE))
 
