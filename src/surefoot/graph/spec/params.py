@@ -7,6 +7,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from surefoot.data.knobs import warn_renamed
 from surefoot.errors import GraphError
 from surefoot.graph.spec.declare import NodeType
 
@@ -26,6 +27,8 @@ def read_params(declared: NodeType, said: Mapping[str, Any], *, who: str = "") -
             raise GraphError(f"{who}: {declared.name} has no parameter {name!r}; {advice}")
         if param.name in found:
             raise GraphError(f"{who}: {by[param.name]} and {name} both set {param.name}; give one of them")
+        if param.config is not None and name in param.config.vocabulary().former:
+            warn_renamed(name, param.name)
         try:
             found[param.name] = param.read(value)
         except (TypeError, ValueError, OverflowError) as why:

@@ -54,7 +54,7 @@ def test_a_panels_help_is_the_configs_own() -> None:
     rows = {row["name"]: row for row in PPOConfig.describe()}
     shown = {row["name"]: row for row in REGISTRY.get("PPOTrainerNode").to_json()["params"]}
     assert shown["clip_param"]["help"] == rows["clip"]["help"]
-    assert shown["horizon_length"]["help"] == rows["steps"]["help"]
+    assert shown["horizon_length"]["help"] == rows["rollout_steps"]["help"]
 
 
 def test_presets_are_there_and_fit_their_node() -> None:
