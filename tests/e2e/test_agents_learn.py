@@ -20,10 +20,10 @@ def test_a_relay_is_learned_and_valued_though_runners_come_and_go():
     view = world.reset(0)
     from torch import from_numpy
 
-    from surefoot.nets.policy import Seen
+    from surefoot.nets.policy import PolicyInput
 
     # At their first step, the runners that are there: perfect play is worth (1 - 0.9^5) / 0.1 = 4.0951.
-    value = model.policy.value(Seen(obs={"obs": from_numpy(view.obs["obs"])}))[::3]
+    value = model.policy.value(PolicyInput(obs={"obs": from_numpy(view.obs["obs"])}))[::3]
     assert value.detach().numpy() == pytest.approx(Relay().value(0.9), rel=0.1)
 
 

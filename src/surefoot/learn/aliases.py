@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.data.kinds import truth
+from surefoot.data.kinds import boolean
 from surefoot.data.knobs import Vocabulary, require_known
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule import Linear
@@ -147,7 +147,7 @@ def canonical(names: Mapping[str, Any], base: Mapping[str, Any] | None = None) -
 
 def _truth(name: str, value: Any) -> bool:
     try:
-        return truth(value)
+        return boolean(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{name} is {value!r}; it must be true or false") from None
 

@@ -15,10 +15,10 @@ from surefoot.data.kinds import (
     Kind,
     choice,
     flag,
+    integer,
     matching,
     optional,
     real,
-    whole,
 )
 from surefoot.data.knobs import Config, Vocabulary, knob, read_texts
 from surefoot.errors import ConfigError
@@ -45,7 +45,7 @@ def scheduled(within: Interval) -> Kind:
     return Kind("float | schedule", legal, accept, parse_schedule, schedule_to_json)
 
 
-AT_LEAST_ONE = whole(Interval(1))
+AT_LEAST_ONE = integer(Interval(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class PPOConfig(Config):
         0,
         "With sequence: steps before each column that are walked through again, so that memory is that of the weights "
         "of now, and that are not learned from.",
-        whole(NOT_NEGATIVE),
+        integer(NOT_NEGATIVE),
     )
     steps: int = knob(
         2048,
@@ -212,7 +212,7 @@ class PPOConfig(Config):
     seed: int = knob(
         0,
         "Everything random follows from it: weights, envs, actions, minibatches.",
-        whole(Interval(0, 2**63 - 1)),
+        integer(Interval(0, 2**63 - 1)),
     )
     device: str = knob(
         "auto",
@@ -232,7 +232,7 @@ class PPOConfig(Config):
     max_policy_lag: int | None = knob(
         None,
         "Oldest rollout that is learned from, in updates since it was collected; none takes any.",
-        optional(whole(NOT_NEGATIVE)),
+        optional(integer(NOT_NEGATIVE)),
     )
 
     def check(self) -> None:

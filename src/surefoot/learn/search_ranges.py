@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from surefoot.data.kinds import as_list, as_mapping, number, truth, whole_number
+from surefoot.data.kinds import as_list, as_mapping, boolean, number, whole_number
 from surefoot.errors import ConfigError
 
 
@@ -109,7 +109,7 @@ def dimension(name: str, spec: Any) -> Dimension | None:
         )
     try:
         low, high = (number(float(x) if isinstance(x, str) else x) for x in (fields["low"], fields["high"]))
-        log, whole = truth(fields.get("log", False)), truth(fields.get("whole", False))
+        log, whole = boolean(fields.get("log", False)), boolean(fields.get("whole", False))
         if whole:
             low, high = whole_number(low), whole_number(high)
         return Range(low, high, log, whole)

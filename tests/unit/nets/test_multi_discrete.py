@@ -15,7 +15,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.multi_discrete import at_temperature
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec
@@ -31,8 +31,8 @@ def a_policy(action=Discrete(3), **net) -> ActorCritic:
     return policy
 
 
-def seen(mask: torch.Tensor | None = None) -> Seen:
-    return Seen(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
+def seen(mask: torch.Tensor | None = None) -> PolicyInput:
+    return PolicyInput(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
 
 
 def acted(policy: ActorCritic, temperature: float, **how):

@@ -20,7 +20,7 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.algorithms.hierarchy import Decisions, Hierarchy, HierarchySpec
 
 TASK = LongMaze(1, 3, 2, limit=30)
@@ -66,7 +66,7 @@ def rows(numbers: list[float]) -> np.ndarray:
 
 def worth(made: Decisions, *numbers: float) -> np.ndarray:
     with torch.no_grad():
-        return made.policy.value(Seen(obs={"obs": torch.from_numpy(rows(list(numbers)))})).numpy()
+        return made.policy.value(PolicyInput(obs={"obs": torch.from_numpy(rows(list(numbers)))})).numpy()
 
 
 def deltas(made: Decisions, view: Arrays) -> np.ndarray:
