@@ -2,7 +2,7 @@
 
 import pytest
 
-from surefoot.data.kinds import Interval, whole
+from surefoot.data.kinds import Interval, integer
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.declare import Misfit, NodeType, Param, Port, Registry, code_type
@@ -19,9 +19,9 @@ def test_a_node_fires_with_its_deciding_inputs_and_not_with_sampled_ones() -> No
 
 
 def test_the_tooltip_of_a_parameter_names_its_aliases() -> None:
-    param = Param("lr", whole(Interval()), "Learning rate.", 1, aliases=("learning_rate",))
+    param = Param("lr", integer(Interval()), "Learning rate.", 1, aliases=("learning_rate",))
     assert param.to_json()["help"] == "Learning rate. Also called learning_rate."
-    assert Param("lr", whole(Interval()), "Learning rate.", 1).tooltip == "Learning rate."
+    assert Param("lr", integer(Interval()), "Learning rate.", 1).tooltip == "Learning rate."
 
 
 def test_a_built_in_type_keeps_its_name_and_a_custom_one_may_be_declared_again() -> None:
