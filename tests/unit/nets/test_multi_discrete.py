@@ -117,7 +117,7 @@ def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_r
 def test_the_plain_loop_warms_the_policy_too():
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
-    learner = Learner(policy, PPOConfig(temperature=3.0, steps=16, minibatch_size=16, epochs=1))
+    learner = Learner(policy, PPOConfig(temperature=3.0, rollout_steps=16, minibatch_size=16, epochs=1))
     collector = Collector(world, policy, steps=16, gamma=0.99, path="torch")
     report = next(training_loop(live(collector, learner), learner))
     assert (report.temperature, report.first_ratio_error < 1e-5) == (3.0, True)
