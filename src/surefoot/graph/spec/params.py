@@ -16,7 +16,6 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 60
 
 
-<<<<<<< HEAD
 def find_param(declared: NodeType, name: str, *, who: str = "") -> Param:
     """Return the parameter with this name or alias; raise `GraphError` with the nearest names if there is none."""
     param = declared.param(name)
@@ -35,22 +34,9 @@ def read_params(declared: NodeType, values: Mapping[str, Any], *, who: str = "")
         param = find_param(declared, name, who=who)
         if param.name in result:
             raise GraphError(f"{who}: {names[param.name]} and {name} both set {param.name}; use one of them")
-=======
-def read_params(declared: NodeType, said: Mapping[str, Any], *, who: str = "") -> dict[str, Any]:
-    """`said` by the parameters' own names, each value in its one form; what is left unset stays so."""
-    who, found, by = who or declared.name, dict[str, Any](), dict[str, str]()
-    for name, value in said.items():
-        param = declared.param(name)
-        if param is None:
-            known = [each.name for each in declared.params]
-            close = difflib.get_close_matches(name, known, n=2)
-            advice = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(known) or 'none'}"
-            raise GraphError(f"{who}: {declared.name} has no parameter {name!r}; {advice}")
-        if param.name in found:
-            raise GraphError(f"{who}: {by[param.name]} and {name} both set {param.name}; give one of them")
+        # One release of warnings before a renamed setting of a config is refused.
         if param.config is not None and name in param.config.vocabulary().former:
             warn_renamed(name, param.name)
->>>>>>> main
         try:
             result[param.name] = param.read(value)
         except (TypeError, ValueError, OverflowError) as why:
