@@ -18,7 +18,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.prepare import cut, pieces
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 T, N = 20, 3
 KINDS = ["gru", "lstm"]
@@ -42,7 +42,7 @@ def walk(policy: ActorCritic, *, valid: np.ndarray | None = None) -> tuple[Rollo
     context = {n: torch.randn(x.shape, generator=generator) for n, x in policy.initial_context(N).items()}
     carried, steps = [context], []
     for t in range(T):
-        seen = Seen(obs={"obs": torch.from_numpy(obs[t])}, start=torch.from_numpy(start[t]), context=carried[-1])
+        seen = PolicyInput(obs={"obs": torch.from_numpy(obs[t])}, start=torch.from_numpy(start[t]), context=carried[-1])
         out = policy.act(seen, generator=generator)
         carried.append(out.context)
         steps.append((out.action.numpy(), out.log_prob.numpy(), out.value.numpy()))

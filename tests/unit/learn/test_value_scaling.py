@@ -18,7 +18,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.value_scaling import MEMORY, ValueScale
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 PATHS = ["torch", *(["native"] if native.kernel is not None else [])]
 OBS = {"obs": Box((3,))}
@@ -44,7 +44,7 @@ def walk(
     """Rewards follow the first observation, times `scale` and plus `shift`; every third step ends an episode."""
     rng, no = np.random.default_rng(seed), np.zeros((T, N), bool)
     obs = rng.normal(size=(T + 1, N, 3)).astype(np.float32)
-    seen = Seen(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))})
+    seen = PolicyInput(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))})
     out = policy.act(seen, generator=torch.Generator().manual_seed(seed))
     value = out.value.numpy().reshape(T + 1, N)
     terminated = no.copy()

@@ -15,7 +15,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.multi_discrete import at_temperature
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec
@@ -31,8 +31,8 @@ def a_policy(action=Discrete(3), **net) -> ActorCritic:
     return policy
 
 
-def seen(mask: torch.Tensor | None = None) -> Seen:
-    return Seen(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
+def seen(mask: torch.Tensor | None = None) -> PolicyInput:
+    return PolicyInput(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
 
 
 def acted(policy: ActorCritic, temperature: float, **how):
@@ -117,7 +117,7 @@ def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_r
 def test_the_plain_loop_warms_the_policy_too():
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
-    learner = Learner(policy, PPOConfig(temperature=3.0, steps=16, minibatch_size=16, epochs=1))
+    learner = Learner(policy, PPOConfig(temperature=3.0, rollout_steps=16, minibatch_size=16, epochs=1))
     collector = Collector(world, policy, steps=16, gamma=0.99, path="torch")
     report = next(training_loop(live(collector, learner), learner))
     assert (report.temperature, report.first_ratio_error < 1e-5) == (3.0, True)
