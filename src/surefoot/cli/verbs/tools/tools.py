@@ -227,8 +227,7 @@ class ReportToolsArgs:
     """Print one JSON object, and write no page unless --out names one."""
 
     def run(self) -> int:
-        from surefoot.decide.evaluation.page import page_of
-        from surefoot.decide.evaluation.summary import as_text, summary_of
+        from surefoot.decide.evaluation.summary import as_text, page_of, summary_of
         from surefoot.decide.tools.report import rows_in
 
         found = summary_of(rows_in(self.directory))
