@@ -30,7 +30,7 @@ def updater(cell: dict[str, Any], path: str) -> Any:
     policy = ActorCritic({"obs": Box((cell["obs"],))}, Discrete(2), NetConfig(hidden=(cell["width"],) * cell["depth"]))
     config = PPOConfig(
         envs=cell["envs"],
-        steps=cell["steps"],
+        rollout_steps=cell["steps"],
         epochs=cell["epochs"],
         minibatch_size=cell["minibatch"],
         lr=1e-6,  # so that the same rollout can be learned from many times

@@ -32,7 +32,7 @@ def test_self_play_beats_the_policy_it_began_with():
         Connect(4, 5, 3),
         total_steps=60_000,
         config=SelfPlayConfig(every=10_000),
-        settings={"envs": 64, "steps": 32, "minibatch_size": 256, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
+        settings={"envs": 64, "rollout_steps": 32, "minibatch_size": 256, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
     )
     for report in play:
         assert report.first_ratio_error <= 1e-5
@@ -45,7 +45,7 @@ def test_a_model_trained_with_agents_goes_on_from_where_it_was_saved(tmp_path):
     one.learn(1000)
     one.save(tmp_path / "model")
     two = PPO.load(tmp_path / "model", env=Relay)
-    assert (two.spec.ppo.envs, two.spec.ppo.steps) == (12, 16)
+    assert (two.spec.ppo.envs, two.spec.ppo.rollout_steps) == (12, 16)
     for model in (one, two):
         model.learn(1000, reset_num_timesteps=False)
     assert one.recent_return == two.recent_return

@@ -18,7 +18,15 @@ from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
 GAMMA = 0.9
-COMMON = {"steps": 16, "envs": 16, "minibatch_size": 64, "epochs": 4, "gamma": GAMMA, "lr": "lin_1e-2", "device": "cpu"}
+COMMON = {
+    "rollout_steps": 16,
+    "envs": 16,
+    "minibatch_size": 64,
+    "epochs": 4,
+    "gamma": GAMMA,
+    "lr": "lin_1e-2",
+    "device": "cpu",
+}
 
 
 def trained(env: str, updates: int, *, net: dict[str, Any] | None = None, seed: int = 0, **ppo: Any) -> Training:
@@ -56,7 +64,7 @@ def test_a_reward_of_one_for_ever_is_worth_one_over_one_minus_gamma():
     assert values(training, np.ones((1, 1)))[0] == pytest.approx(Endless().value(GAMMA), rel=0.02)
 
 
-TIMED = {"steps": 20, "minibatch_size": 160, "epochs": 8, "gamma": 0.8, "lr": "lin_2e-2", "max_grad_norm": 5.0}
+TIMED = {"rollout_steps": 20, "minibatch_size": 160, "epochs": 8, "gamma": 0.8, "lr": "lin_2e-2", "max_grad_norm": 5.0}
 
 
 def test_a_time_limit_is_not_the_end_of_the_world():

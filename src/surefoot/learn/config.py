@@ -20,7 +20,7 @@ from surefoot.data.kinds import (
     optional,
     real,
 )
-from surefoot.data.knobs import Config, Vocabulary, knob, read_texts
+from surefoot.data.knobs import Config, Vocabulary, accept_former_names, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
 from surefoot.learn.minibatches import minibatch_size_for
@@ -48,6 +48,7 @@ def scheduled(within: Interval) -> Kind:
 AT_LEAST_ONE = integer(Interval(1))
 
 
+@accept_former_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig(Config):
     """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""
@@ -122,9 +123,9 @@ class PPOConfig(Config):
         "of now, and that are not learned from.",
         integer(NOT_NEGATIVE),
     )
-    steps: int = knob(
+    rollout_steps: int = knob(
         2048,
-        "Steps taken in each env between two updates; steps times envs is the rollout.",
+        "Steps taken in each env between two updates; rollout_steps times envs is the size of a rollout.",
         AT_LEAST_ONE,
     )
     envs: int = knob(
@@ -278,7 +279,7 @@ class PPOConfig(Config):
     @property
     def batch_size(self) -> int:
         """Steps in one rollout, over all envs. (SB3 calls a *mini*batch batch_size.)"""
-        return self.steps * self.envs
+        return self.rollout_steps * self.envs
 
     def minibatch_size_for(self, samples: int) -> tuple[int, str | None]:
         """The size to split `samples` steps by, and a sentence to print where two knobs had to be weighed up."""

@@ -69,7 +69,7 @@ SEARCH: Space = {
     "lam": Choice((0.8, 0.9, 0.95, 0.98, 1.0)),
     "clip": Range(0.1, 0.4),
     "epochs": Range(3, 20, log=True, whole=True),
-    "steps": Choice((32, 64, 128, 256, 512)),
+    "rollout_steps": Choice((32, 64, 128, 256, 512)),
     "envs": Choice((4, 8, 16)),
     "minibatch_size": Choice((32, 64, 128, 256)),
     "ent_coef": Range(1e-8, 0.05, log=True),
@@ -82,7 +82,7 @@ SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
 """And besides, where actions are real numbers."""
 MOVING: frozenset[str] = frozenset(
     (
-        *("lr", "gamma", "lam", "clip", "epochs", "steps", "minibatch_size", "ent_coef"),
+        *("lr", "gamma", "lam", "clip", "epochs", "rollout_steps", "minibatch_size", "ent_coef"),
         *("vf_coef", "max_grad_norm", "target_kl", "value_clip", "kl_coef", "dual_clip"),
     )
 )

@@ -81,7 +81,7 @@ class PPOConfig:
             min_samples=self.min_buffer_size,
             seed=self.seed,
             envs=1,
-            steps=self.buffer_size,
+            rollout_steps=self.buffer_size,
         )
 
 

@@ -96,7 +96,8 @@ def _param(
     if config:
         entry = next(each for each in dataclasses.fields(CONFIGS[config]) if each.name == knob)
         chosen, help = chosen or entry.metadata["kind"], entry.metadata["help"]
-        others = [other for other in (knob, *others) if other != name]
+        former = [old for old, new in CONFIGS[config].vocabulary().former.items() if new == knob]
+        others = [other for other in (knob, *others, *former) if other != name]
     assert chosen is not None, f"{name} has neither a kind nor a setting"
     value = default if default is REQUIRED else chosen.accept(default)
     return Param(name, chosen, help, value, aliases=tuple(others), config=CONFIGS.get(config), setting=knob)

@@ -232,7 +232,7 @@ class Hierarchy:
         manages = spec.manager.replace(gamma=config.gamma**spec.every, seed=seed_for("manager", seed))
         self.manager_learner = Learner(self.manager, manages, total_updates=spec.total_updates)
         self.collector = Collector(
-            self.world, self.worker, steps=config.steps, gamma=config.gamma, seed=seed, path=config.path
+            self.world, self.worker, steps=config.rollout_steps, gamma=config.gamma, seed=seed, path=config.path
         )
 
     @property
@@ -341,7 +341,12 @@ class Hierarchy:
     def _decisions(self, streams: int) -> Decisions:
         config = self.spec.worker
         return Decisions(
-            self.manager, streams, steps=config.steps, every=self.spec.every, gamma=config.gamma, seed=config.seed
+            self.manager,
+            streams,
+            steps=config.rollout_steps,
+            every=self.spec.every,
+            gamma=config.gamma,
+            seed=config.seed,
         )
 
     def _over(self, base: World, decisions: Decisions) -> GoalWorld:

@@ -95,7 +95,13 @@ def probe(
 
 
 def _spec(name: str, total: int, **ppo: Any) -> RunSpec:
-    common: dict[str, Any] = {"envs": STREAMS, "steps": STEPS, "minibatch_size": 128, "epochs": 8, "gamma": GAMMA}
+    common: dict[str, Any] = {
+        "envs": STREAMS,
+        "rollout_steps": STEPS,
+        "minibatch_size": 128,
+        "epochs": 8,
+        "gamma": GAMMA,
+    }
     learning: dict[str, Any] = {"lr": 3e-3, "ent_coef": 0.01, "max_grad_norm": 5.0, "lam": 0.95, "device": "cpu"}
     config = PPOConfig(**(common | learning | ppo))
     return RunSpec(
@@ -244,7 +250,9 @@ def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result
     try:
         world = make(4)
         policy = build(world)
-        training = trainer(_spec(world.name, 4 * world.num_envs * 64, envs=world.num_envs, steps=64), world, policy)
+        training = trainer(
+            _spec(world.name, 4 * world.num_envs * 64, envs=world.num_envs, rollout_steps=64), world, policy
+        )
         worst = max(report.first_ratio_error for report in training)
         ends = training.collector.episodes.take_fresh()
         world.close()

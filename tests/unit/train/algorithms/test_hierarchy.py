@@ -33,7 +33,15 @@ def make(streams: int) -> World:
 
 
 def a_spec(*, total_steps: int = 4 * 64, **ppo: Any) -> HierarchySpec:
-    knobs = {"steps": 16, "envs": 4, "minibatch_size": 32, "epochs": 2, "lr": "lin_3e-3", "device": "cpu", **ppo}
+    knobs = {
+        "rollout_steps": 16,
+        "envs": 4,
+        "minibatch_size": 32,
+        "epochs": 2,
+        "lr": "lin_3e-3",
+        "device": "cpu",
+        **ppo,
+    }
     return HierarchySpec(
         total_steps=total_steps,
         every=5,
