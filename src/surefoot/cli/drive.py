@@ -148,7 +148,7 @@ def path_note(training: Training | Cycles) -> str:
 def brief(spec: RunSpec) -> dict[str, str]:
     """Return the settings that people ask for first."""
     ppo = spec.ppo.to_json()
-    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "steps", "envs", "ent_coef")
+    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "rollout_steps", "envs", "ent_coef")
     shown = {name: _short(ppo[name]) for name in names}
     return shown | {"net": "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"}
 

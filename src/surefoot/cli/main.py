@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from surefoot.cli.usage import Usage
-from surefoot.errors import SurefootError
+from surefoot.errors import RenamedWarning, SurefootError
 
 OK, REFUSED, USAGE = 0, 2, 64
 """Exit codes, the same for every verb; 1 is a finding."""
@@ -140,7 +141,9 @@ def main(argv: list[str] | None = None) -> int:
     if name not in VERBS:
         return _unknown(name, family or {verb for verb in VERBS if " " not in verb})
     try:
-        return _run(name, rest)
+        with warnings.catch_warnings():
+            _show_renames_as_notices(name)
+            return _run(name, rest)
     except SurefootError as error:
         print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
@@ -151,6 +154,19 @@ def main(argv: list[str] | None = None) -> int:
         # `surefoot runs | head`: whoever read us has seen enough.
         sys.stderr.close()
         return OK
+
+
+def _show_renames_as_notices(verb: str) -> None:
+    """Print a renamed setting as one line on stderr, without Python's file, line number and source."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            print(f"surefoot {verb}: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 def _version() -> int:

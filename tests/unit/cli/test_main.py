@@ -115,6 +115,14 @@ def test_a_dry_run_prints_what_config_reads_back(capsys, tmp_path):
     assert again.splitlines()[1:] == out.splitlines()[1:]
 
 
+def test_a_renamed_setting_is_one_line_on_stderr(capsys):
+    argv = ["train", "CartPole-v1", "--set", "steps=16", "--dry-run"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert err == "surefoot train: the setting steps is now rollout_steps; the old name goes in the next release\n"
+    assert "rollout_steps: 16" in out
+
+
 def test_include_says_where_the_header_for_worlds_in_c_is(capsys):
     code, out, _ = said(capsys, "include")
     assert code == 0

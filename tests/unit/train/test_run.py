@@ -24,7 +24,7 @@ from surefoot.train.rundir.resume_check import fingerprint, verify_resume
 from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 
-SMALL = {"envs": 2, "steps": 8, "epochs": 1, "minibatch_size": 8}
+SMALL = {"envs": 2, "rollout_steps": 8, "epochs": 1, "minibatch_size": 8}
 
 
 def a_spec(**fixed):

@@ -13,7 +13,7 @@ from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
 from surefoot.decide.prompts.text import tokens
 from surefoot.decide.prompts.world import PromptWorld
 from surefoot.envs.api import View
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 
 Chooser = Callable[[PromptWorld, View], np.ndarray]
 """Returns actions, [N], for the current observations of N prompts."""
@@ -114,7 +114,7 @@ def by_policy(policy: Policy, *, deterministic: bool = True, seed: int = 0) -> C
 
     def choose(world: PromptWorld, view: View) -> np.ndarray:
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        observed = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        observed = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         with torch.no_grad():
             return policy.act(observed, generator=generator, deterministic=deterministic).action.numpy()
 

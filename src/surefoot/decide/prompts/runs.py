@@ -26,7 +26,7 @@ ENV = "surefoot/Prompts-v0"
 # Episodes have at most five steps, so short rollouts of many prompts; gamma 1: every step's gain counts fully.
 SETTINGS: dict[str, Any] = {
     "envs": 32,
-    "steps": 32,
+    "rollout_steps": 32,
     "epochs": 6,
     "minibatch_size": 128,
     "lr": 1e-3,

@@ -8,7 +8,18 @@ import pytest
 
 from surefoot.cli.main import main
 
-QUICK = ("--set", "envs=2", "--set", "steps=16", "--set", "epochs=1", "--set", "minibatch_size=16", "--steps", "64")
+QUICK = (
+    "--set",
+    "envs=2",
+    "--set",
+    "rollout_steps=16",
+    "--set",
+    "epochs=1",
+    "--set",
+    "minibatch_size=16",
+    "--steps",
+    "64",
+)
 
 
 def test_the_picture_has_every_part_the_path_and_advice(capsys: pytest.CaptureFixture[str]):

@@ -12,7 +12,7 @@ from surefoot.cli.main import main
 pytest.importorskip("optuna")
 
 SMALL = ["--steps", "256", "--seeds", "2", "--rungs", "2", "--eval-episodes", "2", "--finalists", "1"]
-SMALL += ["--set", "steps=16", "--set", "envs=4", "--set", "epochs=2"]
+SMALL += ["--set", "rollout_steps=16", "--set", "envs=4", "--set", "epochs=2"]
 
 
 def test_a_search_leaves_a_config_that_train_takes(tmp_path, capsys):

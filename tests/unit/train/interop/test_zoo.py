@@ -59,7 +59,7 @@ def test_an_entry_comes_over_by_our_names(path):
         "lr": "lin_2.0633e-05",
         "clip": 0.1,
         "minibatch_size": 64,
-        "steps": 512,
+        "rollout_steps": 512,
         "envs": 1,
         "hidden": [256, 256],
         "critic_hidden": [128],

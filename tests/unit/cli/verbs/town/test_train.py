@@ -103,5 +103,5 @@ def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monk
 def test_fewer_towns_live_longer_between_updates_but_no_longer_than_an_episode() -> None:
     scenario = load_scenario("queue_conflict")
     assert (scenario.training.towns, scenario.training.rollout_ticks, scenario.ticks) == (256, 20, 80)
-    assert [town_spec(scenario, towns=towns).ppo.steps for towns in (None, 128, 8, 512)] == [20, 40, 80, 20]
-    assert town_spec(scenario, towns=8, rollout_ticks=5).ppo.steps == 5
+    assert [town_spec(scenario, towns=towns).ppo.rollout_steps for towns in (None, 128, 8, 512)] == [20, 40, 80, 20]
+    assert town_spec(scenario, towns=8, rollout_ticks=5).ppo.rollout_steps == 5
