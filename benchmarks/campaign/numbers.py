@@ -84,7 +84,7 @@ class Bench:
         from surefoot.learn.config import PPOConfig
         from surefoot.learn.learner import Learner
 
-        self.guards = from_tests("unit/learn/test_guards.py")
+        self.guards = from_tests("unit/learn/test_torch_update.py")
         self.PPOConfig, self.Learner = PPOConfig, Learner
         self.T, self.N = self.guards.T, self.guards.N
 

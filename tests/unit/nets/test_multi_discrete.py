@@ -103,7 +103,7 @@ def test_a_warm_run_is_learned_from_at_the_temperature_it_acted_at():
     assert max(r.first_ratio_error for r in reports) < 1e-5
     assert {r.path for r in reports} == {"torch"}
     if native.kernel is not None:
-        assert reports[0].path_reason == "the kernel knows no temperature but 1"
+        assert reports[0].path_reason == "the kernel supports no temperature but 1"
 
 
 def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_ratio():
@@ -135,7 +135,7 @@ def test_a_saved_warm_run_goes_on_to_the_last_bit():
 @pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 def test_the_kernel_says_that_it_has_no_temperature():
     policy = a_policy()
-    with pytest.raises(ConfigError, match="path is 'native' but the kernel knows no temperature but 1"):
+    with pytest.raises(ConfigError, match="path is 'native' but the kernel supports no temperature but 1"):
         Learner(policy, PPOConfig(temperature=2.0, path="native"))
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
