@@ -273,7 +273,7 @@ def test_a_wrong_connection_is_refused_with_its_reason(page) -> None:
     page.get_by_test_id("node-trainer").locator(".card-head").click()
     target.wait_for()
     source.drag_to(target)
-    expect(page.locator(".toast.error")).to_contain_text("it takes an array and was given an environment")
+    expect(page.locator(".toast.error")).to_contain_text("it takes an array but gets an environment")
     assert all(edge["to"] != "trainer.dones" for edge in page.evaluate("() => window.studio.get().doc.graph.edges"))
     # One that fits is drawn by the same movement.
     page.locator('[data-id="step"] .react-flow__handle[data-handleid="dones"]').drag_to(target)

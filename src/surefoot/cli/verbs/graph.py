@@ -238,11 +238,12 @@ class DiffArgs:
     def run(self) -> int:
         import json
 
-        from surefoot.graph.diff import differences, told
+        from surefoot.graph.diff import difference_line, differences
 
-        found = differences(read_graph(self.before), read_graph(self.after))
-        print(json.dumps(found, indent=1) if self.as_json else "\n".join(told(each) for each in found) or "the same")
-        return int(bool(found))
+        entries = differences(read_graph(self.before), read_graph(self.after))
+        lines = "\n".join(map(difference_line, entries)) or "the same"
+        print(json.dumps(entries, indent=1) if self.as_json else lines)
+        return int(bool(entries))
 
 
 @dataclass(frozen=True, kw_only=True)
