@@ -17,8 +17,8 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.lm.training import LMStep, LMTraining
-from surefoot.telemetry.doctor.findings import sentence
 from surefoot.telemetry.doctor.doctor import LiveDoctor
+from surefoot.telemetry.doctor.findings import sentence
 from surefoot.telemetry.doctor.rules import read_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after

@@ -23,8 +23,8 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.learn.report import UpdateReport
-from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.doctor.doctor import LiveDoctor
+from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode

@@ -18,8 +18,8 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 from surefoot.learn.checkpoint.retention import prune
 from surefoot.learn.learner import Learner
 from surefoot.server.studio.scenes import env_of
-from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.doctor.doctor import LiveDoctor
+from surefoot.telemetry.doctor.findings import Finding
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode

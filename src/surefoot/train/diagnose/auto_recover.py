@@ -9,9 +9,8 @@ from typing import Any
 from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
 from surefoot.learn.checkpoint.retention import go_back
-from surefoot.telemetry.doctor.doctor import patch_for
+from surefoot.telemetry.doctor.doctor import LiveDoctor, patch_for
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
-from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror

@@ -11,8 +11,8 @@ from surefoot.cli.usage import Usage
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.doctor.doctor import LiveDoctor
+from surefoot.telemetry.doctor.findings import Finding, sentence
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import EventRecord
 from surefoot.telemetry.schema import FindingRecord as FindingLine
