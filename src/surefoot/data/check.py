@@ -38,9 +38,14 @@ class KeepsEntries(Protocol):
 
 
 def check_store(make: Callable[[Path], KeepsEntries], *, kills: int = 5, seed: int = 0) -> list[str]:
-    """Try a store that `make` opens on a path, and tell what is wrong with it, a sentence each; [] if nothing was found.
+    """Test a store and return its problems, one sentence each; [] if there are none.
 
-    Whatever `put` returned from must be there after the process was killed, `kills` times at random moments.
+    What `put` acknowledged must still be there after the process was killed at a random moment.
+
+    Args:
+        make: Opens a store on a path.
+        kills: How often a process that writes is killed.
+        seed: Seed of the moments at which it is killed.
     """
     found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="surefoot-check-") as place:
