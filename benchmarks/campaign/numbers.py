@@ -84,7 +84,7 @@ class Bench:
         from surefoot.learn.config import PPOConfig
         from surefoot.learn.learner import Learner
 
-        self.guards = from_tests("unit/learn/test_guards.py")
+        self.guards = from_tests("unit/learn/test_torch_update.py")
         self.PPOConfig, self.Learner = PPOConfig, Learner
         self.T, self.N = self.guards.T, self.guards.N
 
@@ -310,7 +310,7 @@ def normalised(value: float, at: int, count: int) -> str | None:
 
 def refused_layer(make: Callable[[], nn.Module]) -> str | None:
     from surefoot.errors import SurefootError
-    from surefoot.nets.own_network import refuse_stateful_layers
+    from surefoot.nets.networks import refuse_stateful_layers
 
     try:
         refuse_stateful_layers(nn.Sequential(nn.Linear(4, 4), make()))

@@ -185,7 +185,7 @@ def test_a_clipped_value_may_move_by_so_many_deviations():
         assert one.value_loss == pytest.approx(thousand.value_loss, rel=1e-3)
 
 
-def test_a_network_of_ones_own_is_told_to_scale_its_values_itself():
+def test_normalize_value_with_a_custom_network_is_refused():
     class Mine(nn.Module):
         def __init__(self):
             super().__init__()
@@ -196,6 +196,6 @@ def test_a_network_of_ones_own_is_told_to_scale_its_values_itself():
             return raw[:, :4], raw[:, 4]
 
     policy = ActorCritic(OBS, Discrete(4), NetConfig(), network=Mine())
-    with pytest.raises(ConfigError, match="normalize_value=True needs the standard critic"):
+    with pytest.raises(ConfigError, match="scales the last layer of the standard critic"):
         Learner(policy, PPOConfig(normalize_value=True))
     Learner(policy, PPOConfig())

@@ -1,4 +1,4 @@
-"""Bad numbers, injected everywhere an update could meet them: what is refused, skipped, taken back, ended."""
+"""Gradient steps with bad numbers injected at every place: refused, skipped, rolled back, or ended."""
 
 from __future__ import annotations
 

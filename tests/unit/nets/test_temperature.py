@@ -14,7 +14,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.multi_discrete import at_temperature
+from surefoot.nets.heads import at_temperature
 from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
@@ -79,7 +79,7 @@ def test_outside_the_block_the_temperature_is_one_again_even_after_an_error():
 
 def test_real_valued_actions_have_no_temperature():
     policy = a_policy(Box((2,), -1.0, 1.0))
-    with pytest.raises(ConfigError, match=r"temperature is set but no action of this policy is a choice.*log_std_init"):
+    with pytest.raises(ConfigError, match=r"temperature is set but this policy has no discrete actions.*log_std_init"):
         Learner(policy, PPOConfig(temperature=2.0))
     Learner(policy, PPOConfig(temperature=1.0))
 
@@ -103,7 +103,7 @@ def test_a_warm_run_is_learned_from_at_the_temperature_it_acted_at():
     assert max(r.first_ratio_error for r in reports) < 1e-5
     assert {r.path for r in reports} == {"torch"}
     if native.kernel is not None:
-        assert reports[0].path_reason == "the kernel knows no temperature but 1"
+        assert reports[0].path_reason == "the kernel supports no temperature but 1"
 
 
 def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_ratio():
@@ -135,7 +135,7 @@ def test_a_saved_warm_run_goes_on_to_the_last_bit():
 @pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 def test_the_kernel_says_that_it_has_no_temperature():
     policy = a_policy()
-    with pytest.raises(ConfigError, match="path is 'native' but the kernel knows no temperature but 1"):
+    with pytest.raises(ConfigError, match="path is 'native' but the kernel supports no temperature but 1"):
         Learner(policy, PPOConfig(temperature=2.0, path="native"))
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
