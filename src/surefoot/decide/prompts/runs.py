@@ -14,7 +14,7 @@ from surefoot.decide.prompts.world import PromptConfig, PromptWorld
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.rundir.rundir import RunDir
