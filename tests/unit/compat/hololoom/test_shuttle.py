@@ -111,7 +111,7 @@ def test_many_are_saved_loaded_and_counted(tmp_path: Path):
 def test_what_json_cannot_hold_and_fields_nobody_knows_are_refused():
     with pytest.raises(RecordingError, match="cannot contain"):
         woven(metadata={"f": print}).to_dict()
-    with pytest.raises(RecordingError, match="'colour' is no field"):
+    with pytest.raises(RecordingError, match="'colour' is not a field"):
         Spacetime.from_dict({**woven().to_dict(), "colour": "red"})
 
 

@@ -41,7 +41,7 @@ def test_what_json_cannot_hold_and_unknown_fields_are_refused(tmp_path: Path):
     run.metadata["f"] = print
     with pytest.raises(RecordingError, match="cannot contain"):
         run.to_json()
-    with pytest.raises(RecordingError, match="cannot be read as a tool run"):
+    with pytest.raises(RecordingError, match="could not be read as a tool run"):
         ToolRun.load(tmp_path / "nowhere.json")
 
 
