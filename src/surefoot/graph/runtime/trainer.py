@@ -17,7 +17,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.collect.episodes import Episode
-from surefoot.train.collect.tick_collector import Chosen, Ticks
+from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 from surefoot.train.config import CollectConfig
 
 Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "PPOTrainerNode | None"]
@@ -39,7 +39,7 @@ class PPOTrainerNode(RuntimeNode):
     def __call__(
         self,
         states: Arrays,
-        policy_outputs: Chosen,
+        policy_outputs: ActionRecord,
         rewards: np.ndarray,
         dones: np.ndarray | None = None,
         model: Policy | None = None,
@@ -66,7 +66,7 @@ class PPOTrainerNode(RuntimeNode):
         rollout, after = ticks.rollout(learner.policy_version), ticks.after
         if self.curiosity is not None:
             last = after or {name: x[-1] for name, x in rollout.obs.items()}
-            rollout = self.curiosity.pay(rollout, last, progress=progress, updates=learner.updates)
+            rollout = self.curiosity.add_bonus(rollout, last, progress=progress, updates=learner.updates)
         report = learner.update(rollout, progress=progress)
         if policy_outputs.actor is not None:
             # The kernel acts on a packed copy of the weights.

@@ -16,7 +16,7 @@ from surefoot.town.scenarios.scenario import load_scenario
 from surefoot.town.sim.world import TownWorld
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.nonfinite import NonFiniteGuard
-from surefoot.train.collect.tick_collector import Chosen, as_array
+from surefoot.train.collect.tick_collector import ActionRecord, as_array
 
 
 class EnvironmentNode(RuntimeNode):
@@ -83,7 +83,7 @@ class ActionProcessorNode(RuntimeNode):
         # Halves are taken first: high - low would overflow for bounds near the largest float.
         self.middle, self.half_width = self.high / 2.0 + self.low / 2.0, self.high / 2.0 - self.low / 2.0
 
-    def __call__(self, policy_output: Chosen) -> np.ndarray:
+    def __call__(self, policy_output: ActionRecord) -> np.ndarray:
         action = as_array(policy_output.action)
         match self.params.mode:
             case "clip":
