@@ -15,7 +15,7 @@ from surefoot.errors import TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.dashboard.history import RunHeader
-    from surefoot.telemetry.doctor.live import Attending
+    from surefoot.telemetry.doctor.doctor import LiveDoctor
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
@@ -68,13 +68,13 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     return 1 if patient.given_up else 0
 
 
-def attending(at_length: bool, off: bool, *, act: bool = False) -> Attending | None:
+def attending(at_length: bool, off: bool, *, act: bool = False) -> LiveDoctor | None:
     """Return the doctor that observes a run; None if it is switched off."""
-    from surefoot.telemetry.doctor.live import Attending
+    from surefoot.telemetry.doctor.doctor import LiveDoctor
 
     if off and (at_length or act):
         raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
-    return None if off else Attending(at_length=at_length)
+    return None if off else LiveDoctor(at_length=at_length)
 
 
 def recording(record: str, minibatches: float) -> Keep:

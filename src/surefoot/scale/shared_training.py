@@ -15,7 +15,7 @@ from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import from_bytes, to_bytes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.scale.backend import shares
 from surefoot.scale.process_group import ProcessGroup
 from surefoot.scale.shared_learner import SharedLearner, moments_of_all
@@ -70,9 +70,9 @@ class TogetherTraining(Training):
         """Real steps of all processes."""
         return self._steps
 
-    def update(self, kept: list[Rollout] | None = None) -> UpdateReport:
+    def update(self, rollouts: list[Rollout] | None = None) -> UpdateReport:
         self._lead(UPDATE)
-        report = super().update(kept)
+        report = super().update(rollouts)
         self._steps = int(self.group.sum_(torch.tensor([self.collector.env_steps])))
         return report
 
@@ -96,7 +96,7 @@ class TogetherTraining(Training):
             )
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        self.vitals.taken_up(self.learner.updates)
+        self.diagnostics.resume(self.learner.updates)
         self.collector.set_state(ranks[str(self.group.rank)])
         self._steps = int(parts["collector"]["env_steps"])
 

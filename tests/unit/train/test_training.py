@@ -18,7 +18,7 @@ from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
@@ -179,7 +179,7 @@ def test_a_policy_with_dropout_is_refused_unless_one_insists():
 
 def test_weights_of_another_policy_are_refused_by_name_and_shape():
     small, large = (ActorCritic({"obs": Box((4,))}, Discrete(2), NetConfig(hidden=(n,))) for n in (4, 8))
-    with pytest.raises(CheckpointIncompatible, match=r"network\.actor\.0\.weight is \[8, 4\] .* \[4, 4\] here"):
+    with pytest.raises(CheckpointIncompatible, match=r"network\.actor\.0\.weight is \[8, 4\] .* \[4, 4\] in this"):
         load_weights(small, large.state_dict())
     deeper = ActorCritic({"obs": Box((4,))}, Discrete(2), NetConfig(hidden=(4, 4)))
     with pytest.raises(CheckpointIncompatible, match="nothing"):
