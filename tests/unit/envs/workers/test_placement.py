@@ -149,7 +149,9 @@ def test_what_is_clear_without_is_not_measured(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(placement, "measure", never)
     assert "only one" in place(Slow, 1).why
-    assert place(lambda: Slow(), 2).why.startswith("envs in this process, not measured: the function that builds the env cannot")
+    assert place(lambda: Slow(), 2).why.startswith(
+        "envs in this process, not measured: the function that builds the env cannot"
+    )
     assert placement_of(make_world("CartPole-v1", 4, workers="auto")) is None
     assert placement_of(make_world(Slow, 2, workers="auto")) is None
     assert placement_of(make_world("Pendulum-v1", 2, backend="gymnasium", workers=0)) is None
