@@ -90,7 +90,7 @@ def _files(path: Path) -> list[Path]:
     files = rotation.rotated_parts(live) + ([live] if live.exists() else [])
     if not files:
         raise TelemetryError(
-            f"{path} has no {schema.FILE_NAME}; a run writes one as it trains, unless told --record off"
+            f"{path} has no {schema.FILE_NAME}; a run writes one as it trains, unless it was started with --telemetry off"
         )
     return files
 

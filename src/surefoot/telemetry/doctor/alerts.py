@@ -53,7 +53,8 @@ class AlertRule:
     @property
     def title(self) -> str:
         """What it is called in an alert."""
-        return self.name or f"{self.metric} {'above' if self.above is not None else 'below'} {self.threshold:g}"
+        metric = self.metric.partition("|")[0]
+        return self.name or f"{metric} {'above' if self.above is not None else 'below'} {self.threshold:g}"
 
     def is_breach(self, x: float) -> bool:
         """What is not finite is beyond every threshold."""
@@ -233,8 +234,14 @@ def _rule(entry: Any, where: str) -> AlertRule:
 
 
 def parse_rule(text: str) -> AlertRule:
-    """`approx_kl>0.05`, `entropy<0.1:3` (for three updates), `loss>10:1:error`."""
-    found = re.fullmatch(r"\s*([\w.|/-]+)\s*([<>])\s*([^:]+?)(?::(\d+))?(?::(\w+))?\s*", text)
+    """Return the rule that a text such as `approx_kl>0.05` describes.
+
+    `entropy<0.1:3` fires after three updates in a row, `loss>10:1:error` has a severity, and
+    `queue_conflict_events<25 when data_mode=rollout,mixed` concerns only lines with one of these labels.
+    """
+    found = re.fullmatch(
+        r"\s*([\w.|/-]+)\s*([<>])\s*([^:\s]+?)(?::(\d+))?(?::(\w+))?(?:\s+when\s+(\w+)=([\w,-]+))?\s*", text
+    )
     try:
         if found is None:
             raise ValueError
@@ -243,4 +250,7 @@ def parse_rule(text: str) -> AlertRule:
         raise TelemetryError(f"{text!r} is no rule; approx_kl>0.05, entropy<0.1:3 or loss>10:1:error is one") from None
     severity = cast(Severity, found[5] or "warn")
     above, below = (x, None) if found[2] == ">" else (None, x)
-    return AlertRule(metric=found[1], above=above, below=below, lasting=int(found[4] or 1), severity=severity)
+    when = {found[6]: found[7].split(",")} if found[6] else {}
+    return AlertRule(
+        metric=found[1], above=above, below=below, lasting=int(found[4] or 1), severity=severity, when=when
+    )
