@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(abspath build/pycache)
 
-.PHONY: setup client browser demo test check coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
+.PHONY: setup client browser demo test check words coverage golden test-ray distance docs native sanitize sanitized wheels peers bench bench-learning bench-speed \
 	bench-heatmap bench-shapes bench-paths bench-clone bench-kills bench-record bench-doctor bench-explore bench-supervise bench-selfplay bench-mappo bench-tools bench-town bench-prompts bench-serve bench-scale bench-graph bench-studio soak matrix studio bench-lm serve-page bench-tune campaign-serve campaign campaign-long clean
 
 KERNEL := CMakeLists.txt $(wildcard src/surefoot/native/src/* src/surefoot/native/include/*)
@@ -52,6 +52,9 @@ check: setup  ## seconds, before every commit
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python -m pytest tests/unit tests/property tests/golden -n 2
+
+words: setup  ## words that are not plain technical English, with the better word beside each; the list is scripts/words.yaml
+	$(BIN)/python scripts/words.py $(ARGS)
 
 test-ray:  ## the same tests of backends and searches, on Ray: it has an environment of its own, .venv-ray
 	$(MAKE) --no-print-directory setup VENV=.venv-ray

@@ -68,9 +68,16 @@ STEPS = {
 }
 DEFAULT_STEPS = 100_000
 FAST: dict[str, dict[str, Any]] = {
-    "Pendulum-v1": {"gsde": False, "lr": "1e-3", "normalize_reward": True, "envs": 8, "steps": 256, "epochs": 10},
+    "Pendulum-v1": {
+        "gsde": False,
+        "lr": "1e-3",
+        "normalize_reward": True,
+        "envs": 8,
+        "rollout_steps": 256,
+        "epochs": 10,
+    },
     "MountainCarContinuous-v0": {"gsde": False, "log_std_init": 0.0},
-    "InvertedPendulum-v5": {"envs": 8, "steps": 128, "epochs": 6, "minibatch_size": 256, "lr": "1e-3"},
+    "InvertedPendulum-v5": {"envs": 8, "rollout_steps": 128, "epochs": 6, "minibatch_size": 256, "lr": "1e-3"},
 }
 """What the kernel knows, in place of the preset's gSDE; larger batches, so that the torch path is done in seconds."""
 

@@ -33,7 +33,7 @@ SEEDS = 5
 SOLVED = 0.9
 POINTS = 25
 """Of a learning curve."""
-COMMON: dict[str, Any] = {"steps": 64, "envs": 64, "minibatch_size": 1024, "epochs": 4, "device": "cpu"}
+COMMON: dict[str, Any] = {"rollout_steps": 64, "envs": 64, "minibatch_size": 1024, "epochs": 4, "device": "cpu"}
 """The same for every side; what is left out has PPOConfig's defaults."""
 
 

@@ -21,7 +21,15 @@ from paths import interval, sign_flip_p
 
 HERE = Path(__file__).resolve().parent
 STEPS, SEEDS, BAR = 60_000, 10, 0.9
-SETTINGS = {"envs": 64, "steps": 8, "minibatch_size": 128, "epochs": 4, "lr": 1e-3, "ent_coef": 0.0, "gamma": 0.99}
+SETTINGS = {
+    "envs": 64,
+    "rollout_steps": 8,
+    "minibatch_size": 128,
+    "epochs": 4,
+    "lr": 1e-3,
+    "ent_coef": 0.0,
+    "gamma": 0.99,
+}
 SIDES = {"ippo": "surefoot/Choir-v0", "mappo": "surefoot/ChoirCentral-v0"}
 
 

@@ -63,7 +63,7 @@ class Cell:
         return {
             "seed": seed,
             "envs": STREAMS,
-            "steps": 24,
+            "rollout_steps": 24,
             "minibatch_size": 192,
             "epochs": 4,
             "lr": 2e-3,

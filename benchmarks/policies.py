@@ -125,7 +125,7 @@ def _masks(seed: int) -> dict[str, Any]:
     from surefoot.train.spec import make_spec
     from surefoot.train.training import Training
 
-    settings = {"seed": seed, "envs": 8, "steps": 128, "minibatch_size": 256, "epochs": 4, "lr": 1e-3}
+    settings = {"seed": seed, "envs": 8, "rollout_steps": 128, "minibatch_size": 256, "epochs": 4, "lr": 1e-3}
     world = make_world(InOrder, 8)
     spec = make_spec(world.name, world.action, preset_name="sb3", settings=settings, total_steps=300_000)
     training, curve = Training(spec, world=world), list[tuple[int, float]]()
@@ -146,7 +146,15 @@ def _pictures(seed: int) -> dict[str, Any]:
     from surefoot.train.training import Training
 
     net = {"shared": True, "hidden": ()}
-    settings = {"seed": seed, "envs": 16, "steps": 33, "minibatch_size": 264, "epochs": 4, "lr": 5e-4, "ent_coef": 0.01}
+    settings = {
+        "seed": seed,
+        "envs": 16,
+        "rollout_steps": 33,
+        "minibatch_size": 264,
+        "epochs": 4,
+        "lr": 5e-4,
+        "ent_coef": 0.01,
+    }
     world = make_world(Catch, 16)
     spec = make_spec(world.name, world.action, preset_name="sb3", settings=settings | net, total_steps=40_000)
     training, curve = Training(spec, world=world), list[tuple[int, float]]()

@@ -70,25 +70,25 @@ class Workload:
 WORKLOADS = {
     "light": Workload(
         "CartPole-v1",
-        {"envs": 16, "steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64), "path": "torch"},
+        {"envs": 16, "rollout_steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64), "path": "torch"},
         12,
         "CartPole × 16, 128 steps, 64 × 64, 4 epochs, learned by torch",
     ),
     "kernel": Workload(
         "CartPole-v1",
-        {"envs": 16, "steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64)},
+        {"envs": 16, "rollout_steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64)},
         60,
         "the same, learned by the kernel",
     ),
     "heavy": Workload(
         "HalfCheetah-v5",
-        {"envs": 8, "steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64)},
+        {"envs": 8, "rollout_steps": 128, "epochs": 4, "minibatch_size": 256, "hidden": (64, 64)},
         6,
         "HalfCheetah × 8, 128 steps, 64 × 64, 4 epochs",
     ),
     "waiting": Workload(
         "CartPole-v1",
-        {"envs": 16, "steps": 32, "epochs": 4, "minibatch_size": 128, "hidden": (64, 64)},
+        {"envs": 16, "rollout_steps": 32, "epochs": 4, "minibatch_size": 128, "hidden": (64, 64)},
         3,
         "an env that waits 2 ms × 16, 32 steps, 64 × 64, 4 epochs",
         FANNED,
@@ -125,13 +125,13 @@ class Probe:
         counts = sorted({1, max(1, spec.ppo.envs // 4), spec.ppo.envs // 2, spec.ppo.envs})
         told = spec.to_json()
         self._walkers = {n: RolloutWorker(told, 0, n, 0, work.worlds) for n in counts}
-        small = replace(spec, ppo=spec.ppo.replace(envs=1, minibatch_size=spec.ppo.steps))
+        small = replace(spec, ppo=spec.ppo.replace(envs=1, minibatch_size=spec.ppo.rollout_steps))
         self._far = {
             (kind, streams): training_of(work, which, f"{kind}:1")
             for kind in kinds
             for streams, which in ((1, small), (spec.ppo.envs, spec))
         }
-        long = replace(spec, ppo=spec.ppo.replace(steps=LONG * spec.ppo.steps))
+        long = replace(spec, ppo=spec.ppo.replace(rollout_steps=LONG * spec.ppo.rollout_steps))
         self._beside = None if work.waits else open_backend(long, BackendSpec("local", 1, worlds=work.worlds))
         self._half = ("walk", str(spec.ppo.envs // 2))
         self._seen: dict[tuple[str, ...], list[float]] = {}
@@ -218,7 +218,7 @@ class Probe:
         def crowd(*what: str) -> float:
             return max(1.0, best.get(("beside", *what), 0.0) / best[what])
 
-        steps, envs = self.spec.ppo.steps, self.spec.ppo.envs
+        steps, envs = self.spec.ppo.rollout_steps, self.spec.ppo.envs
         ask, walk = line((n, best["walk", str(n)] / steps) for n in self._walkers)
         batch = steps * envs
         cost = Cost(
@@ -325,7 +325,7 @@ def measure(name: str, repeats: int, *, ray: bool) -> dict[str, Any]:
         "cost": asdict(cost),
         "handing": {kind: asdict(handing) for kind, handing in handings.items()},
         "weights": probe.weights,
-        "steps": spec.ppo.steps,
+        "steps": spec.ppo.rollout_steps,
         "streams": spec.ppo.envs,
         "cores": None if work.waits else len(os.sched_getaffinity(0)),
     }

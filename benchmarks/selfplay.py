@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 STEPS, GAMES, TENTHS = 4_000_000, 4_000, 10
 SETTINGS = {
     "envs": 128,
-    "steps": 32,
+    "rollout_steps": 32,
     "minibatch_size": 512,
     "epochs": 4,
     "lr": 7e-4,

@@ -36,7 +36,7 @@ from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 from workloads.numbered import UNIT, Numbered
 
-SETTINGS = {"envs": 8, "steps": 256, "minibatch_size": 256, "epochs": 10, "lr": 1e-3, "workers": 3}
+SETTINGS = {"envs": 8, "rollout_steps": 256, "minibatch_size": 256, "epochs": 10, "lr": 1e-3, "workers": 3}
 LONGEST_PAUSE, SOLVED = 2.0, 475.0
 
 

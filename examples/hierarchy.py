@@ -23,7 +23,7 @@ def main() -> None:
     spec = HierarchySpec(
         total_steps=STEPS,
         every=20,
-        worker=PPOConfig(envs=64, steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.05, seed=1),
+        worker=PPOConfig(envs=64, rollout_steps=64, minibatch_size=1024, epochs=4, lr=1e-3, ent_coef=0.05, seed=1),
         manager=PPOConfig(minibatch_size=256, epochs=4, lr=1e-3, ent_coef=0.01, normalize_advantage="off"),
         progress=1.0,
     )

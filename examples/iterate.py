@@ -20,7 +20,7 @@ def main() -> None:
     policy = ActorCritic(world.observation, world.action, seed=config.seed)
     updates = -(-STEPS // config.batch_size)
     learner = Learner(policy, config, total_updates=updates)
-    collector = Collector(world, policy, steps=config.steps, gamma=config.gamma, seed=config.seed)
+    collector = Collector(world, policy, steps=config.rollout_steps, gamma=config.gamma, seed=config.seed)
 
     for report in training_loop(live(collector, learner), learner):
         if report.update % 20 == 0 or report.update == updates:

@@ -20,7 +20,7 @@ def main() -> None:
         Connect(),
         total_steps=STEPS,
         config=SelfPlayConfig(every=max(1, STEPS // 10)),
-        settings={"envs": 128, "steps": 32, "minibatch_size": 512, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
+        settings={"envs": 128, "rollout_steps": 32, "minibatch_size": 512, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
     )
     for report in play:
         if report.update % 20 == 0:

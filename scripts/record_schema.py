@@ -1,4 +1,4 @@
-"""What the structs of a run's record say, for readers that are not Python: JSON Schema, TypeScript, a page of docs."""
+"""The record format for readers in other languages: JSON Schema, TypeScript and a page of docs, from the structs."""
 
 from __future__ import annotations
 
@@ -186,26 +186,26 @@ def page(table: Any) -> str:
     links = ", ".join(f"[{version}](telemetry-{version}.schema.json)" for version in old.VERSIONS)
     text = (
         "# The record\n\n"
-        "A run writes `telemetry.ndjson`: one JSON object a line, told apart by `kind`. Version "
-        f"`{schema.VERSION}`. Within a major version a change only adds optional fields and kinds, and readers pass over "
+        "A run writes `telemetry.ndjson`: one JSON object per line, of the kind in its field `kind`. Version "
+        f"`{schema.VERSION}`. Within a major version a change only adds optional fields and kinds, and readers ignore "
         "fields they do not know. A number that JSON cannot hold is `null` and is named in `nonfinite`.\n\n"
         f"For other languages: [JSON Schema](telemetry-{SERIES}.schema.json), [TypeScript](telemetry-{SERIES}.d.ts). "
-        "`surefoot telemetry validate FILE` checks a record line by line, also of `telemetry_version` 1.0, 1.1 "
+        "`surefoot telemetry validate FILE` checks a record line by line, `telemetry_version` 1.0, 1.1 "
         f"and 1.2 too; their rules as JSON Schema: {links}.\n\n"
         "## Every line\n\n"
     )
     columns = ("field", "type", "since", "meaning")
-    own = {"`reason`", "`message`"}
-    text += table(columns, [row for row in rows(schema.EndRecord) if row[0] not in own])
+    only_end = {"`reason`", "`message`"}
+    text += table(columns, [row for row in rows(schema.EndRecord) if row[0] not in only_end])
     for owner in KINDS:
         kind = owner.__struct_config__.tag
         text += f"\n## {kind}\n\n{inspect.cleandoc(owner.__doc__ or '')}\n\n"
-        text += table(columns, [row for row in rows(owner) if owner is not schema.EndRecord or row[0] in own])
+        text += table(columns, [row for row in rows(owner) if owner is not schema.EndRecord or row[0] in only_end])
         if owner is schema.UpdateRecord:
             text += f"\n### episodes\n\n{schema.Episodes.__doc__}\n\n" + table(columns, rows(schema.Episodes))
     text += (
         "\n## The numbers of an update\n\n"
-        "What `m` holds. Outside its healthy band a number is worth a look. The last two columns are the names that "
-        "`surefoot telemetry export` uses for SB3's and CleanRL's readers, and what ours is multiplied by.\n\n"
+        "The content of `m`. Look closer at a number outside its healthy range. The last two columns are the names in "
+        "`surefoot telemetry export` for SB3's and CleanRL's readers, and the factor from our value to theirs.\n\n"
     )
     return text + table(("number", "unit", "meaning", "since", "healthy", "SB3", "CleanRL"), metric_rows())

@@ -69,7 +69,9 @@ def of_record(path: Path, target: float | None, actions: int | None) -> tuple[Ru
     if start is None:
         raise SystemExit(f"{path} has no run record; give the telemetry.ndjson of a run")
     ppo: dict[str, Any] = start.config.get("ppo", {})
-    knobs = {k: ppo[k] for k in ("lr", "clip", "gamma", "lam", "epochs", "envs", "steps", "ent_coef") if k in ppo}
+    knobs = {
+        k: ppo[k] for k in ("lr", "clip", "gamma", "lam", "epochs", "envs", "rollout_steps", "ent_coef") if k in ppo
+    }
     header = RunHeader(
         env=start.env,
         run_dir=f"runs/{path.resolve().parent.name}",

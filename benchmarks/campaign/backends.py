@@ -63,7 +63,7 @@ def _subject() -> tuple[Any, Any]:
     from surefoot.train.spec import make_spec
 
     world = make_world("CartPole-v1")
-    settings = {"steps": 16, "envs": 4, "minibatch_size": 32, "hidden": (8,)}
+    settings = {"rollout_steps": 16, "envs": 4, "minibatch_size": 32, "hidden": (8,)}
     spec = make_spec("CartPole-v1", world.action, preset_name="sb3", settings=settings, total_steps=10_000)
     policy = ActorCritic(world.observation, world.action, spec.net, seed=0)
     world.close()

@@ -54,7 +54,7 @@ def _run(together: Any, root: Path, name: str, kills: list[tuple[int, int]], fou
         "--set",
         "envs=4",
         "--set",
-        "steps=32",
+        "rollout_steps=32",
         "--set",
         "minibatch_size=64",
         "--set",

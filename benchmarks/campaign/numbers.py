@@ -84,7 +84,7 @@ class Bench:
         from surefoot.learn.config import PPOConfig
         from surefoot.learn.learner import Learner
 
-        self.guards = from_tests("unit/learn/test_guards.py")
+        self.guards = from_tests("unit/learn/test_torch_update.py")
         self.PPOConfig, self.Learner = PPOConfig, Learner
         self.T, self.N = self.guards.T, self.guards.N
 
@@ -392,7 +392,7 @@ def other_threads() -> Iterator[Case]:
         torch.set_num_threads(1)
         world = make_world("CartPole-v1", 16)
         policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(256, 256)), seed=seed)
-        config = PPOConfig(envs=16, steps=64, minibatch_size=512, epochs=1, path=path, seed=seed)
+        config = PPOConfig(envs=16, rollout_steps=64, minibatch_size=512, epochs=1, path=path, seed=seed)
         rollout = Collector(world, policy, steps=64, gamma=0.99, seed=seed, path=path).collect()
         torch.set_num_threads(threads)
         try:

@@ -56,7 +56,7 @@ def check(count: int, defect: str = "") -> Found:
     found = Found()
     with with_defect(defect):
         for seed, (kind, (env, settings)) in itertools.product(range(count), KINDS.items()):
-            small = {"envs": 3, "steps": 16, "epochs": 2, "minibatch_size": 16, "seed": seed, **settings}
+            small = {"envs": 3, "rollout_steps": 16, "epochs": 2, "minibatch_size": 16, "seed": seed, **settings}
             spec = make_spec(
                 env,
                 make_world(env, 1).action,

@@ -29,7 +29,7 @@ def main(workload: str, seconds: float) -> None:
     world = make_world(build, shape.envs)
     settings = {
         "envs": shape.envs,
-        "steps": shape.steps,
+        "rollout_steps": shape.steps,
         "minibatch_size": shape.minibatch,
         "epochs": shape.epochs,
         **net,

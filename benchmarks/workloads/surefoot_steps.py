@@ -30,7 +30,7 @@ def main(workload: str, whose: str, seconds: float, path: str) -> None:
             world = make_world(shape.env, shape.envs, backend="auto" if whose == "own" else "gymnasium")
         settings = {
             "envs": shape.envs,
-            "steps": steps,
+            "rollout_steps": steps,
             "epochs": shape.epochs,
             "minibatch_size": shape.minibatch,
             "path": path,

@@ -24,13 +24,13 @@ def updater(cell: dict[str, Any], path: str) -> Any:
     from surefoot.learn.learner import Learner
     from surefoot.nets.actor_critic import ActorCritic
     from surefoot.nets.config import NetConfig
-    from surefoot.nets.policy import Seen
+    from surefoot.nets.policy import PolicyInput
 
     shape, rng = (cell["steps"], cell["envs"]), np.random.default_rng(0)
     policy = ActorCritic({"obs": Box((cell["obs"],))}, Discrete(2), NetConfig(hidden=(cell["width"],) * cell["depth"]))
     config = PPOConfig(
         envs=cell["envs"],
-        steps=cell["steps"],
+        rollout_steps=cell["steps"],
         epochs=cell["epochs"],
         minibatch_size=cell["minibatch"],
         lr=1e-6,  # so that the same rollout can be learned from many times
@@ -39,7 +39,7 @@ def updater(cell: dict[str, Any], path: str) -> Any:
     obs = rng.standard_normal((*shape, cell["obs"]), dtype=np.float32)
     with torch.no_grad():
         flat = torch.from_numpy(obs.reshape(-1, cell["obs"]))
-        out = policy.act(Seen(obs={"obs": flat}), generator=torch.Generator().manual_seed(0))
+        out = policy.act(PolicyInput(obs={"obs": flat}), generator=torch.Generator().manual_seed(0))
     value = out.value.numpy().reshape(shape)
     terminated = rng.random(shape) < 0.02
     rollout = Rollout(

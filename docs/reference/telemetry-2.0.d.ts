@@ -1,12 +1,12 @@
 // One line of telemetry.ndjson, version 2.0. Written by scripts/make_reference.py.
 
-/** The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part. */
+/** The start of a session, of a new or a resumed run. Repeated at the beginning of each rotated part. */
 export interface Header {
   kind: "run";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -18,36 +18,36 @@ export interface Header {
   env: string;
   seed: number;
   config: Record<string, unknown>;
-  /** Names the process that writes; a repeated header keeps it, a resumed run gets another. */
+  /** Identifies the writing process; a repeated header has the same one, a resumed run another. */
   session: string;
   versions?: Record<string, string>;
-  /** The command line that makes this run. */
+  /** The command line that reproduces this run. */
   command?: string[];
-  /** The command line that goes on with it. */
+  /** The command line that resumes it. */
   resume_command?: string[];
   threads?: number | null;
-  /** A resumed run is bit-exact. */
+  /** Whether a resumed run is bit-exact. */
   exact?: boolean | null;
-  /** Why not, where it is not. */
+  /** Why it is not bit-exact. */
   exact_reason?: string;
-  /** Which implementation learns: "native" or "torch". */
+  /** The implementation of the learner: "native" or "torch". */
   path?: string;
   path_reason?: string;
   git_commit?: string | null;
   num_envs?: number | null;
-  /** Env steps the run means to take. */
+  /** Planned number of env steps. */
   total_steps?: number | null;
-  /** Which processes step the envs and why, where that was a choice. */
+  /** Which processes step the envs and why, if that was chosen automatically. */
   placement?: string;
 }
 
-/** What one update did; at a high rate, what several did together. */
+/** The metrics of one update; at a high rate, of several updates together. */
 export interface Update {
   kind: "update";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -56,48 +56,48 @@ export interface Update {
   updates: number;
   /** {dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null. */
   nonfinite?: Record<string, string>;
-  /** The numbers of `METRICS` and any a use adds; the mean where the line covers several updates. */
+  /** The numbers of `METRICS` and any that a use adds; means if the line covers several updates. */
   m: Record<string, number | null>;
-  /** How many updates, the last of them number `updates`, this line stands for. */
+  /** Number of updates that this line covers; the last of them is number `updates`. */
   covers?: number;
-  /** Smallest of each number that varied over the covered updates; likewise `m_max`. */
+  /** Minimum of each number that varied over the covered updates; `m_max` has the maximum. */
   m_min?: Record<string, number | null>;
   m_max?: Record<string, number | null>;
-  /** One entry an epoch; only where the line covers a single update. */
+  /** One entry per epoch; only if the line covers a single update. */
   epochs?: (Record<string, number | null>)[];
-  /** Where the time went, summed over the covered updates. */
+  /** Time spent per phase, summed over the covered updates. */
   seconds?: Record<string, number | null>;
   episodes?: Episodes | null;
   /** `episode` lines left out since the last update because they came too fast; `episodes` counts them all. */
   episodes_dropped?: number;
   /** Covered updates that the target KL ended. */
   stopped_early?: number;
-  /** Covered updates that were undone because their numbers left the finite. */
+  /** Covered updates that were rolled back because their numbers were not finite. */
   rolled_back?: number;
-  /** Why the last covered update that learned nothing did not. */
+  /** Why the last covered update that learned nothing was skipped. */
   skipped_reason?: string | null;
-  /** Words beside the numbers: `data_mode`, `anneal_stage`. */
+  /** Text values beside the numbers: `data_mode`, `anneal_stage`. */
   labels?: Record<string, string>;
 }
 
-/** The episodes that ended while one rollout was collected; returns as the world paid them, unscaled. */
+/** The episodes that ended during one rollout. Returns are sums of the environment's rewards, unscaled. */
 export interface Episodes {
   count: number;
   return_mean?: number | null;
   return_min?: number | null;
   return_max?: number | null;
   length_mean?: number | null;
-  /** Share of those that said whether they succeeded; None if none did. */
+  /** Share of successes among the episodes that reported success or failure; None if none did. */
   success_rate?: number | null;
 }
 
-/** One gradient step of an update. Optional, and sampled: `sample_rate` and `dropped` say how much is missing. */
+/** One gradient step of an update. Optional and sampled: `sample_rate` and `dropped` report how many are missing. */
 export interface Minibatch {
   kind: "minibatch";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -110,19 +110,19 @@ export interface Minibatch {
   /** Number of the gradient step within the update. */
   minibatch: number;
   m: Record<string, number | null>;
-  /** Share of minibatches that the writer means to keep. */
+  /** Share of minibatches that are recorded. */
   sample_rate?: number;
   /** Minibatches left out since the last such line. */
   dropped?: number;
 }
 
-/** One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`). */
+/** One finished training episode. Sampled at a high rate (see `episodes_dropped` of an update). */
 export interface Episode {
   kind: "episode";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -133,20 +133,20 @@ export interface Episode {
   nonfinite?: Record<string, string>;
   return: number | null;
   length: number;
-  /** The stream it ran in. */
+  /** Index of the environment it ran in. */
   env: number;
-  /** False: it was truncated. */
+  /** False if it was truncated. */
   terminated?: boolean;
   success?: boolean | null;
 }
 
-/** Episodes played only to measure. */
+/** Episodes played to evaluate the policy. */
 export interface Evaluation {
   kind: "eval";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -165,18 +165,18 @@ export interface Evaluation {
   returns: (number | null)[];
   lengths: number[];
   success_rate?: number | null;
-  /** Which weights played; None for the ones in memory. */
+  /** The evaluated checkpoint; None for the weights in memory. */
   checkpoint?: string | null;
   deterministic?: boolean | null;
 }
 
-/** Something worth knowing happened: "checkpoint", "resumed", "torn_tail", … */
+/** A notable event: "checkpoint", "resumed", "torn_tail", … */
 export interface Event {
   kind: "event";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -190,13 +190,13 @@ export interface Event {
   data?: Record<string, unknown>;
 }
 
-/** What an examination of the run found; said again with `status` "resolved" when it is over. */
+/** A finding of the doctor; written again with `status` "resolved" when the problem is gone. */
 export interface Finding {
   kind: "finding";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;
@@ -205,32 +205,32 @@ export interface Finding {
   updates: number;
   /** {dotted field: "nan" | "inf" | "-inf"} for every number that JSON cannot hold; the field itself is null. */
   nonfinite?: Record<string, string>;
-  /** Which rule fired: "R03". */
+  /** The rule that fired: "R03". */
   rule: string;
   severity: "error" | "fatal" | "info" | "warn";
   /** The finding in one sentence. */
   title: string;
   status?: "open" | "resolved";
-  /** The update it began at; `since_env_steps` likewise. */
+  /** The update at which it began; `since_env_steps` is the env step. */
   since_update?: number;
   since_env_steps?: number;
-  /** The numbers that speak for it. */
+  /** The numbers that support it. */
   evidence?: Record<string, number | null>;
-  /** What may be behind it, the likeliest first. */
+  /** Possible causes, the likeliest first. */
   causes?: string[];
-  /** Settings that would mend it, as --set takes them. */
+  /** Settings that may fix it, as --set takes them. */
   patch?: Record<string, unknown>;
-  /** False: a consequence of another finding. */
+  /** False for a consequence of another finding. */
   primary?: boolean;
 }
 
-/** The last line of a session. A record without it was cut short. */
+/** The last line of a session. A record without it is of a run that was killed or still runs. */
 export interface End {
   kind: "end";
   /** Semantic version of the schema that wrote the line. */
   v: string;
   run: string;
-  /** Strictly increasing over the life of the run, restarts included. */
+  /** Strictly increasing over all sessions of the run. */
   seq: number;
   /** Unix time in seconds. */
   t: number;

@@ -1,4 +1,4 @@
-"""What every outgoing HTTP request of this package needs: refuse redirects, and recognise this machine's addresses."""
+"""Outgoing HTTP requests: JSON over POST with retries, no redirects; and a test for loopback addresses."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ def post_json(
     largest: int | None = None,
     longest_wait: float = 10.0,
 ) -> Any:
-    """POST a JSON body and return the decoded response; redirects are refused, as they would carry a token elsewhere.
+    """POST a JSON body and return the decoded response. Redirects are refused: they would send a token to another host.
 
-    Retry after the status codes in `again` and where no connection comes about, at most `longest_wait` seconds later;
-    raise the last error of urllib. At most `largest` bytes of the response are read.
+    Retry after the status codes in `again` and after connection errors, waiting at most `longest_wait` seconds between
+    two tries; then raise urllib's last error. Read at most `largest` bytes of the response.
     """
     content = {"Content-Type": "application/json", **headers}
     request = urllib.request.Request(url, data=json.dumps(body).encode(), headers=content, method="POST")
     opener = urllib.request.build_opener(NoRedirect)
     for tries in range(retries + 1):
+        # 0.2, 0.4, 0.8 … seconds: quick after a hiccup, and `longest_wait` bounds it. The server's Retry-After goes first.
         wait = 0.2 * 2**tries
         try:
             with opener.open(request, timeout=seconds) as response:

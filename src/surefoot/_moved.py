@@ -42,7 +42,7 @@ MOVED = {
 }
 
 MOVED_NAMES = {"surefoot.decide.tools": "surefoot.compat.hololoom"}
-"""Packages whose other public names of before are in another module now."""
+"""Packages whose former public names are in another module now."""
 
 
 def warn_moved(old: str, new: str, stacklevel: int = 3) -> None:
@@ -52,7 +52,7 @@ def warn_moved(old: str, new: str, stacklevel: int = 3) -> None:
 
 
 class MovedFinder(MetaPathFinder, Loader):
-    """Import the new module under its old path. Asked last, and only for the paths in `MOVED`."""
+    """Import the new module under its old path. Used last, and only for the paths in `MOVED`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -62,7 +62,7 @@ class MovedFinder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
         warn_moved(old, MOVED[old])
-        # The import system returns whatever is in sys.modules after this call: the same module object for both paths.
+        # The import system returns the entry of sys.modules after this call: the same module object for both paths.
         sys.modules[old] = import_module(MOVED[old])
 
 

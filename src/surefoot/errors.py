@@ -1,38 +1,38 @@
-"""Everything that can go wrong, as one tree.
+"""The exception tree.
 
 SurefootError
-├── ConfigError            a knob has a value that cannot work                    (also a ValueError)
-├── ShapeError             arrays that must agree do not                          (also a ValueError)
-├── SpaceError             an observation or action space no policy here can use  (also a ValueError)
+├── ConfigError            a setting has an invalid value                         (also a ValueError)
+├── ShapeError             array shapes do not match                              (also a ValueError)
+├── SpaceError             an unsupported observation or action space             (also a ValueError)
 ├── PolicyError            a network that breaks a rule PPO relies on
 ├── AllActionsMasked       a row in which no action is allowed
-├── IllegalAction          a stored action that its own mask forbids
-├── Diverged               learning was stopped because the numbers left the finite
-├── EnvError               a world misbehaved
-│   ├── UnknownEnv         no world of that name
-│   ├── WorkersLost        processes that step envs end as fast as they are replaced
+├── IllegalAction          a stored action that its mask forbids
+├── Diverged               training stopped: losses or weights became NaN or infinite
+├── EnvError               an environment broke its contract
+│   ├── UnknownEnv         no environment of that name
+│   ├── WorkersLost        worker processes die as fast as they are replaced
 │   └── NonFiniteValue     an observation or a reward is NaN or infinite
 ├── CheckpointError
-│   ├── CheckpointMissing      nothing there to load
+│   ├── CheckpointMissing      there is no checkpoint to load
 │   ├── CheckpointCorrupt      the bytes are not the ones that were written
-│   └── CheckpointIncompatible written by another format, for another policy or another world
+│   └── CheckpointIncompatible another format version, policy or environment
 ├── RunError
 │   ├── RunNotFound        no such run
 │   └── RunLocked          another process is writing this run
 ├── DecisionError
 │   ├── UnknownDecision    no decision of that id waits for an outcome
 │   └── UnknownOption      no tool or action of that name
-├── EncoderError           texts cannot be turned into numbers as asked
-├── ToolError              a tool refused what it was asked, or failed at it
+├── EncoderError           texts cannot be encoded with these settings
+├── ToolError              a tool rejected its input, or failed
 ├── JournalError           a file of decisions and outcomes that cannot be used
-├── DataError              a file of prompts, pairs or principles that cannot be used, by its line
-├── RewardError            a reward function raised, hung, or gave no numbers
-├── RecordingError         recorded episodes that cannot be read, or not for this policy
-│   └── ReplayError        a replay sample or manifest that cannot be learned from
-├── ScenarioError          a town that cannot be                                  (also a ValueError)
-├── GraphError             a graph that does not hold together                    (also a ValueError)
+├── DataError              a file of prompts, pairs or principles that cannot be used; names the line
+├── RewardError            a reward function raised, timed out, or returned no numbers
+├── RecordingError         recorded episodes that cannot be read, or do not fit this policy
+│   └── ReplayError        a replay sample or manifest that cannot be used for learning
+├── ScenarioError          an invalid town description                            (also a ValueError)
+├── GraphError             an invalid graph                                       (also a ValueError)
 │   └── FiringError        a node failed while its graph ran
-└── TelemetryError         a record that does not say what its schema promises
+└── TelemetryError         a telemetry record that does not follow its schema
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from typing import Any
 
 
 class SurefootError(Exception):
-    """Base of everything raised on purpose; the message says what would work."""
+    """Base of all errors that Surefoot raises; the message states what would work."""
 
 
 class ConfigError(SurefootError, ValueError):
-    """A knob has a value that cannot work."""
+    """A setting has an invalid value."""
 
 
 class ShapeError(SurefootError, ValueError):
-    """Arrays that must agree do not."""
+    """Array shapes do not match."""
 
 
 class SpaceError(SurefootError, ValueError):
-    """An observation or action space that no policy here can use."""
+    """An observation or action space that no policy supports."""
 
 
 class PolicyError(SurefootError):
@@ -70,19 +70,19 @@ class IllegalAction(SurefootError):
 
 
 class Diverged(SurefootError):
-    """Learning was stopped because the numbers left the finite."""
+    """Training was stopped because losses or weights became NaN or infinite."""
 
 
 class EnvError(SurefootError):
-    """A world misbehaved."""
+    """An environment broke its contract."""
 
 
 class UnknownEnv(EnvError):
-    """No world of that name."""
+    """There is no environment of that name."""
 
 
 class WorkersLost(EnvError):
-    """Processes that step envs end as fast as they are replaced."""
+    """Worker processes die as fast as they are replaced."""
 
 
 class NonFiniteValue(EnvError):
@@ -94,7 +94,7 @@ class CheckpointError(SurefootError):
 
 
 class CheckpointMissing(CheckpointError):
-    """Nothing there to load."""
+    """There is no checkpoint to load."""
 
 
 class CheckpointCorrupt(CheckpointError):
@@ -102,7 +102,7 @@ class CheckpointCorrupt(CheckpointError):
 
 
 class CheckpointIncompatible(CheckpointError):
-    """Written by another format, for another policy or another world."""
+    """The checkpoint is of another format version, policy or environment."""
 
 
 class RunError(SurefootError):
@@ -110,7 +110,7 @@ class RunError(SurefootError):
 
 
 class RunNotFound(RunError):
-    """No such run."""
+    """There is no run of that name."""
 
 
 class RunLocked(RunError):
@@ -122,22 +122,22 @@ class DecisionError(SurefootError):
 
 
 class UnknownDecision(DecisionError):
-    """No decision of that id waits for an outcome."""
+    """No decision of that id is waiting for an outcome."""
 
 
 class UnknownOption(DecisionError, KeyError):
-    """No tool or action of that name."""
+    """There is no tool or action of that name."""
 
     def __str__(self) -> str:  # a KeyError would show the sentence in quotes
         return str(self.args[0]) if self.args else ""
 
 
 class EncoderError(SurefootError):
-    """Texts cannot be turned into numbers as asked."""
+    """Texts cannot be encoded with these settings."""
 
 
 class ToolError(SurefootError):
-    """A tool refused what it was asked, or failed at it."""
+    """A tool rejected its input, or failed."""
 
 
 class JournalError(SurefootError):
@@ -149,27 +149,27 @@ class DataError(SurefootError, ValueError):
 
 
 class RewardError(SurefootError):
-    """A reward function raised, took too long, or gave something that is no number."""
+    """A reward function raised, timed out, or returned something that is not a number."""
 
 
 class RecordingError(SurefootError):
-    """Recorded episodes that cannot be read, or that are not for this policy."""
+    """Recorded episodes that cannot be read, or do not fit this policy."""
 
 
 class ReplayError(RecordingError):
-    """A replay sample or its manifest cannot be read, or cannot be learned from."""
+    """A replay sample or its manifest cannot be read, or cannot be used for learning."""
 
 
 class ScenarioError(SurefootError, ValueError):
-    """A town's description that cannot be; the message begins with the file and the line."""
+    """A town description is invalid; the message begins with the file and the line."""
 
 
 class TelemetryError(SurefootError):
-    """A record that does not say what its schema promises."""
+    """A telemetry record does not follow its schema."""
 
 
 class GraphError(SurefootError, ValueError):
-    """A graph that does not hold together; the message names node and port."""
+    """A graph is invalid; the message names node and port."""
 
 
 class FiringError(GraphError):
@@ -178,4 +178,11 @@ class FiringError(GraphError):
     node: str = ""
     tick: int = 0
     inputs: Mapping[str, Any] = {}
-    """What it was given, by port."""
+    """The node's inputs, by port."""
+
+
+class RenamedWarning(FutureWarning):
+    """A name is used that is removed in the next release.
+
+    A `FutureWarning`, because Python shows it by default; a `DeprecationWarning` only in the main program.
+    """

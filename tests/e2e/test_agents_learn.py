@@ -20,10 +20,10 @@ def test_a_relay_is_learned_and_valued_though_runners_come_and_go():
     view = world.reset(0)
     from torch import from_numpy
 
-    from surefoot.nets.policy import Seen
+    from surefoot.nets.policy import PolicyInput
 
     # At their first step, the runners that are there: perfect play is worth (1 - 0.9^5) / 0.1 = 4.0951.
-    value = model.policy.value(Seen(obs={"obs": from_numpy(view.obs["obs"])}))[::3]
+    value = model.policy.value(PolicyInput(obs={"obs": from_numpy(view.obs["obs"])}))[::3]
     assert value.detach().numpy() == pytest.approx(Relay().value(0.9), rel=0.1)
 
 
@@ -32,7 +32,7 @@ def test_self_play_beats_the_policy_it_began_with():
         Connect(4, 5, 3),
         total_steps=60_000,
         config=SelfPlayConfig(every=10_000),
-        settings={"envs": 64, "steps": 32, "minibatch_size": 256, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
+        settings={"envs": 64, "rollout_steps": 32, "minibatch_size": 256, "epochs": 4, "lr": 1e-3, "ent_coef": 0.02},
     )
     for report in play:
         assert report.first_ratio_error <= 1e-5
@@ -45,7 +45,7 @@ def test_a_model_trained_with_agents_goes_on_from_where_it_was_saved(tmp_path):
     one.learn(1000)
     one.save(tmp_path / "model")
     two = PPO.load(tmp_path / "model", env=Relay)
-    assert (two.spec.ppo.envs, two.spec.ppo.steps) == (12, 16)
+    assert (two.spec.ppo.envs, two.spec.ppo.rollout_steps) == (12, 16)
     for model in (one, two):
         model.learn(1000, reset_num_timesteps=False)
     assert one.recent_return == two.recent_return

@@ -25,7 +25,14 @@ SNAKE = """
 #......G#
 #########
 """
-COMMON: dict[str, Any] = {"envs": 32, "steps": 32, "minibatch_size": 256, "epochs": 4, "lr": 1e-3, "device": "cpu"}
+COMMON: dict[str, Any] = {
+    "envs": 32,
+    "rollout_steps": 32,
+    "minibatch_size": 256,
+    "epochs": 4,
+    "lr": 1e-3,
+    "device": "cpu",
+}
 
 
 def won(curiosity: str, total_steps: int) -> float:
@@ -55,7 +62,7 @@ def test_a_manager_and_a_worker_get_through_four_rooms():
     spec = HierarchySpec(
         total_steps=120_000,
         every=20,
-        worker=PPOConfig(**{**COMMON, "steps": 64, "minibatch_size": 512}, ent_coef=0.05, seed=1),
+        worker=PPOConfig(**{**COMMON, "rollout_steps": 64, "minibatch_size": 512}, ent_coef=0.05, seed=1),
         manager=PPOConfig(
             lr=1e-3, ent_coef=0.01, normalize_advantage="off", minibatch_size=128, epochs=4, device="cpu"
         ),

@@ -18,7 +18,7 @@ import torch
 
 from surefoot import PPO
 from surefoot.cli.main import main
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 HERE = Path(__file__).parent
 RUNTIME = HERE / "browser" / "node_modules" / "onnxruntime-web" / "dist"
@@ -76,7 +76,7 @@ def test_the_page_s_block_decides_in_a_browser_as_the_policy_does(tmp_path: Path
         (site / name).symlink_to(RUNTIME / name)
     answers = asked_in(browser, site, tmp_path / "profile")
     with torch.no_grad():
-        seen = Seen(obs={"obs": torch.from_numpy(questions)})
+        seen = PolicyInput(obs={"obs": torch.from_numpy(questions)})
         truth = model.policy.act(seen, generator=torch.Generator(), deterministic=True)
     assert [answer["action"] for answer in answers] == truth.action.tolist()
     np.testing.assert_allclose([answer["probs"] for answer in answers], truth.action_params["probs"], atol=1e-5)

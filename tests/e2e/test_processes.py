@@ -355,7 +355,7 @@ def test_an_env_that_cannot_be_built_says_why_and_leaves_nothing_behind(envs: An
 
 def test_workers_do_not_change_a_digit_and_a_run_may_go_on_without_them() -> None:
     def spec(workers: int) -> RunSpec:
-        settings = {"envs": 4, "steps": 16, "minibatch_size": 32, "norm_reward": True, "workers": workers}
+        settings = {"envs": 4, "rollout_steps": 16, "minibatch_size": 32, "norm_reward": True, "workers": workers}
         action = Box((1,), -2.0, 2.0)
         return make_spec("Pendulum-v1", action, settings=settings, preset_name="sb3", backend="gymnasium")
 

@@ -19,7 +19,7 @@ from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 
-SMALL = {"envs": 3, "steps": 16, "epochs": 2, "minibatch_size": 16}
+SMALL = {"envs": 3, "rollout_steps": 16, "epochs": 2, "minibatch_size": 16}
 KINDS = {
     "discrete": ("CartPole-v1", {"lr": "lin_1e-3"}),
     "continuous": ("Pendulum-v1", {"use_sde": True, "sde_sample_freq": 4}),

@@ -273,7 +273,7 @@ def test_a_wrong_connection_is_refused_with_its_reason(page) -> None:
     page.get_by_test_id("node-trainer").locator(".card-head").click()
     target.wait_for()
     source.drag_to(target)
-    expect(page.locator(".toast.error")).to_contain_text("it takes an array and was given an environment")
+    expect(page.locator(".toast.error")).to_contain_text("it takes an array but gets an environment")
     assert all(edge["to"] != "trainer.dones" for edge in page.evaluate("() => window.studio.get().doc.graph.edges"))
     # One that fits is drawn by the same movement.
     page.locator('[data-id="step"] .react-flow__handle[data-handleid="dones"]').drag_to(target)
@@ -533,7 +533,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
     graph.run.total_steps = 5000
     save_graph(graph, tmp_path / "poles.json")
     command = [sys.executable, "-m", "surefoot", "tune", "poles.json", "--name", "poles"]
-    options = ["--trials", "1000", "--seeds", "1", "--rungs", "3", "--runs", str(served.folder / "runs")]
+    options = ["--trials", "1000", "--seeds", "1", "--search", "rungs=3", "--runs", str(served.folder / "runs")]
     searching = subprocess.Popen([*command, *options], cwd=tmp_path, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     try:
         page.get_by_role("button", name="Runs", exact=True).click()

@@ -332,7 +332,14 @@ def test_streams_that_are_reset_while_their_worker_is_lost_have_a_ghost_row_next
 
 
 def a_spec(env: str = "Pendulum-v1", **settings: Any) -> RunSpec:
-    small = {"envs": 4, "steps": 16, "minibatch_size": 32, "norm_reward": True, "workers": 1, "worker_timeout": 1.0}
+    small = {
+        "envs": 4,
+        "rollout_steps": 16,
+        "minibatch_size": 32,
+        "norm_reward": True,
+        "workers": 1,
+        "worker_timeout": 1.0,
+    }
     probe = make_world(env, backend="gymnasium")
     return make_spec(
         env,

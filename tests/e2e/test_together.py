@@ -49,7 +49,7 @@ def test_a_killed_process_is_started_again_from_the_checkpoint(tmp_path: Path):
         "--display",
         "quiet",
     ]
-    args += ["--checkpoint-every", "1024", "--eval-every", "0", "--set", "envs=8", "--set", "steps=64"]
+    args += ["--checkpoint-every", "1024", "--eval-every", "0", "--set", "envs=8", "--set", "rollout_steps=64"]
     command = [*TORCHRUN, "--max-restarts=2", "-m", "surefoot", *args]
     with subprocess.Popen(command, env=environment(), start_new_session=True) as process:
         try:

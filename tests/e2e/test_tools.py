@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from surefoot.cli.main import main
-from surefoot.decide.evaluation.page import page_of
-from surefoot.decide.evaluation.summary import summary_of
+from surefoot.decide.evaluation.summary import page_of, summary_of
 from surefoot.decide.tools.toolbox.notes import LocalNotes
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -11,14 +11,22 @@ import torch
 from surefoot.envs.builtin.toys import Corridor, Endless, Target, TimeLimit
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.config import CollectConfig
 from surefoot.train.evaluate import play
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
 GAMMA = 0.9
-COMMON = {"steps": 16, "envs": 16, "minibatch_size": 64, "epochs": 4, "gamma": GAMMA, "lr": "lin_1e-2", "device": "cpu"}
+COMMON = {
+    "rollout_steps": 16,
+    "envs": 16,
+    "minibatch_size": 64,
+    "epochs": 4,
+    "gamma": GAMMA,
+    "lr": "lin_1e-2",
+    "device": "cpu",
+}
 
 
 def trained(env: str, updates: int, *, net: dict[str, Any] | None = None, seed: int = 0, **ppo: Any) -> Training:
@@ -44,7 +52,7 @@ def trained(env: str, updates: int, *, net: dict[str, Any] | None = None, seed: 
 
 @torch.no_grad()
 def values(training: Training, obs: np.ndarray) -> np.ndarray:
-    return training.policy.value(Seen(obs={"obs": torch.from_numpy(obs.astype(np.float32))})).numpy()
+    return training.policy.value(PolicyInput(obs={"obs": torch.from_numpy(obs.astype(np.float32))})).numpy()
 
 
 def returns(training: Training, episodes: int = 200) -> np.ndarray:
@@ -56,7 +64,7 @@ def test_a_reward_of_one_for_ever_is_worth_one_over_one_minus_gamma():
     assert values(training, np.ones((1, 1)))[0] == pytest.approx(Endless().value(GAMMA), rel=0.02)
 
 
-TIMED = {"steps": 20, "minibatch_size": 160, "epochs": 8, "gamma": 0.8, "lr": "lin_2e-2", "max_grad_norm": 5.0}
+TIMED = {"rollout_steps": 20, "minibatch_size": 160, "epochs": 8, "gamma": 0.8, "lr": "lin_2e-2", "max_grad_norm": 5.0}
 
 
 def test_a_time_limit_is_not_the_end_of_the_world():
@@ -74,7 +82,7 @@ def test_a_deadline_is():
 @pytest.mark.parametrize("env", ["surefoot/Bandit-v0", "surefoot/NoisyBandit-v0"])
 def test_the_best_arm_is_found(env):
     training = trained(env, 40)
-    seen = Seen(obs={"obs": torch.ones(1, 1)})
+    seen = PolicyInput(obs={"obs": torch.ones(1, 1)})
     probs = training.policy.act(seen, generator=torch.Generator()).action_params["probs"][0]
     assert probs.argmax().item() == 2
     assert probs[2].item() > 0.95
@@ -101,7 +109,7 @@ def test_the_target_is_hit_by_every_continuous_head(net):
     # Doing nothing at all misses by E|x/2|² = 2 · 1/12.
     assert returns(training).mean() > -0.02
     point = np.array([[0.6, -0.8]], np.float32)
-    seen = Seen(obs={"obs": torch.from_numpy(point)}, context=training.policy.initial_context(1))
+    seen = PolicyInput(obs={"obs": torch.from_numpy(point)}, context=training.policy.initial_context(1))
     out = training.policy.act(seen, generator=torch.Generator(), deterministic=True)
     sent = training.policy.env_action(out.action.detach().numpy())
     assert sent == pytest.approx(Target().target(point), abs=0.2)

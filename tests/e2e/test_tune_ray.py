@@ -63,7 +63,7 @@ def _by_id(marks: Path) -> EnvTask:
             return super().contest(params, seeds)
 
     action = make_world("CartPole-v1").action
-    held = {"envs": 4, "steps": 32, "hidden": (8,), "normalize_obs": False, "normalize_reward": False}
+    held = {"envs": 4, "rollout_steps": 32, "hidden": (8,), "normalize_obs": False, "normalize_reward": False}
     spec = make_spec("CartPole-v1", action, settings=held, total_steps=1536, eval_episodes=3)
     return Marked(spec, world_maker(spec), action, held=held)
 

@@ -38,7 +38,9 @@ def main(out: Path) -> None:
 
 def compare(group, kind: str) -> dict:
     """What the processes of the group came to by the last update, and what one came to that learned from all of it."""
-    ppo = {"steps": 16, "envs": 6, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"} | KINDS[kind][0]
+    ppo = {"rollout_steps": 16, "envs": 6, "epochs": 4, "lr": 1e-2, "target_kl": 0.004, "device": "cpu"} | KINDS[kind][
+        0
+    ]
     spec = RunSpec(
         env="Pendulum-v1",
         preset="sb3",

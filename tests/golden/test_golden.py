@@ -35,7 +35,7 @@ def digits(name: str) -> dict[str, Any]:
     """Five updates: what each reported, and where every weight ended up, as mean and mean square."""
     env, net, collect = RUNS[name]
     ppo = PPOConfig(
-        steps=32,
+        rollout_steps=32,
         envs=4,
         minibatch_size=40,
         epochs=3,

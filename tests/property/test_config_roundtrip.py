@@ -41,7 +41,7 @@ KNOBS: dict[str, st.SearchStrategy[Any]] = {
     "epochs": counts,
     "minibatch_size": st.none() | counts,
     "minibatches": st.none() | counts,
-    "steps": counts,
+    "rollout_steps": counts,
     "envs": counts,
     "ent_coef": scheduled,
     "vf_coef": positive,

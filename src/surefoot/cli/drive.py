@@ -154,7 +154,7 @@ def brief(spec: RunSpec) -> dict[str, str]:
             case _:
                 return f"{value:g}" if isinstance(value, float) else str(value)
 
-    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "steps", "envs", "ent_coef")
+    names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "rollout_steps", "envs", "ent_coef")
     net = "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"
     return {name: text(ppo[name]) for name in names} | {"net": net}
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from surefoot.cli.catalogue import VERBS, listing, nearest, overview
 from surefoot.cli.usage import Usage
-from surefoot.errors import SurefootError
+from surefoot.errors import RenamedWarning, SurefootError
 
 OK, REFUSED, USAGE = 0, 2, 64
 """Exit codes, the same for every verb; 1 means a finding. 64 is EX_USAGE of sysexits.h."""
@@ -44,7 +45,9 @@ def _dispatch(argv: list[str]) -> int:
             return OK
         return _unknown([name, *arguments])
     try:
-        return _run(name, arguments)
+        with warnings.catch_warnings():
+            _show_renames_as_notices(name)
+            return _run(name, arguments)
     except SurefootError as error:
         print(f"surefoot {name}: {error}", file=sys.stderr)
         return USAGE if isinstance(error, Usage) else REFUSED
@@ -69,6 +72,19 @@ def _help(words: list[str]) -> int:
         return OK
     name, _ = split_verb(words)
     return _run(name, ["--help"]) if name in VERBS else _unknown(words)
+
+
+def _show_renames_as_notices(verb: str) -> None:
+    """Print a renamed setting as one line on stderr, without Python's file, line number and source."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            print(f"surefoot {verb}: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 def _print_version() -> int:

@@ -1,4 +1,4 @@
-"""What the loss sees, and what a policy says about it."""
+"""`Batch`: the steps that a loss is computed on. `Evaluation`: log-probs, entropies and values of a policy on them."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from torch import Tensor
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Steps laid out [T, B, …]. A memoryless policy gets T = 1 and no padding; a sequential one keeps its streams."""
+    """Steps, [T, B, …]. A policy without memory gets T = 1 and no padding; a sequential one gets whole streams."""
 
     obs: dict[str, Tensor]
     action: Tensor
     log_prob: Tensor
-    """Of the policy that acted, stored when it acted."""
+    """Log-probs under the policy that acted, stored when it acted."""
     value: Tensor
-    """Of the critic at that time."""
+    """The critic's values at that time."""
     advantage: Tensor
     target: Tensor
-    """advantage + value: what the critic should have said."""
+    """advantage + value: the regression target of the critic."""
     valid: Tensor | None = None
-    """True = counts; None = all do."""
+    """Which steps count; None for all."""
     action_mask: Tensor | None = None
     ref_log_prob: Tensor | None = None
     start: Tensor | None = None
     """True where an episode begins; only sequential policies get it."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """[B, …]: what each stream walked in with."""
+    """[B, …]: the state in which each stream enters: hidden state, or the prompt."""
 
     @property
     def columns(self) -> int:
-        """B: how many things there are to choose a minibatch from."""
+        """B: the number of columns that minibatches are drawn from."""
         return self.advantage.shape[1]
 
     def take(self, columns: Tensor) -> Batch:
-        """The given columns, copied, in that order."""
+        """Return a copy of these columns, in this order."""
         return self.each(lambda x, dim: x.index_select(dim, columns))
 
     def slice(self, begin: int, end: int) -> Batch:
-        """Columns begin … end - 1, as views."""
+        """Return the columns begin … end - 1 as views."""
         return self.each(lambda x, dim: x.narrow(dim, begin, end - begin))
 
     def each(self, choose: Callable[[Tensor, int], Tensor]) -> Batch:
-        """What `choose(tensor, its column axis)` makes of every field."""
+        """Return a batch with `choose(tensor, column axis)` applied to every field."""
         # The column axis is the second one everywhere but in `context`, which has no time.
         chosen: dict[str, Tensor | dict[str, Tensor] | None] = {}
         for name in _BATCH_FIELDS:
@@ -61,7 +61,10 @@ _BATCH_FIELDS = tuple(f.name for f in fields(Batch))
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the policy of now says about a batch, each [T, B]; `kl` to the reference where it knows better than k3."""
+    """The current policy on a batch, each [T, B].
+
+    `kl` is the divergence to a reference policy where it is known exactly; the loss estimates it by k3 otherwise.
+    """
 
     log_prob: Tensor
     entropy: Tensor

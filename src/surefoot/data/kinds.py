@@ -86,7 +86,7 @@ def whole_number(value: Any) -> int:
     return int(exact)
 
 
-def truth(value: Any) -> bool:
+def boolean(value: Any) -> bool:
     """A bool from True, False, or a word for one of them."""
     if isinstance(value, str):
         return _truth_from_text(value)
@@ -121,7 +121,7 @@ def real(within: Interval) -> Kind:
     return Kind("float", f"a number, {within}", accept, float)
 
 
-def whole(within: Interval) -> Kind:
+def integer(within: Interval) -> Kind:
     def accept(value: Any) -> int:
         if whole_number(value) not in within:
             raise ValueError(f"{value!r} is not {within}")
@@ -171,7 +171,7 @@ def matching(pattern: str, legal: str) -> Kind:
 
 def sizes() -> Kind:
     """Layer widths; from text such as "64,64" or "[64, 64]"."""
-    width = whole(Interval(1))
+    width = integer(Interval(1))
 
     def accept(value: Any) -> tuple[int, ...]:
         parts = as_list(value)
@@ -194,7 +194,7 @@ def words() -> Kind:
     return Kind("names", "a list of names", accept, _parts(str.strip), list)
 
 
-def span() -> Kind:
+def number_range() -> Kind:
     """A low and a high number; from text such as "-1,1"."""
 
     def accept(value: Any) -> tuple[float, float]:

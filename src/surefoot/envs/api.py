@@ -1,4 +1,4 @@
-"""What a world is: N streams that take actions and answer with steps. Numpy only."""
+"""The environment interface of the engine: N streams that take actions and return steps. Numpy only."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from surefoot.data.spaces import ActionSpace, ObservationSpace
 Arrays = dict[str, np.ndarray]
 
 
-# Not frozen: one of each is made in every step of a world, and a frozen one takes four times as long to make.
+# Not frozen: one of each is created in every step, and creating a frozen one takes four times as long.
 @dataclass(slots=True, kw_only=True)
 class View:
-    """What the N streams see now, and what each may do."""
+    """What the N streams observe now, and which actions each may take."""
 
     obs: Arrays
-    """{name: [N, …]}; a world with one plain observation calls it "obs"."""
+    """{name: [N, …]}; a single unnamed observation is called "obs"."""
     action_mask: np.ndarray | None = None
     """[N, A] bool, True = allowed; A is the number of choices (all heads side by side for MultiDiscrete)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """The answer to one action in each of the N streams."""
+    """The result of one action in each of the N streams."""
 
     view: View
-    """What to act on next: in a stream that ended, already the first view of its next episode
-    (or, in a world that resets one step later, still the last view of the old one)."""
+    """What to act on next: in a stream that ended, the first view of its next episode (or, in a world that resets one
+    step later, still the last view of the old one)."""
     reward: np.ndarray
     """[N] float64, raw."""
     terminated: np.ndarray
-    """[N] bool: the episode is over and its future is worth nothing."""
+    """[N] bool: the episode ended and the value of its future is 0."""
     truncated: np.ndarray
-    """[N] bool: the episode was cut short; never together with `terminated`, which wins."""
+    """[N] bool: the episode was cut off; never together with `terminated`, which takes precedence."""
     valid: np.ndarray
-    """[N] bool: False where the action was ignored because the stream was only being reset (a ghost row)."""
+    """[N] bool: False where the action was ignored because the stream was only being reset."""
     final_obs: Arrays | None = None
     """{name: [N, …]} whose ended rows hold the true successor observation; None if no stream ended."""
     stats: Arrays = field(default_factory=dict[str, np.ndarray])
-    """{name: [N]} numbers a world reports; "success" and "whole_return" are read at the end of an episode."""
+    """{name: [N]} metrics of the environment; "success" and "whole_return" are read at the end of an episode."""
 
 
 class World(Protocol):
     """N independent streams of one task.
 
-    A world never raises at the end of an episode: it starts the next one by itself. A class that derives from it has
-    nothing to render and nothing to close, and cannot reset single streams, unless it defines these methods.
+    A world starts the next episode of a stream by itself. A subclass that does not define `render`, `close` or
+    `reset_streams` has no picture and no resources, and cannot reset single streams.
     """
 
     name: str
@@ -57,10 +57,10 @@ class World(Protocol):
     observation: ObservationSpace
     action: ActionSpace
     inexact: str | None = None
-    """None if `state` is complete, so that a resumed run is bit-exact; else one sentence that says why not."""
+    """None if `state` is complete, so that a resumed run is bit-exact; otherwise the reason why not."""
 
     def reset(self, seed: int) -> View:
-        """Start N fresh episodes; everything random from here on follows from `seed`."""
+        """Start N new episodes; all randomness from now on follows from `seed`."""
         ...
 
     def step(self, action: np.ndarray) -> Step:
@@ -68,20 +68,20 @@ class World(Protocol):
         ...
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        """Begin a new episode where `streams` ([N] bool) says so; None if this world cannot."""
+        """Start a new episode in each stream of the mask `streams` ([N] bool); return None if not supported."""
         return None
 
     def state(self) -> dict[str, Any]:
-        """A nested dict of numpy arrays and JSON values from which `set_state` goes on to the last digit."""
+        """Return a nested dict of arrays and JSON values from which `set_state` continues to the last digit."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> View:
-        """Go on from where `state` was taken; returns the view at that moment."""
+        """Continue from `state` and return the view at that moment."""
         ...
 
     def render(self) -> np.ndarray | None:
-        """[H, W, 3] uint8 picture of the first stream, or None if this world has none."""
+        """Return a picture of the first stream, [H, W, 3] uint8; None if not supported."""
         return None
 
     def close(self) -> None:
-        """Free what the world holds."""
+        """Free all resources."""

@@ -1,4 +1,4 @@
-"""What an env's id names: something that is registered, or code, which only the user may name."""
+"""Kinds of environment ids: registered ids, and ids that run code, which only the user may pass."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _LIBRARY = (".so", ".dylib")
 
 
 def is_library(env: str) -> bool:
-    """True for a world in C, a path such as ./my_world.so; it must have a separator in it."""
+    """Return whether `env` is the path of an environment in C, such as ./my_world.so; it must contain a separator."""
     return env.endswith(_LIBRARY) and ("/" in env or os.sep in env)
 
 
 def is_code(env: str) -> bool:
-    """True if making it runs code of the user's: `module:function`, `module:Id-v0` or a world in C."""
+    """Return whether making `env` runs the user's code: `module:function`, `module:Id-v0` or a library in C."""
     return ":" in env or is_library(env)
 
 
 def short_name(env: str) -> str:
-    """As runs are called after it: the id, or a library's file name without its ending."""
+    """Return the name that runs get: the id, or a library's file name without its suffix."""
     return os.path.splitext(os.path.basename(env))[0] if is_library(env) else env

@@ -1,8 +1,12 @@
-"""Our own worlds as single Gymnasium envs, so that any other library can make them by id."""
+"""Environments by id: Gymnasium's registry, and the built-in environments as Gymnasium envs for other libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+import importlib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -11,28 +15,81 @@ from gymnasium import spaces
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.envs.api import Arrays, View, World
-from surefoot.errors import EnvError
+from surefoot.envs.gym.atari import is_atari, register_games
+from surefoot.errors import EnvError, SurefootError, UnknownEnv
 
 
 def own_worlds() -> Mapping[str, Callable[[int], World]]:
-    """Constructors of our own worlds, classic, toy and maze, by id; they take the number of streams."""
+    """Return the constructors of all built-in environments by id; they take the number of streams."""
     from surefoot.envs.builtin.classic import CLASSIC
     from surefoot.envs.builtin.maze import MAZES
-    from surefoot.envs.builtin.multi_agent_toys import CHOIRS
+    from surefoot.envs.builtin.multi_agent_toys import SHARED_REWARD
     from surefoot.envs.builtin.toys import TOYS
 
-    return {**CLASSIC, **TOYS, **CHOIRS, **MAZES}
+    return {**CLASSIC, **TOYS, **SHARED_REWARD, **MAZES}
 
 
 def register_envs() -> None:
-    """Make `gymnasium.make("surefoot/…")` work. Calling it again changes nothing."""
+    """Register the ids "surefoot/…" with Gymnasium. Repeated calls do nothing."""
     for name in own_worlds():
         if name.startswith("surefoot/") and name not in gym.registry:
             gym.register(name, entry_point="surefoot.envs.register:WorldEnv", kwargs={"name": name})
 
 
+@dataclass(frozen=True, slots=True)
+class SpecBuilder:
+    """Build one env of a registered id. The spec is sent to workers, where the id may not be registered."""
+
+    name: str
+    spec: Any
+    kwargs: dict[str, Any]
+    max_episode_steps: int | None
+
+    def __call__(self) -> Any:
+        try:
+            with _without_model_warnings(self.spec):
+                return gym.make(self.spec, self.max_episode_steps, disable_env_checker=True, **self.kwargs)
+        except (gym.error.DependencyNotInstalled, ImportError) as error:
+            entry = str(self.spec.entry_point)
+            extras = [e for part, e in (("mujoco", "mujoco"), ("box2d", "box2d"), ("ale_py", "atari")) if part in entry]
+            advice = f'; pip install "surefoot[{extras[0]}]"' if extras else ""
+            raise EnvError(f"{self.name} needs a package that is not installed ({error}){advice}") from error
+        except SurefootError:
+            raise
+        except Exception as error:
+            raise EnvError(f"{self.name} could not be made with {self.kwargs or 'its defaults'}: {error}") from error
+
+
+@contextmanager
+def _without_model_warnings(spec: Any) -> Generator[None]:
+    """Silence MuJoCo's warnings about Gymnasium's model files, one per env, and their log file ./MUJOCO_LOG.TXT."""
+    if not str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(str)  # any function that does nothing with the message
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def registered_spec(name: str) -> Any:
+    """Return Gymnasium's spec of an id; raise `UnknownEnv` with similar ids if there is none."""
+    if name not in gym.registry and (is_atari(name) or name.startswith("ALE/")):
+        register_games(name)
+    if name in gym.registry:
+        return gym.registry[name]
+    if name.endswith((".so", ".dylib")):
+        raise UnknownEnv(f"there is no env {name!r}; an environment in C needs its path: ./{name}")
+    near = difflib.get_close_matches(name, [*gym.registry, *own_worlds()], n=3, cutoff=0.6)
+    advice = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "gymnasium.pprint_registry() lists them."
+    raise UnknownEnv(f"there is no env {name!r}; {advice}")
+
+
 class WorldEnv(gym.Env[Any, Any]):
-    """One stream of one of our worlds, by its id or as it is, as a `gymnasium.Env`."""
+    """A `gymnasium.Env` with one stream of a built-in environment (by id) or of a given `World`."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012  Gymnasium's own annotation
 
@@ -69,7 +126,7 @@ class WorldEnv(gym.Env[Any, Any]):
         self.world.close()
 
     def get_state(self) -> dict[str, Any]:
-        """The world's state; the generator that seeds its episodes is Gymnasium's, kept with every env."""
+        """Return the world's state, without Gymnasium's generator that seeds its episodes (`snapshot` saves it)."""
         return self.world.state()
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -81,7 +138,7 @@ class WorldEnv(gym.Env[Any, Any]):
 
 
 def observation_to_gym(observation: ObservationSpace) -> gym.Space[Any]:
-    """A Box for a world with one observation called "obs", else a Dict."""
+    """Return a Box for a single observation called "obs", otherwise a Dict."""
     if set(observation) == {"obs"}:
         return _box(observation["obs"])
     return spaces.Dict({name: _box(box) for name, box in observation.items()})
@@ -101,7 +158,7 @@ def action_to_gym(action: ActionSpace) -> gym.Space[Any]:
 
 def _box(box: Box) -> spaces.Box:
     if box.dtype not in ("float32", "uint8"):
-        raise EnvError(f"a box of {box.dtype} has no Gymnasium space here; float32 and uint8 have")
+        raise EnvError(f"a box of {box.dtype} cannot be converted to a Gymnasium space; only float32 and uint8 can")
     low, high = box.bounds()
     dtype = np.dtype(box.dtype).type
     return spaces.Box(low.astype(dtype), high.astype(dtype), box.shape, dtype)

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from surefoot.data.kinds import Interval, Kind, flag, real, whole
+from surefoot.data.kinds import Interval, Kind, flag, integer, real
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.nodes.param_kinds import text
@@ -49,7 +49,7 @@ Anything = Annotated[Any, Carries(Type("any"))]
 
 _KINDS: dict[Any, Kind] = {
     bool: flag(),
-    int: whole(Interval(-(2**53), 2**53)),
+    int: integer(Interval(-(2**53), 2**53)),
     float: real(Interval()),
     str: text(1000),
 }

@@ -1,4 +1,4 @@
-"""What two graphs differ in, as people would say it; where nodes are drawn does not count."""
+"""Differences between two graphs; positions in the editor do not count."""
 
 from __future__ import annotations
 
@@ -10,49 +10,41 @@ from surefoot.graph.spec.params import params_to_json
 
 
 def differences(before: Graph, after: Graph) -> list[dict[str, Any]]:
-    """One entry a difference: what (node, param, edge, run), where, and both sides."""
-    found: list[dict[str, Any]] = []
+    """Return one entry per difference: what (node, param, edge, run), where, and both sides."""
+    result: list[dict[str, Any]] = []
+
+    def compare(what: str, where: str, old: Any, new: Any) -> None:
+        if old != new:
+            result.append({"what": what, "where": where, "before": old, "after": new})
+
     for id in sorted(set(before.nodes) | set(after.nodes)):
-        found += _node(id, before, after)
-    old, new = ({edge.target: edge for edge in graph.edges} for graph in (before, after))
-    for target in sorted(set(old) | set(new)):
-        a, b = _edge(old.get(target)), _edge(new.get(target))
-        if a != b:
-            found.append({"what": "edge", "where": str(target), "before": a, "after": b})
+        a, b = before.nodes.get(id), after.nodes.get(id)
+        compare("node", id, a and a.type, b and b.type)
+        # Parameters of different node types cannot be compared.
+        if a is not None and b is not None and a.type == b.type:
+            old, new = (params_to_json(REGISTRY.find(a.type), node.params) for node in (a, b))
+            for name in sorted(set(old) | set(new)):
+                compare("param", f"{id}.{name}", old.get(name), new.get(name))
+    edges = [{edge.target: _source(edge) for edge in graph.edges} for graph in (before, after)]
+    for target in sorted(set(edges[0]) | set(edges[1])):
+        compare("edge", str(target), edges[0].get(target), edges[1].get(target))
     for name in ("seed", "total_steps", "path"):
-        a, b = getattr(before.run, name), getattr(after.run, name)
-        if a != b:
-            found.append({"what": "run", "where": name, "before": a, "after": b})
+        compare("run", name, getattr(before.run, name), getattr(after.run, name))
     for name in sorted(set(before.graphs) | set(after.graphs)):
         inner = differences(before.graphs.get(name, Graph()), after.graphs.get(name, Graph()))
-        found += [{**each, "where": f"{name}/{each['where']}"} for each in inner]
-    return found
+        result += [{**each, "where": f"{name}/{each['where']}"} for each in inner]
+    return result
 
 
-def _node(id: str, before: Graph, after: Graph) -> list[dict[str, Any]]:
-    a, b = before.nodes.get(id), after.nodes.get(id)
-    kinds = (None if a is None else a.type), (None if b is None else b.type)
-    if a is None or b is None or kinds[0] != kinds[1]:
-        return [{"what": "node", "where": id, "before": kinds[0], "after": kinds[1]}]
-    declared = REGISTRY.find(a.type)
-    old, new = params_to_json(declared, a.params), params_to_json(declared, b.params)
-    return [
-        {"what": "param", "where": f"{id}.{name}", "before": old.get(name), "after": new.get(name)}
-        for name in sorted(set(old) | set(new))
-        if old.get(name) != new.get(name)
-    ]
-
-
-def _edge(edge: Edge | None) -> str | None:
-    if edge is None:
-        return None
+def _source(edge: Edge) -> str:
     if edge.delay is None:
         return str(edge.source)
-    return f"{edge.source}, a tick later, first {'absent' if edge.delay.initial is ABSENT else edge.delay.initial}"
+    initial = "absent" if edge.delay.initial is ABSENT else edge.delay.initial
+    return f"{edge.source}, delayed by one tick, initially {initial}"
 
 
-def told(each: dict[str, Any]) -> str:
-    """A difference in one line."""
-    sign = "+" if each["before"] is None else "-" if each["after"] is None else "~"
-    sides = " → ".join(str(each[side]) for side in ("before", "after") if each[side] is not None)
-    return f"{sign} {each['what']} {each['where']}: {sides}"
+def difference_line(entry: dict[str, Any]) -> str:
+    """Return a difference as one line."""
+    sign = "+" if entry["before"] is None else "-" if entry["after"] is None else "~"
+    sides = " → ".join(str(entry[side]) for side in ("before", "after") if entry[side] is not None)
+    return f"{sign} {entry['what']} {entry['where']}: {sides}"

@@ -19,7 +19,7 @@ from surefoot.graph.spec.text import load_graph, save_graph
 from surefoot.learn.search_ranges import MOVING, Choice, Dimension, Range, Space
 from surefoot.train.tune.env_trials import along, start_of
 
-MOVING_HERE = MOVING - {"steps"}
+MOVING_HERE = MOVING - {"rollout_steps"}
 """A graph is put back in the middle of a rollout, which keeps its length."""
 
 

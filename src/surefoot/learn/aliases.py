@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.data.kinds import truth
+from surefoot.data.kinds import boolean
 from surefoot.data.knobs import Vocabulary, require_known
 from surefoot.errors import ConfigError
 from surefoot.learn.schedule import Linear
@@ -54,10 +54,10 @@ PPO_NAMES = Vocabulary(
             "num_sgd_iter",
             "ppo_epochs",
         ),
-        # SB3's batch_size is a minibatch; our property of that name is steps · envs.
+        # SB3's batch_size is a minibatch; our property of that name is rollout_steps · envs.
         "minibatch_size": ("batch_size", "mini_batch_size", "sgd_minibatch_size"),
         "minibatches": ("num_minibatches", "num_mini_batches", "n_minibatches", "mini_batches", "nminibatches"),
-        "steps": (
+        "rollout_steps": (
             "n_steps",
             "num_steps",
             "horizon_length",
@@ -106,10 +106,11 @@ PPO_NAMES = Vocabulary(
         "kl_threshold": _kl_threshold,
         "normalize_advantage_per_mini_batch": _normalize_per_minibatch,
     },
+    former={"steps": "rollout_steps"},
 )
 
 _LENGTH = "the length of a run is no part of its config; say it where the run is started"
-_ROLLOUT = "a rollout is steps times envs; set those"
+_ROLLOUT = "a rollout is rollout_steps times envs; set those"
 _SCHEDULE = "give lr a schedule instead, such as lin_3e-4, or set adaptive_kl for one that follows the KL"
 PPO_HINTS = {
     "total_timesteps": _LENGTH,
@@ -147,7 +148,7 @@ def canonical(names: Mapping[str, Any], base: Mapping[str, Any] | None = None) -
 
 def _truth(name: str, value: Any) -> bool:
     try:
-        return truth(value)
+        return boolean(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{name} is {value!r}; it must be true or false") from None
 

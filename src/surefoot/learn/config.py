@@ -15,12 +15,12 @@ from surefoot.data.kinds import (
     Kind,
     choice,
     flag,
+    integer,
     matching,
     optional,
     real,
-    whole,
 )
-from surefoot.data.knobs import Config, Vocabulary, knob, read_texts
+from surefoot.data.knobs import Config, Vocabulary, accept_former_names, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
 from surefoot.learn.minibatches import minibatch_size_for
@@ -45,9 +45,10 @@ def scheduled(within: Interval) -> Kind:
     return Kind("float | schedule", legal, accept, parse_schedule, schedule_to_json)
 
 
-AT_LEAST_ONE = whole(Interval(1))
+AT_LEAST_ONE = integer(Interval(1))
 
 
+@accept_former_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig(Config):
     """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""
@@ -120,11 +121,11 @@ class PPOConfig(Config):
         0,
         "With sequence: steps before each column that are walked through again, so that memory is that of the weights "
         "of now, and that are not learned from.",
-        whole(NOT_NEGATIVE),
+        integer(NOT_NEGATIVE),
     )
-    steps: int = knob(
+    rollout_steps: int = knob(
         2048,
-        "Steps taken in each env between two updates; steps times envs is the rollout.",
+        "Steps taken in each env between two updates; rollout_steps times envs is the size of a rollout.",
         AT_LEAST_ONE,
     )
     envs: int = knob(
@@ -212,7 +213,7 @@ class PPOConfig(Config):
     seed: int = knob(
         0,
         "Everything random follows from it: weights, envs, actions, minibatches.",
-        whole(Interval(0, 2**63 - 1)),
+        integer(Interval(0, 2**63 - 1)),
     )
     device: str = knob(
         "auto",
@@ -232,7 +233,7 @@ class PPOConfig(Config):
     max_policy_lag: int | None = knob(
         None,
         "Oldest rollout that is learned from, in updates since it was collected; none takes any.",
-        optional(whole(NOT_NEGATIVE)),
+        optional(integer(NOT_NEGATIVE)),
     )
 
     def check(self) -> None:
@@ -278,7 +279,7 @@ class PPOConfig(Config):
     @property
     def batch_size(self) -> int:
         """Steps in one rollout, over all envs. (SB3 calls a *mini*batch batch_size.)"""
-        return self.steps * self.envs
+        return self.rollout_steps * self.envs
 
     def minibatch_size_for(self, samples: int) -> tuple[int, str | None]:
         """The size to split `samples` steps by, and a sentence to print where two knobs had to be weighed up."""

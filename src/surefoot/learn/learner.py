@@ -1,11 +1,11 @@
-"""PPO: one rollout in, the weights moved, one report out. This file is the algorithm."""
+"""PPO (Schulman et al. 2017, algorithm 1): one rollout in, one update of the weights, one report out."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,26 +16,41 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import Diverged
 from surefoot.learn.choose_path import choose_path
 from surefoot.learn.config import PPOConfig
-from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer, critic_of
-from surefoot.learn.prepare import pieces, to_batch
 from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.refuse import refuse_bad_masks, refuse_bad_numbers
 from surefoot.learn.report import UpdateReport
-from surefoot.learn.report_builder import GradientSteps, describe
+from surefoot.learn.report_builder import GradientSteps
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
 from surefoot.nets.multi_discrete import at_temperature, discrete_heads
 from surefoot.nets.policy import Policy
 
 MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]
-"""Makes what takes the gradient steps where torch does; `TorchUpdate`, or something of its kind."""
+"""Returns the torch implementation of the gradient steps: `TorchUpdate` or a subclass."""
+
+
+class Implementation(Protocol[AnyBatch]):
+    """Takes the gradient steps of an update: `TorchUpdate`, which is the definition, or `NativeUpdate`, the kernel."""
+
+    bad_in_a_row: int
+
+    def prepare(self, rollout: Rollout, valid: np.ndarray) -> tuple[AnyBatch, dict[str, Any]]: ...
+    def sample_size(self, batch: AnyBatch) -> float: ...
+    def copy(self) -> Callable[[], None] | None: ...
+    def learn(self, batch: AnyBatch, knobs: Knobs) -> GradientSteps: ...
 
 
 class Learner:
-    """Holds a policy, its optimiser and the position in every schedule; `update` is all it does.
+    """A policy, its optimiser and the position in every schedule. `update` learns from one rollout.
 
-    `total_updates` is the length of the run that linear schedules count on; None holds them at their start.
+    Args:
+        policy: The policy to train; it is moved to `device`.
+        config: The settings of PPO.
+        total_updates: Length of the run, over which linear schedules fall; None holds them at their start.
+        device: Where to learn.
+        make_update: Makes the torch implementation of the gradient steps; a subclass of `TorchUpdate` may, for example,
+            split a minibatch to save memory.
     """
 
     def __init__(
@@ -51,74 +66,81 @@ class Learner:
         self.device = torch.device(device)
         policy.to(self.device)
         self.optimizer = Optimizer(policy.parameters(), config, critic=critic_of(policy, config))
-        self.native, self.path_reason = choose_path(policy, self.optimizer, config)
-        """The kernel's update where it runs, and why it does or does not."""
         self.generator = torch.Generator().manual_seed(seed_for("shuffle", config.seed))
         """Shuffles the minibatches, nothing else."""
+        self.by_torch = make_update(policy, self.optimizer, config, self.generator, self.device)
+        self.native, self.path_reason = choose_path(policy, self.optimizer, config, self.generator)
+        """The kernel's implementation if it can learn this policy, else None; and the reason."""
+        self.steps: Implementation[Any] = self.native or self.by_torch
         self.pace, self.values = Pace(config), ValueScale(policy, normalize=config.normalize_value)
         if config.temperature != 1.0:
-            discrete_heads(policy)  # raises where there are none
-        self.updates = 0
+            discrete_heads(policy)  # raises if the policy has none
+        self.updates = self.rollbacks_in_a_row = 0
         self.lr_scale = 1.0
-        """Halved each time an update had to be taken back."""
-        self.steps = make_update(policy, self.optimizer, config, self.generator, self.device)
-        """Takes the gradient steps where torch does."""
-        self.rollbacks_in_a_row = 0
+        """Halved by every rollback."""
 
     @property
     def path(self) -> str:
-        """`native` if the kernel learns, `torch` if torch does."""
+        """Return "native" if the kernel learns, "torch" otherwise."""
         return "torch" if self.native is None else "native"
 
     @property
     def policy_version(self) -> int:
-        """Counts the policies there have been; a rollout says which one acted."""
+        """Return the number of the current policy; rollouts carry the number of the policy that acted."""
         return self.updates
 
-    @property
-    def progress(self) -> float:
-        """Share of the run that is over, 0 … 1."""
-        return min(1.0, self.updates / self.total_updates) if self.total_updates else 0.0
-
     def knobs(self, progress: float | None = None) -> Knobs:
-        """What the schedules say as of now."""
-        progress = self.progress if progress is None else progress
+        """Return the current values of the schedules; `progress` as in `update`."""
+        if progress is None:
+            progress = min(1.0, self.updates / self.total_updates) if self.total_updates else 0.0
         return self.pace.knobs(progress=progress, updates=self.updates, lr_scale=self.lr_scale)
 
     def acting(self, progress: float | None = None) -> AbstractContextManager[None]:
-        """While the block lasts, the policy is the one to collect the next rollout with: at its temperature."""
+        """Set the policy to its sampling temperature within the block, for collecting a rollout."""
         temperature = self.knobs(progress).temperature
         return nullcontext() if temperature == 1.0 else at_temperature(self.policy, temperature)
 
     def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
-        """Learn from one rollout. Raises before anything moved if the rollout holds a number that must not be.
+        """Learn from one rollout and return what was measured. Raise before any change if a number in it is bad.
 
-        `progress` (0 … 1) is where schedules stand; by default it follows from the updates made and `total_updates`.
+        Args:
+            rollout: The experience, time-major [T, N, …].
+            progress: Share of the run that is over, 0 to 1, for the schedules; None: `updates / total_updates`.
         """
-        config, knobs = self.config, self.knobs(progress)
-        valid, stale = self.fresh(rollout)
+        knobs, (valid, stale) = self.knobs(progress), self.fresh(rollout)
         samples = int(np.count_nonzero(valid))
-        if samples < config.min_samples:
-            return self.skipped(
-                rollout, samples, knobs, f"{samples} valid steps, fewer than min_samples={config.min_samples}"
-            )
-        whole = samples == valid.size
-        versions = rollout.policy_version if whole else rollout.policy_version[valid]
+        if samples < self.config.min_samples:
+            reason = f"{samples} valid steps, fewer than min_samples={self.config.min_samples}"
+            return self.skipped(rollout, samples, knobs, reason)
+        complete = samples == valid.size
+        versions = rollout.policy_version if complete else rollout.policy_version[valid]
         lag = self.policy_version - int(versions.min())
+        begin = time.perf_counter()
+        self._refuse_bad(rollout, valid)
+        # The ratio compares log-probs at the temperature that the actions were sampled at.
         with self.acting(progress):
-            if self.native is not None:
-                done, described, seconds = self._by_kernel(self.native, rollout, valid, knobs, behind=lag > 0)
-            else:
-                done, described, seconds = self._by_torch(rollout, valid, knobs, behind=lag > 0)
+            # Advantages A_t and targets A_t + V(s_t) by GAE, before any weight changes.
+            batch, moments = self.steps.prepare(rollout, valid)
+            if lag > 0:
+                moments["effective_sample_size"] = self.steps.sample_size(batch)
+            prepared = time.perf_counter()
+            # Several epochs of minibatch steps on the clipped objective (eq. 7 and 9).
+            with self.values.learning(batch) as scaled:
+                restore = self.steps.copy()
+                done = self.steps.learn(scaled, knobs)
+                self._settle(restore, done)
+        seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
         if not done.rolled_back:
             self.pace.follow(done.table, knobs, stopped_early=done.stopped_early)
         self.updates += 1
-        if self.native is None or self.native.net.flatten.normalizer is not None:  # else there are no statistics
-            self.policy.absorb({n: x.reshape(-1, *x.shape[2:]) if whole else x[valid] for n, x in rollout.obs.items()})
+        # Only now: a normaliser that moved during the update would make the first ratio differ from 1.
+        if self.native is None or self.native.net.flatten.normalizer is not None:
+            rows = {n: x.reshape(-1, *x.shape[2:]) if complete else x[valid] for n, x in rollout.obs.items()}
+            self.policy.absorb(rows)
         return UpdateReport(
             **self._common(knobs, samples),
             **done.table.averages(),
-            **described,
+            **moments,
             first_ratio_error=done.first_ratio_error,
             stopped_early=done.stopped_early,
             nonfinite_steps=done.bad_steps,
@@ -130,93 +152,44 @@ class Learner:
             seconds=seconds,
         )
 
-    def _by_torch(
-        self, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
-        """The update as it is defined."""
-        begin = time.perf_counter()
-        raw = self.prepare(rollout, valid)
-        counted = {"effective_sample_size": self.steps.sample_size(raw)} if behind else {}
-        prepared = time.perf_counter()
-        with self._in_critic_units(raw) as batch:
-            put_back = self.steps.copy()
-            whole = self.config.sequence is None
-            done = self.steps.learn(batch if whole else pieces(batch, self.policy, self.config), knobs)
-            self._settle(put_back, done)
-        seconds = {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
-        return done, describe(raw, rollout, valid) | counted, seconds
-
-    def _by_kernel(
-        self, native: NativeUpdate, rollout: Rollout, valid: np.ndarray, knobs: Knobs, *, behind: bool
-    ) -> tuple[GradientSteps, dict[str, Any], dict[str, float]]:
-        """The same, all epochs in one call of the kernel, on the same memory."""
-        begin = time.perf_counter()
-        self._refuse_bad(rollout, valid)
-        raw = native.prepare(rollout, valid)
-        counted = {"effective_sample_size": native.sample_size(raw)} if behind else {}
-        prepared = time.perf_counter()
-        with self._in_critic_units(raw) as batch:
-            native.keep()
-            done, self.steps.bad_in_a_row = native.learn(
-                batch,
-                self.generator,
-                knobs,
-                bad_in_a_row=self.steps.bad_in_a_row,
-                max_bad_steps=BAD_STEPS_BEFORE_ROLLBACK,
-            )
-            self._settle(native.restore, done)
-        return done, raw.described | counted, {"prepare": prepared - begin, "learn": time.perf_counter() - prepared}
-
-    def prepare(self, rollout: Rollout, valid: np.ndarray | None = None) -> Batch:
-        """The batch `update` learns from: checked, with advantages, laid out for this policy."""
-        valid = rollout.valid if valid is None else valid
-        self._refuse_bad(rollout, valid)
-        config = self.config
-        return to_batch(
-            rollout,
-            valid,
-            gamma=config.gamma,
-            lam=config.lam,
-            sequential=self.policy.sequential,
-            device=self.device,
-        )
-
-    def _refuse_bad(self, rollout: Rollout, valid: np.ndarray) -> None:
-        """Raise for a number or a mask that must not be."""
-        refuse_bad_numbers(rollout, valid)
-        if rollout.action_mask is not None:
-            refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
+    def prepare(self, rollout: Rollout) -> Batch:
+        """Return the batch that the torch implementation learns from: checked, with advantages and targets."""
+        self._refuse_bad(rollout, rollout.valid)
+        return self.by_torch.prepare(rollout, rollout.valid)[0]
 
     def fresh(self, rollout: Rollout) -> tuple[np.ndarray, int]:
-        """Which steps count: the valid ones whose policy is not too old; and how many were too old."""
+        """Return the mask of steps to learn from, [T, N], and how many were dropped because their policy is too old."""
         limit = self.config.max_policy_lag
         if limit is None:
             return rollout.valid, 0
         stale = rollout.valid & (self.policy_version - rollout.policy_version > limit)
         return rollout.valid & ~stale, int(stale.sum())
 
-    def _settle(self, put_back: Callable[[], None] | None, done: GradientSteps) -> None:
-        """Take an update back that left the finite, and halve the learning rate; the second in a row is the end."""
-        if not done.rolled_back:
-            self.rollbacks_in_a_row *= not len(done.table.epoch)  # only an update that learned something forgives
-            return
-        self.steps.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
-        if put_back is None or self.rollbacks_in_a_row > 1:
-            raise Diverged(
-                f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or without "
-                "a copy to go back to; resume from an earlier checkpoint with a smaller lr, or look at the reward's scale"
-            )
-        put_back()
-        self.lr_scale *= 0.5
-
-    def _in_critic_units(self, batch: AnyBatch) -> AbstractContextManager[AnyBatch]:
-        """The batch to learn from: as it is, unless the critic learns standardised targets."""
-        return self.values.learning(batch) if self.config.normalize_value else nullcontext(batch)
-
     def skipped(self, rollout: Rollout, samples: int, knobs: Knobs, reason: str) -> UpdateReport:
-        """Return the report of an update that learned nothing, and count it."""
+        """Count an update that learned nothing, and return its report."""
         self.updates += 1
         return UpdateReport(**self._common(knobs, samples), skipped_reason=reason, stats=dict(rollout.stats))
+
+    def _refuse_bad(self, rollout: Rollout, valid: np.ndarray) -> None:
+        refuse_bad_numbers(rollout, valid)
+        if rollout.action_mask is not None:
+            refuse_bad_masks(rollout.action_mask, rollout.action, valid, self.policy.choices())
+
+    def _settle(self, restore: Callable[[], None] | None, done: GradientSteps) -> None:
+        """Roll back a non-finite update and halve the learning rate; raise `Diverged` on the second in a row."""
+        if not done.rolled_back:
+            # An update without a gradient step proves nothing about the weights, so it does not reset the count.
+            self.rollbacks_in_a_row *= not len(done.table.epoch)
+            return
+        self.steps.bad_in_a_row, self.rollbacks_in_a_row = 0, self.rollbacks_in_a_row + 1
+        if restore is None or self.rollbacks_in_a_row > 1:
+            raise Diverged(
+                f"{BAD_STEPS_BEFORE_ROLLBACK} gradient steps in a row were not finite, in two updates in a row or in a "
+                "model too large for a rollback copy. Resume from an earlier checkpoint with a smaller lr, or check the "
+                "scale of the reward"
+            )
+        restore()
+        self.lr_scale *= 0.5
 
     def _common(self, knobs: Knobs, samples: int) -> dict[str, Any]:
         return {
@@ -230,7 +203,7 @@ class Learner:
         }
 
     def state(self) -> dict[str, Any]:
-        """Everything but the weights: optimiser memory, counters, the shuffling generator."""
+        """Return everything but the weights: optimiser slots, counters, the shuffling generator."""
         return {
             "optimizer": {name: x.clone() for name, x in self.optimizer.tensors().items()},
             "learner": {
@@ -246,12 +219,13 @@ class Learner:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Restore what `state` returned."""
         self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
-        mine = state["learner"]
-        self.updates, self.total_updates = mine["updates"], mine["total_updates"]
-        self.lr_scale, self.steps.bad_in_a_row = mine["lr_scale"], mine["bad_in_a_row"]
-        self.rollbacks_in_a_row = mine["rollbacks_in_a_row"]
-        self.pace.kl_scale = mine.get("kl_scale", 1.0)
-        self.values.set_state(mine.get("values", {}))
-        self.generator.set_state(torch.as_tensor(mine["generator"]))
+        saved = state["learner"]
+        self.updates, self.total_updates = saved["updates"], saved["total_updates"]
+        self.lr_scale, self.steps.bad_in_a_row = saved["lr_scale"], saved["bad_in_a_row"]
+        self.rollbacks_in_a_row = saved["rollbacks_in_a_row"]
+        # Checkpoints from before adaptive_kl and normalize_value have neither entry.
+        self.pace.kl_scale = saved.get("kl_scale", 1.0)
+        self.values.set_state(saved.get("values", {}))
+        self.generator.set_state(torch.as_tensor(saved["generator"]))

@@ -1,4 +1,4 @@
-"""How the steps of a rollout are split into minibatches."""
+"""Sizes of the minibatches that a rollout is split into."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from surefoot.errors import ConfigError
 
 
 def split_sizes(samples: int, minibatch_size: int) -> list[int]:
-    """Sizes of the minibatches of one epoch; they add up to `samples` and differ by at most 1.
+    """Return the minibatch sizes of one epoch; they add up to `samples` and differ by at most 1.
 
-    A remainder is no minibatch of its own, small and noisy: the count nearest to samples / minibatch_size is taken
-    (at least one) and all share alike. 2050 by 64 are 32 minibatches, two of them of 65.
+    The number of minibatches is the one nearest to samples / minibatch_size, at least one: 2050 steps by 64 are 32
+    minibatches, two of them of 65. A separate minibatch for the remainder would be small and noisy.
     """
     if samples < 1:
         return []
@@ -19,12 +19,12 @@ def split_sizes(samples: int, minibatch_size: int) -> list[int]:
 
 
 def minibatch_size_for(samples: int, size: int | None, count: int | None) -> tuple[int, str | None]:
-    """Return the size to split `samples` steps by, and a sentence to print where two knobs had to be weighed up.
+    """Return the size to split `samples` steps by, and a sentence to print if both settings are set.
 
     `size` and `count` are `minibatch_size` and `minibatches` of the config; with both set, the smaller minibatch counts.
     """
     if samples < 1:
-        raise ConfigError(f"samples is {samples}; there is no minibatch of less than 1")
+        raise ConfigError(f"samples is {samples}; it must be at least 1")
     if count is None:
         assert size is not None
         return size, None

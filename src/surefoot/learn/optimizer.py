@@ -1,13 +1,13 @@
-"""The optimiser: torch's own arithmetic on slots that we hold.
+"""The optimiser: torch's functional optimisers on slots that this class holds.
 
-torch's functional optimisers do the work. Its Optimizer classes would load the compiler at their first step
-(1.3 CPU-seconds, 70 MB) and spend as long on bookkeeping as a small network spends on its gradient.
+torch's `Optimizer` classes load the compiler at their first step (1.3 CPU-seconds, 70 MB), and their bookkeeping takes as
+long as the gradient of a small network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,10 @@ from torch.optim.sgd import sgd
 from surefoot.errors import CheckpointIncompatible, ConfigError
 from surefoot.learn.config import PPOConfig
 
+# Decay rates of Adam's moments: the defaults of the paper and of torch. The kernel is passed the same numbers.
 ADAM_BETAS = (0.9, 0.999)
-"""Decay rates of Adam's moments: the defaults of the paper and of torch; the kernel is given the same numbers."""
+# Decay rate of RMSprop's mean square: torch's default.
 RMSPROP_ALPHA = 0.99
-"""Decay rate of RMSprop's mean square: torch's default."""
 SLOTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "adamw": ("exp_avg", "exp_avg_sq"),
@@ -33,22 +33,22 @@ SLOTS = {
 
 @runtime_checkable
 class OwnCritic(Protocol):
-    """A policy that can say which of its parameters only the critic has."""
+    """A policy that can list the parameters that only its critic uses."""
 
     def critic_parameters(self) -> Iterator[nn.Parameter]: ...
 
 
 def critic_of(policy: object, config: PPOConfig) -> list[nn.Parameter]:
-    """The parameters that learn at a rate of their own; none unless the config asks for it."""
+    """Return the parameters that learn at `critic_lr_scale` times the rate; none if that is 1."""
     if config.critic_lr_scale == 1.0:
         return []
-    found = list(policy.critic_parameters()) if isinstance(policy, OwnCritic) else []
-    if not found:
+    parameters = list(policy.critic_parameters()) if isinstance(policy, OwnCritic) else []
+    if not parameters:
         raise ConfigError(
-            f"critic_lr_scale is {config.critic_lr_scale} but this policy has no parameters that are the critic's alone; "
+            f"critic_lr_scale is {config.critic_lr_scale} but this policy has no parameters that only the critic uses; "
             "leave it at 1"
         )
-    return found
+    return parameters
 
 
 class Optimizer:
@@ -59,24 +59,24 @@ class Optimizer:
     ) -> None:
         self.config = config
         self.parameters = [p for p in parameters if p.requires_grad]
-        apart = {id(p) for p in critic}
-        self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in apart])]
-        if apart:
-            self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in apart]))
+        scaled = {id(p) for p in critic}
+        self.groups = [(1.0, [i for i, p in enumerate(self.parameters) if id(p) not in scaled])]
+        if scaled:
+            self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in scaled]))
         self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in SLOTS[config.optimizer]}
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
 
     def zero_grad(self) -> None:
-        """Forget the gradients; None rather than 0, so that the next backward writes instead of adding."""
+        """Drop the gradients: with None instead of 0 the next backward writes instead of adding."""
         for parameter in self.parameters:
             parameter.grad = None
 
     def clip(self, limit: float) -> Tensor:
-        """Scale all gradients together to a norm of at most `limit` (detail C11); the norm before that."""
+        """Scale all gradients together to a norm of at most `limit` (detail C11); return the norm before."""
         return nn.utils.clip_grad_norm_(self.parameters, limit, foreach=True)
 
     def step(self, lr: float) -> None:
-        """Move every parameter that has a gradient."""
+        """Take one step for every parameter that has a gradient."""
         for scale, members in self.groups:
             self._step(lr * scale, [i for i in members if self.parameters[i].grad is not None])
 
@@ -87,68 +87,56 @@ class Optimizer:
         grads = [g for i in used if (g := self.parameters[i].grad) is not None]
         slots = {name: [each[i] for i in used] for name, each in self.slots.items()}
         steps, config = [self.steps[i] for i in used], self.config
+        common: dict[str, Any] = {"lr": lr, "weight_decay": config.weight_decay, "maximize": False}
         with torch.no_grad():
             match config.optimizer:
                 case "adam" | "adamw":
+                    moments = slots["exp_avg"], slots["exp_avg_sq"], []  # the last: amsgrad's maxima
+                    beta1, beta2 = ADAM_BETAS
                     (adam if config.optimizer == "adam" else adamw)(
-                        params,
-                        grads,
-                        slots["exp_avg"],
-                        slots["exp_avg_sq"],
-                        [],
-                        steps,
+                        *(params, grads, *moments, steps),
+                        **common,
                         fused=True,
                         amsgrad=False,
-                        beta1=ADAM_BETAS[0],
-                        beta2=ADAM_BETAS[1],
-                        lr=lr,
-                        weight_decay=config.weight_decay,
+                        beta1=beta1,
+                        beta2=beta2,
                         eps=config.adam_eps,
-                        maximize=False,
                     )
                 case "sgd":
                     sgd(
                         params,
                         grads,
                         [*slots["momentum"]],
+                        **common,
                         fused=True,
-                        weight_decay=config.weight_decay,
                         momentum=config.momentum,
-                        lr=lr,
                         dampening=0.0,
                         nesterov=False,
-                        maximize=False,
                     )
                 case _:
                     rmsprop(
-                        params,
-                        grads,
-                        slots["square_avg"],
-                        [],
-                        slots["momentum"],
-                        steps,
+                        *(params, grads, slots["square_avg"], [], slots["momentum"], steps),
+                        **common,
                         foreach=True,
-                        lr=lr,
                         alpha=RMSPROP_ALPHA,
                         eps=config.adam_eps,
-                        weight_decay=config.weight_decay,
                         momentum=config.momentum,
                         centered=False,
                     )
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of its memory as named tensors, not copied."""
+        """Return the slots and step counts as named tensors, not copied."""
         named = {f"{name}.{i}": slot for name, each in self.slots.items() for i, slot in enumerate(each)}
         return named | {f"step.{i}": step for i, step in enumerate(self.steps)}
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Put back what `tensors` gave."""
-        own = self.tensors()
-        if set(own) != set(tensors) or any(own[name].shape != tensors[name].shape for name in own):
+        """Restore what `tensors` returned."""
+        slots = self.tensors()
+        if set(slots) != set(tensors) or any(slots[name].shape != tensors[name].shape for name in slots):
             raise CheckpointIncompatible(
                 f"the saved optimiser is not {self.config.optimizer} over these {len(self.parameters)} parameters; "
                 "use the optimizer and the network it was saved with"
             )
-        for name, slot in own.items():
+        for name, slot in slots.items():
             slot.copy_(tensors[name])

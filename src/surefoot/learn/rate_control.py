@@ -1,4 +1,4 @@
-"""What moves from one update to the next without being learned: the schedules' values, and a rate that follows the KL."""
+"""Values that change from one update to the next without being learned: schedules, and a rate that follows the KL."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.report_builder import Table
 from surefoot.learn.schedule import value_at
 
+# Bounds and step of the adaptive rate: the values of rsl_rl (its schedule "adaptive").
 SLOWEST, FASTEST, FACTOR = 1e-5, 1e-2, 1.5
-"""Between which learning rates, and in which steps, the rate follows the KL (Schulman 2017, as Isaac's trainers do)."""
 
 
 class Knobs(NamedTuple):
-    """What the schedules say for this update."""
+    """The scheduled settings of one update."""
 
     lr: float
     clip: float
@@ -22,35 +22,36 @@ class Knobs(NamedTuple):
 
 
 class Pace:
-    """Reads the schedules; with `adaptive_kl`, also answers each update with a larger or a smaller rate."""
+    """Reads the schedules; with `adaptive_kl`, also raises or lowers the learning rate after each update."""
 
     def __init__(self, config: PPOConfig) -> None:
         self.config = config
         self.kl_scale = 1.0
-        """What following the KL has made of the learning rate so far, as a factor."""
+        """Factor on the learning rate that following the KL has led to so far."""
 
     def knobs(self, *, progress: float, updates: int, lr_scale: float = 1.0) -> Knobs:
-        """The values of now: they change per update, not per minibatch. `lr_scale` is what rollbacks left of the rate."""
+        """Return the current values, constant within an update. `lr_scale` is the factor from rollbacks."""
         config = self.config
-        knobs = (config.lr, config.clip, config.ent_coef, config.temperature)
-        lr, *others = [value_at(knob, progress=progress, updates=updates) for knob in knobs]
+        scheduled = (config.lr, config.clip, config.ent_coef, config.temperature)
+        lr, *others = [value_at(knob, progress=progress, updates=updates) for knob in scheduled]
+        # A schedule that reached 0 stays there: the lower bound would otherwise let learning continue.
         if config.adaptive_kl is not None and lr > 0.0:
             lr = min(max(lr * self.kl_scale, SLOWEST), FASTEST)
         return Knobs(lr * lr_scale, *others)
 
     def follow(self, table: Table, knobs: Knobs, *, stopped_early: bool) -> None:
-        """Answer an update's gradient steps: faster after a mean KL below half of what is wanted, slower above twice it.
+        """Raise the rate after a mean KL below half of `adaptive_kl`, lower it above twice that.
 
-        An update that the target KL ended early went too far, whatever the mean of the steps before that.
+        An update that `target_kl` ended early went too far, regardless of the mean over the steps before.
         """
-        wanted = self.config.adaptive_kl
-        if wanted is None or not len(table.epoch) or knobs.lr == 0.0:
+        target = self.config.adaptive_kl
+        if target is None or not len(table.epoch) or knobs.lr == 0.0:
             return
-        moved = float(table.column("approx_kl").mean())
-        if stopped_early or moved > 2.0 * wanted:
-            answer = max(SLOWEST, knobs.lr / FACTOR)
-        elif moved < 0.5 * wanted:
-            answer = min(FASTEST, knobs.lr * FACTOR)
+        kl = float(table.column("approx_kl").mean())
+        if stopped_early or kl > 2.0 * target:
+            lr = max(SLOWEST, knobs.lr / FACTOR)
+        elif kl < 0.5 * target:
+            lr = min(FASTEST, knobs.lr * FACTOR)
         else:
             return
-        self.kl_scale *= answer / knobs.lr
+        self.kl_scale *= lr / knobs.lr

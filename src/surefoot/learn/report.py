@@ -1,4 +1,4 @@
-"""What one update did, in numbers: everything the record, the dashboard and the doctor read."""
+"""The numbers of one update, as telemetry, the dashboard and the doctor read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class EpochReport(NamedTuple):
-    """One pass over the rollout; each number is the mean over its minibatches."""
+    """One epoch; each number is the mean over its minibatches."""
 
     epoch: int
     minibatches: int
@@ -24,27 +24,27 @@ class EpochReport(NamedTuple):
     grad_norm: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return all fields as JSON values."""
         return self._asdict()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
-    """What `Learner.update` returns. Means are over the minibatches that were stepped on."""
+    """What `Learner.update` returns. Means are over the minibatches that took a gradient step."""
 
     update: int
-    """Number of this update, counted from 1 over the whole life of the learner."""
+    """Number of this update, counted from 1, across resumes."""
     policy_version: int
     samples: int
     """Valid steps learned from."""
     path: str
     """Which implementation ran: "torch" or "native"."""
     path_reason: str
-    """Why that one."""
+    """Why that implementation."""
 
     policy_loss: float = 0.0
     value_loss: float = 0.0
-    """Half the mean squared error (the larger of the two where the value is clipped), over value_scale squared."""
+    """Half the mean squared error (the larger of the two where the value is clipped), divided by value_scale²."""
     entropy: float = 0.0
     entropy_std: float = 0.0
     loss: float = 0.0
@@ -61,7 +61,7 @@ class UpdateReport:
     first_ratio_error: float = 0.0
     """max |ratio - 1| in the first minibatch of the first epoch; ~0 for a fresh rollout."""
     effective_sample_size: float = 1.0
-    """Share of the rollout that still counts under the importance ratio at the start of the update."""
+    """Effective sample size under the importance ratio at the start of the update, as a share of the rollout."""
     grad_norm: float = 0.0
     """Before clipping."""
     grad_norm_max: float = 0.0
@@ -78,13 +78,13 @@ class UpdateReport:
     """Minibatches whose advantages did not vary; they were set to 0."""
     reward_advantage_corr: float = 0.0
     reward_mean: float = 0.0
-    """As learned from (after scaling)."""
+    """After reward scaling."""
     reward_std: float = 0.0
     value_mean: float = 0.0
     target_mean: float = 0.0
     target_std: float = 0.0
     value_scale: float = 1.0
-    """The deviation by which the critic's targets were divided; 1 without normalize_value."""
+    """The standard deviation that the critic's targets were divided by; 1 without normalize_value."""
     action_std: float | None = None
     """Mean standard deviation of a Gaussian policy; None for others."""
 
@@ -99,39 +99,39 @@ class UpdateReport:
     """The target KL ended the update."""
 
     skipped_reason: str | None = None
-    """Why nothing was learned, or None."""
+    """Why nothing was learned; None if something was."""
     nonfinite_steps: int = 0
-    """Gradient steps left out because loss or gradient was not finite."""
+    """Gradient steps skipped because the loss or the gradient was not finite."""
     rolled_back: bool = False
-    """Weights and optimiser were put back to where this update began, and the learning rate was halved."""
+    """Weights and optimiser were restored to the start of this update, and the learning rate was halved."""
     clamped_fraction: float = 0.0
-    """Share of log-ratios held at ±20."""
+    """Share of log-ratios clamped to ±20."""
     policy_lag: int = 0
-    """Largest number of updates between the policy that acted and the one that learns."""
+    """Largest number of updates between the policy that acted and the one that learned."""
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    """Where the time went: "prepare", "learn", and whatever the loop adds ("collect", "env", "policy")."""
+    """Seconds per phase: "prepare" and "learn"; the loop adds "collect", "env" and "policy"."""
     stats: dict[str, float] = field(default_factory=dict[str, float])
-    """Numbers the rollout brought along (guards, use-specific counters)."""
+    """Numbers that the rollout carries (guards, counters of the use)."""
     gradient_steps: Table | None = field(default=None, repr=False, compare=False)
-    """Each number of each gradient step; for whoever wants to look closer."""
+    """All numbers of every gradient step."""
 
     def metrics(self) -> dict[str, float]:
-        """The plain numbers by name, for a record or a table; without epochs, timings and None."""
+        """Return the plain numbers by name; without epochs, timings and None."""
         return dict(zip(*self.row(), strict=True))
 
     def row(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
-        """What `metrics` gives as names and values: where many reports are added up, no name is looked up twice."""
-        return (_SURE, _sure(self)) if self.action_std is None else (_NUMBERS, _numbers(self))
+        """Return the names and values of `metrics`; the names tuple is shared by reports, which makes sums over many cheap."""
+        return (_WITHOUT_STD, _without_std(self)) if self.action_std is None else (_NUMBERS, _numbers(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return all fields but `gradient_steps` as JSON values."""
         return {**{name: getattr(self, name) for name in _NAMES}, "epochs": [each.as_dict() for each in self.epochs]}
 
 
-# Not dataclasses.asdict: it copies every number by way of copy.deepcopy, a hundred times as slow.
+# Not dataclasses.asdict: it passes every number through copy.deepcopy, a hundred times as slow.
 _NAMES = tuple(entry.name for entry in fields(UpdateReport) if entry.name != "gradient_steps")
+# Without the first two, update and policy_version, which count instead of measuring.
 _NUMBERS = tuple(e.name for e in fields(UpdateReport) if e.type in ("int", "float", "float | None"))[2:]
-"""Without the two that count: update and policy_version."""
-_SURE = tuple(name for name in _NUMBERS if name != "action_std")
-_numbers, _sure = attrgetter(*_NUMBERS), attrgetter(*_SURE)
+_WITHOUT_STD = tuple(name for name in _NUMBERS if name != "action_std")
+_numbers, _without_std = attrgetter(*_NUMBERS), attrgetter(*_WITHOUT_STD)

@@ -1,4 +1,4 @@
-"""Numbers of an update as they come, and the report they add up to. Reading them costs once, at the end."""
+"""Collects the numbers of each gradient step and averages them for the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from surefoot.learn.report import EpochReport
 
 @dataclass(slots=True)
 class Tally:
-    """One entry per gradient step; tensors are only kept, not read, until `table` is asked for."""
+    """One entry per gradient step. Tensors are read only by `table`, so that a GPU is not synchronised at every step."""
 
     log_ratio: list[Tensor] = field(default_factory=list[Tensor])
     parts: list[Tensor] = field(default_factory=list[Tensor])
@@ -29,7 +29,7 @@ class Tally:
     epoch: list[int] = field(default_factory=list[int])
 
     def add(self, epoch: int, losses: Losses, valid: Tensor | None, grad_norm: Tensor, advantage_std: Tensor) -> None:
-        """Remember one gradient step."""
+        """Add one gradient step."""
         self.log_ratio.append(losses.log_ratio.flatten() if valid is None else losses.log_ratio[valid])
         reference = losses.kl_to_reference
         scalars = [losses.policy, losses.value, losses.entropy, losses.total, grad_norm, advantage_std]
@@ -38,7 +38,7 @@ class Tally:
         self.epoch.append(epoch)
 
     def table(self, *, clip: float) -> Table:
-        """Each number for each of the K gradient steps, on the CPU in float64."""
+        """Return all numbers of the K gradient steps, on the CPU in float64."""
         if not self.epoch:
             return Table(np.zeros(0, np.int64), np.zeros((0, len(COLUMNS))))
         lengths = torch.tensor([len(x) for x in self.log_ratio])
@@ -52,39 +52,41 @@ class Tally:
         return Table(np.array(self.epoch), rows)
 
 
+# The order is that of the kernel's table (native/src/learn.inc); a test compares the two.
 COLUMNS = (
     *("policy_loss", "value_loss", "entropy", "loss", "grad_norm", "advantage_std", "kl_to_reference"),
     *("approx_kl", "kl_divergence", "clip_fraction", "clamped_fraction"),
 )
-_OF_AN_EPOCH = [COLUMNS.index(name) for name in EpochReport._fields[2:]]
+_EPOCH_COLUMNS = [COLUMNS.index(name) for name in EpochReport._fields[2:]]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The numbers of K gradient steps, whichever implementation took them."""
+    """The numbers of K gradient steps, of either implementation."""
 
     epoch: np.ndarray
-    """[K]: which pass each step belongs to."""
+    """[K]: the epoch of each step."""
     rows: np.ndarray
-    """[K, 11] float64, by the names in COLUMNS."""
+    """[K, 11] float64, columns as in COLUMNS."""
 
     def column(self, name: str) -> np.ndarray:
-        """[K]: one number of each step."""
+        """Return one number of each step, [K]."""
         return self.rows[:, COLUMNS.index(name)]
 
     def averages(self) -> dict[str, Any]:
-        """Means and extremes over the gradient steps, by the report's names."""
+        """Return means and extremes over the gradient steps, by the names of `UpdateReport`."""
         steps = len(self.epoch)
         if not steps:
             return {}
         number = self.epoch.tolist()
+        # Sums per epoch first, then over epochs: the order of summation is part of the golden digits.
         starts = [k for k in range(steps) if k == 0 or number[k] != number[k - 1]]
         sums = np.add.reduceat(self.rows, starts, axis=0)
         mean = dict(zip(COLUMNS, (np.add.reduce(sums) / steps).tolist(), strict=True))
         most = dict(zip(COLUMNS, np.maximum.reduce(self.rows).tolist(), strict=True))
         off, spread = self.column("entropy") - mean["entropy"], self.column("advantage_std").tolist()
-        del mean["advantage_std"]  # the rollout's own is told
-        ends = zip(starts, [*starts[1:], steps], sums[:, _OF_AN_EPOCH].tolist(), strict=True)
+        del mean["advantage_std"]  # the report has that of the rollout, from `describe`
+        ends = zip(starts, [*starts[1:], steps], sums[:, _EPOCH_COLUMNS].tolist(), strict=True)
         return {
             **mean,
             "approx_kl_max": most["approx_kl"],
@@ -102,7 +104,7 @@ class Table:
 
 @dataclass(slots=True)
 class GradientSteps:
-    """What the gradient steps of one update came to."""
+    """The result of the gradient steps of one update."""
 
     table: Table
     first_ratio_error: float = 0.0
@@ -112,7 +114,7 @@ class GradientSteps:
 
     @property
     def nothing_learned(self) -> str | None:
-        """Why no gradient step was taken, or None if one was."""
+        """Return why no gradient step was taken, or None if one was."""
         if len(self.table.epoch):
             return None
         if self.stopped_early:
@@ -121,20 +123,21 @@ class GradientSteps:
 
 
 def describe(batch: Batch, rollout: Rollout, valid: np.ndarray) -> dict[str, Any]:
-    """Return moments of advantages, rewards, values and targets before the update, by the report's names."""
-    advantage = batch.target - batch.value  # `advantage` may have been standardised in place of the raw one
+    """Return moments of advantages, rewards, values and targets, by the names of `UpdateReport`."""
+    # Not batch.advantage: the kernel reports target - value too, and the two differ by a rounding.
+    advantage = batch.target - batch.value
     mean, std = masked_moments(advantage, batch.valid)
     target_mean, target_std = masked_moments(batch.target, batch.valid)
-    kept = rollout.reward[valid]
-    reward = torch.from_numpy(kept.astype(np.float32)).to(batch.value.device)
+    rewards = rollout.reward[valid]
+    reward = torch.from_numpy(rewards.astype(np.float32)).to(batch.value.device)
     flat = advantage.flatten() if batch.valid is None else advantage[batch.valid]
     return {
         "explained_variance": float(explained_variance(batch.value, batch.target, batch.valid)),
         "advantage_mean": float(mean),
         "advantage_std": float(std),
         "reward_advantage_corr": float(correlation(reward, flat)),
-        "reward_mean": float(kept.mean()),
-        "reward_std": float(kept.std()),
+        "reward_mean": float(rewards.mean()),
+        "reward_std": float(rewards.std()),
         "value_mean": float(masked_mean(batch.value, batch.valid)),
         "target_mean": float(target_mean),
         "target_std": float(target_std),

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from surefoot.data.kinds import as_list, as_mapping, number, truth, whole_number
+from surefoot.data.kinds import as_list, as_mapping, boolean, number, whole_number
 from surefoot.errors import ConfigError
 
 
@@ -69,7 +69,7 @@ SEARCH: Space = {
     "lam": Choice((0.8, 0.9, 0.95, 0.98, 1.0)),
     "clip": Range(0.1, 0.4),
     "epochs": Range(3, 20, log=True, whole=True),
-    "steps": Choice((32, 64, 128, 256, 512)),
+    "rollout_steps": Choice((32, 64, 128, 256, 512)),
     "envs": Choice((4, 8, 16)),
     "minibatch_size": Choice((32, 64, 128, 256)),
     "ent_coef": Range(1e-8, 0.05, log=True),
@@ -82,7 +82,7 @@ SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
 """And besides, where actions are real numbers."""
 MOVING: frozenset[str] = frozenset(
     (
-        *("lr", "gamma", "lam", "clip", "epochs", "steps", "minibatch_size", "ent_coef"),
+        *("lr", "gamma", "lam", "clip", "epochs", "rollout_steps", "minibatch_size", "ent_coef"),
         *("vf_coef", "max_grad_norm", "target_kl", "value_clip", "kl_coef", "dual_clip"),
     )
 )
@@ -109,7 +109,7 @@ def dimension(name: str, spec: Any) -> Dimension | None:
         )
     try:
         low, high = (number(float(x) if isinstance(x, str) else x) for x in (fields["low"], fields["high"]))
-        log, whole = truth(fields.get("log", False)), truth(fields.get("whole", False))
+        log, whole = boolean(fields.get("log", False)), boolean(fields.get("whole", False))
         if whole:
             low, high = whole_number(low), whole_number(high)
         return Range(low, high, log, whole)

@@ -1,9 +1,11 @@
-"""The gradient steps of one update by torch: the algorithm as it is defined, which the kernel repeats."""
+"""The gradient steps of one update in torch: the definition of the algorithm, which the kernel repeats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,23 +14,26 @@ from surefoot.core.divergence import effective_sample_size, k3
 from surefoot.core.losses import LOG_RATIO_LIMIT, Losses, ppo_loss
 from surefoot.core.masked import masked_mean
 from surefoot.core.moments import spread, standardize
+from surefoot.data.rollout import Rollout
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import minibatch_size_for, split_sizes
 from surefoot.learn.optimizer import Optimizer
+from surefoot.learn.prepare import pieces, to_batch
 from surefoot.learn.rate_control import Knobs
-from surefoot.learn.report_builder import GradientSteps, Tally
+from surefoot.learn.report_builder import GradientSteps, Tally, describe
 from surefoot.nets.policy import Policy
 
+# One or two bad steps can come from a single outlier and leave the weights intact; three in a row cannot.
 BAD_STEPS_BEFORE_ROLLBACK = 3
+# 50 million parameters need 0.6 GB for the copy with Adam's two slots; beyond that a second copy may not fit in memory.
 LARGEST_ROLLBACK = 50_000_000
-"""Parameters up to which a copy is kept to go back to; a second copy of a large model would not fit."""
 
 
 class TorchUpdate:
     """All epochs of minibatch steps on one policy.
 
-    Where a batch is too large for one gradient, or lies in several processes, a subclass takes its place; `learn`,
-    `minibatches`, `loss`, `too_far` and `gradient` are the steps that it may replace.
+    Subclasses handle batches that are too large for one gradient or that are spread over several processes. They may
+    override `learn`, `minibatches`, `loss`, `too_far` and `gradient`.
     """
 
     def __init__(
@@ -42,17 +47,24 @@ class TorchUpdate:
         self.policy, self.optimizer, self.config = policy, optimizer, config
         self.generator, self.device = generator, device
         self.bad_in_a_row = 0
-        """Gradient steps that were not finite since the last good one."""
+        """Non-finite gradient steps since the last finite one."""
+
+    def prepare(self, rollout: Rollout, valid: np.ndarray) -> tuple[Batch, dict[str, Any]]:
+        """Return the batch with advantages and targets, and the moments of the rollout for the report."""
+        config, sequential = self.config, self.policy.sequential
+        batch = to_batch(rollout, valid, gamma=config.gamma, lam=config.lam, sequential=sequential, device=self.device)
+        return batch, describe(batch, rollout, valid)
 
     def learn(self, batch: Batch, knobs: Knobs) -> GradientSteps:
-        """All epochs of minibatch steps, unless the policy moves too far or its numbers leave the finite."""
+        """Run all epochs, unless the policy moves beyond the target KL or its numbers stop being finite."""
         tally, error, stopped, bad_steps, rolled_back = Tally(), None, False, 0, False
-        for epoch, minibatch in self.minibatches(batch):
+        for epoch, minibatch in self.minibatches(pieces(batch, self.policy, self.config)):
             if minibatch.valid is not None and not bool(minibatch.valid.any()):
-                continue  # streams in which nothing happened
+                continue  # streams with padding only; their mean would be NaN
             losses, advantage_std = self.loss(minibatch, knobs)
             if error is None:
-                error = _ratio_error(losses.log_ratio, minibatch.valid)
+                log_ratio = losses.log_ratio if minibatch.valid is None else losses.log_ratio[minibatch.valid]
+                error = float(log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())
             if self.too_far(losses, minibatch.valid):
                 stopped = True
                 break
@@ -70,14 +82,14 @@ class TorchUpdate:
         return GradientSteps(tally.table(clip=knobs.clip), error or 0.0, stopped, bad_steps, rolled_back)
 
     def minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
-        """(epoch, minibatch): in every epoch all columns are shuffled and each is used exactly once (detail C6)."""
-        if self.config.normalize_advantage == "batch":
+        """Yield (epoch, minibatch); every epoch shuffles all columns and uses each exactly once (detail C6)."""
+        config = self.config
+        if config.normalize_advantage == "batch":
             batch.advantage, _ = standardize(batch.advantage, batch.valid)
         steps_per_column = batch.advantage.shape[0]
-        config = self.config
         size, _ = minibatch_size_for(batch.columns * steps_per_column, config.minibatch_size, config.minibatches)
         sizes = split_sizes(batch.columns, max(1, size // steps_per_column))
-        for epoch in range(self.config.epochs):
+        for epoch in range(config.epochs):
             order = torch.randperm(batch.columns, generator=self.generator).to(self.device)
             shuffled, begin = batch.take(order), 0
             for width in sizes:
@@ -85,18 +97,18 @@ class TorchUpdate:
                 begin += width
 
     def loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
-        """Return the losses of a minibatch, and the deviation of its advantages."""
-        advantage, std = self.judged(minibatch)
+        """Return the losses of a minibatch, and the standard deviation of its raw advantages."""
+        advantage, std = self.scaled_advantage(minibatch)
         return self.objective(minibatch, advantage, knobs), std
 
-    def judged(self, minibatch: Batch) -> tuple[Tensor, Tensor]:
-        """(the advantage the policy is judged by, the deviation it has as it is)."""
+    def scaled_advantage(self, minibatch: Batch) -> tuple[Tensor, Tensor]:
+        """Return (the advantage for the policy loss, the standard deviation before scaling)."""
         if self.config.normalize_advantage == "minibatch":
             return standardize(minibatch.advantage, minibatch.valid)
         return minibatch.advantage, spread(minibatch.advantage, minibatch.valid)[1]
 
     def objective(self, minibatch: Batch, advantage: Tensor, knobs: Knobs) -> Losses:
-        """Return PPO's losses of a minibatch judged by `advantage`."""
+        """Return PPO's losses of a minibatch for `advantage`."""
         config = self.config
         return ppo_loss(
             self.policy.evaluate(minibatch),
@@ -111,43 +123,38 @@ class TorchUpdate:
         )
 
     def too_far(self, losses: Losses, valid: Tensor | None) -> bool:
-        """True once the policy has moved beyond the target KL: ends this epoch and all that follow (P18)."""
+        """Return True once the policy is beyond the target KL; that ends all remaining epochs (P18)."""
         target = self.config.target_kl
         if target is None:
             return False
-        moved = masked_mean(k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)), valid)
-        return float(moved) > self.config.kl_stop_factor * target
+        kl = masked_mean(k3(losses.log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)), valid)
+        return float(kl) > self.config.kl_stop_factor * target
 
     def gradient(self, losses: Losses) -> Tensor:
-        """Back-propagate and clip over all parameters together (detail C11); the norm before clipping."""
+        """Back-propagate, clip over all parameters together (detail C11), and return the norm before clipping."""
         self.optimizer.zero_grad()
         losses.total.backward()
         return self.optimizer.clip(self.config.max_grad_norm)
 
     def sample_size(self, batch: Batch) -> float:
-        """Return the share of a batch that still counts under the importance ratio."""
+        """Return the effective sample size under the importance ratio, as a share of the batch."""
         with torch.no_grad():
             log_ratio = self.policy.evaluate(batch).log_prob - batch.log_prob
-        counted = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
-        return float(effective_sample_size(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
+        log_ratio = log_ratio.flatten() if batch.valid is None else log_ratio[batch.valid]
+        return float(effective_sample_size(log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)))
 
     def copy(self) -> Callable[[], None] | None:
-        """Puts weights and optimiser memory back as they are now; None if the model is too large for a second copy."""
+        """Return a function that restores the current weights and optimiser slots; None for a large model."""
         parameters = self.optimizer.parameters
         if sum(p.numel() for p in parameters) > LARGEST_ROLLBACK:
             return None
-        memory = {name: x.clone() for name, x in self.optimizer.tensors().items()}
+        slots = {name: x.clone() for name, x in self.optimizer.tensors().items()}
         weights = [p.detach().clone() for p in parameters]
 
-        def put_back() -> None:
+        def restore() -> None:
             with torch.no_grad():
-                for parameter, kept in zip(parameters, weights, strict=True):
-                    parameter.copy_(kept)
-            self.optimizer.load(memory)
+                for parameter, saved in zip(parameters, weights, strict=True):
+                    parameter.copy_(saved)
+            self.optimizer.load(slots)
 
-        return put_back
-
-
-def _ratio_error(log_ratio: Tensor, valid: Tensor | None) -> float:
-    counted = log_ratio if valid is None else log_ratio[valid]
-    return float(counted.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).expm1().abs().max())
+        return restore

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, choice, flag, matching, optional, real, whole
+from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, Interval, choice, flag, integer, matching, optional, real
 from surefoot.data.knobs import Config, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.lm.rewards.kl_penalty import require_kl
 from surefoot.lm.sampling.sampler import Sampling
 
-AT_LEAST_ONE = whole(Interval(1))
+AT_LEAST_ONE = integer(Interval(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class LMConfig(Config):
     prompts: int = knob(8, "Prompts in one rollout.", AT_LEAST_ONE)
     group: int = knob(1, "Responses to each prompt; rloo and grpo need at least 2.", AT_LEAST_ONE)
     max_new_tokens: int = knob(64, "The longest response, in tokens.", AT_LEAST_ONE)
-    min_new_tokens: int = knob(0, "Before this many tokens a response cannot end.", whole(NOT_NEGATIVE))
+    min_new_tokens: int = knob(0, "Before this many tokens a response cannot end.", integer(NOT_NEGATIVE))
     temperature: float = knob(1.0, "Sampling temperature; learning sees the same distribution.", real(POSITIVE))
-    top_k: int = knob(0, "Sample only from the likeliest so many tokens; 0 for all.", whole(NOT_NEGATIVE))
+    top_k: int = knob(0, "Sample only from the likeliest so many tokens; 0 for all.", integer(NOT_NEGATIVE))
     top_p: float = knob(
         1.0, "Sample only from the likeliest tokens of this probability.", real(Interval(0, 1, open_low=True))
     )
@@ -113,7 +113,7 @@ class LMConfig(Config):
     )
     checkpoint_every: int = knob(10, "Steps between two checkpoints.", AT_LEAST_ONE)
     keep_checkpoints: int = knob(2, "Checkpoints kept, the best one besides.", AT_LEAST_ONE)
-    seed: int = knob(0, "Everything random follows from it.", whole(Interval(0, 2**63 - 1)))
+    seed: int = knob(0, "Everything random follows from it.", integer(Interval(0, 2**63 - 1)))
 
     def check(self) -> None:
         """Raise `ConfigError` if knobs contradict each other."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError, DataError
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
-from surefoot.learn.piecewise import piecewise
 from surefoot.learn.report import UpdateReport
 from surefoot.learn.torch_update import TorchUpdate
 from surefoot.lm.config import LMConfig
+from surefoot.lm.piecewise_update import PiecewiseUpdate
 from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.loading import Speech
 from surefoot.lm.policy.policy import LMPolicy, NoCritic, ValueOf
@@ -113,7 +114,9 @@ class LMTraining:
             reference=reference,
         )
         length: dict[str, Any] = {"total_updates": config.steps, "device": backbone.device}
-        make_update = TorchUpdate if config.learn_rows is None else piecewise(config.learn_rows)
+        make_update = (
+            TorchUpdate if config.learn_rows is None else partial(PiecewiseUpdate, columns_at_once=config.learn_rows)
+        )
         self.learner = Learner(self.policy, self.ppo, make_update=make_update, **length)
         self.skipped: list[str] = []
         """A sentence for each prompt that cannot be used."""

@@ -19,7 +19,7 @@ from surefoot.nets.distributions import require_choice
 from surefoot.nets.images import Parts, make_torso
 from surefoot.nets.networks import Trunks, Walk
 from surefoot.nets.own_network import Whole, check_whole, feature_size
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.nets.torsos import Flatten
 
 
@@ -81,27 +81,27 @@ class ActorCritic(nn.Module):
             case _:
                 return None
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Choose for N streams; memory and gSDE's exploration matrix come in and go out through the context."""
-        if seen.action_mask is not None:
-            require_choice(seen.action_mask, self.head.choices())
-        walk = self._walk(seen)
-        raw, value, features = self.network(seen.obs, walk)
-        dist = self.head.distribution(raw, features, seen.action_mask)
-        context = seen.context if walk is None else {**seen.context, **walk.carry}
+        if inputs.action_mask is not None:
+            require_choice(inputs.action_mask, self.head.choices())
+        walk = self._walk(inputs)
+        raw, value, features = self.network(inputs.obs, walk)
+        dist = self.head.distribution(raw, features, inputs.action_mask)
+        context = inputs.context if walk is None else {**inputs.context, **walk.carry}
         if deterministic:
             action = dist.mode()
         elif isinstance(self.head, StateDependentHead | HybridHead) and (noise := self.head.noise()) is not None:
-            context = {**context, **self._noise(noise, seen.context, generator)}
+            context = {**context, **self._noise(noise, inputs.context, generator)}
             action = self.head.explore(dist, features, context["gsde"], generator)
         else:
             action = dist.sample(generator)
         log_prob = dist.log_prob(action)
         return PolicyOutput(action=action, value=value, log_prob=log_prob, distribution=dist, context=context)
 
-    def value(self, seen: Seen) -> Tensor:
+    def value(self, inputs: PolicyInput) -> Tensor:
         """[N] expected returns."""
-        return self.network.value(seen.obs, self._walk(seen))
+        return self.network.value(inputs.obs, self._walk(inputs))
 
     def critic_parameters(self) -> Iterator[nn.Parameter]:
         """What only the critic has; nothing but its last layer where it shares the rest with the actor."""
@@ -184,12 +184,12 @@ class ActorCritic(nn.Module):
         if missing := hidden - set(self.observation):
             parts = ", ".join(map(repr, self.observation))
             raise ConfigError(f"critic_only names {sorted(missing)[0]!r}; the observation has {parts}")
-        seen = {name: box for name, box in self.observation.items() if name not in hidden}
-        if hidden and not seen:
+        visible = {name: box for name, box in self.observation.items() if name not in hidden}
+        if hidden and not visible:
             raise SpaceError(
                 f"critic_only is {config.critic_only}, so there are no parts left for the policy; leave it one"
             )
-        own = make_torso(seen, config)
+        own = make_torso(visible, config)
         self.torsos.append(own)
         if not hidden:
             return Trunks(own, own.size, config)
@@ -197,14 +197,14 @@ class ActorCritic(nn.Module):
         self.torsos.append(judge)
         return Trunks(own, own.size, config, (judge, judge.size))
 
-    def _walk(self, seen: Seen) -> Walk | None:
+    def _walk(self, inputs: PolicyInput) -> Walk | None:
         """One step of N streams, for a policy with memory."""
         if not self.sequential:
             return None
         memories = self.network.memories()
-        start = None if seen.start is None else seen.start.unsqueeze(0)
-        streams = len(seen.context["memory"])
-        return Walk((1, streams), start, {name: seen.context[name] for name in memories})
+        start = None if inputs.start is None else inputs.start.unsqueeze(0)
+        streams = len(inputs.context["memory"])
+        return Walk((1, streams), start, {name: inputs.context[name] for name in memories})
 
     def _noise(
         self, head: StateDependentHead, context: dict[str, Tensor], generator: torch.Generator

@@ -13,11 +13,11 @@ from surefoot.data.kinds import (
     as_mapping,
     choice,
     flag,
+    integer,
     literal,
     optional,
     real,
     sizes,
-    whole,
     whole_number,
     words,
 )
@@ -80,7 +80,7 @@ class NetConfig(Config):
     gsde_every: int = knob(
         -1,
         "Steps after which gsde draws a new noise matrix; -1 draws once a rollout.",
-        whole(Interval(-1)),
+        integer(Interval(-1)),
         names=("sde_sample_freq",),
     )
     beta: bool = knob(
@@ -96,7 +96,7 @@ class NetConfig(Config):
         choice(*MEMORIES),
     )
     memory_size: int = knob(
-        64, "Width of the memory's hidden state.", whole(Interval(1)), names=("lstm_hidden_size", "rnn_hidden_size")
+        64, "Width of the memory's hidden state.", integer(Interval(1)), names=("lstm_hidden_size", "rnn_hidden_size")
     )
     cnn: str = knob(
         "auto",
@@ -107,7 +107,7 @@ class NetConfig(Config):
     cnn_features: int | None = knob(
         None,
         "Width of what the convolutional layers of an image end in; none means 512 for nature and 128 for small.",
-        optional(whole(Interval(1))),
+        optional(integer(Interval(1))),
         names=("features_dim",),
     )
     critic_only: tuple[str, ...] = knob(

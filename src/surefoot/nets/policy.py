@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from surefoot._moved import warn_moved
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.nets.distributions import Distribution
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
+class PolicyInput:
     """What N streams see at one moment."""
 
     obs: dict[str, Tensor]
@@ -51,11 +52,11 @@ class Policy(Protocol):
     sequential: bool
     """True if `evaluate` needs whole streams in time order."""
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Choose; every random number comes from `generator`."""
         ...
 
-    def value(self, seen: Seen) -> Tensor:
+    def value(self, inputs: PolicyInput) -> Tensor:
         """[N]: what the critic expects from here on."""
         ...
 
@@ -100,3 +101,10 @@ class Policy(Protocol):
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> Any: ...
 
     def to(self, device: torch.device) -> Any: ...
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Seen":
+        warn_moved("surefoot.nets.policy.Seen", "PolicyInput")
+        return PolicyInput
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

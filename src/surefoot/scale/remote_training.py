@@ -100,7 +100,13 @@ class FarCollector(Collector):
 
     def __init__(self, world: World, policy: Policy, backend: RolloutBackend, spec: RunSpec) -> None:
         super().__init__(
-            world, policy, steps=spec.ppo.steps, gamma=spec.ppo.gamma, config=spec.collect, seed=spec.seed, path="torch"
+            world,
+            policy,
+            steps=spec.ppo.rollout_steps,
+            gamma=spec.ppo.gamma,
+            config=spec.collect,
+            seed=spec.seed,
+            path="torch",
         )
         self.backend, self.overlap = backend, spec.overlap
         self.waited = 0.0

@@ -32,7 +32,7 @@ class RolloutWorker:
         self.collector = Collector(
             self.world,
             self.policy,
-            steps=spec.ppo.steps,
+            steps=spec.ppo.rollout_steps,
             gamma=spec.ppo.gamma,
             config=spec.collect.replace(normalize_reward=False),
             seed=seed,

@@ -50,7 +50,7 @@ class TogetherTraining(Training):
         collector = Collector(
             self.world,
             self.policy,
-            steps=spec.ppo.steps,
+            steps=spec.ppo.rollout_steps,
             gamma=spec.ppo.gamma,
             config=spec.collect,
             seed=seed_for(f"process {rank}", spec.seed) % 2**31,

@@ -1,31 +1,33 @@
-"""A record followed while it is written: half lines wait, rotated and cut files are noticed, nothing comes twice."""
+"""Following a record while it is written: partial lines wait, rotation and truncation are noticed, no line comes twice."""
 
 from __future__ import annotations
 
 import os
 import zlib
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from surefoot.telemetry.files import rotation
 from surefoot.telemetry.reader import LineProblem, read_line
 from surefoot.telemetry.schema import Record, UpdateRecord
 
+# Bytes per read: large enough for one call per poll, small enough not to matter in memory.
 _CHUNK = 1 << 22
+# Bytes before the current position that are compared at each read: more make it less likely that a rewritten file has the
+# same bytes there.
 _MARK = 64
 
 
 class Follow:
-    """What was written since the last look. The file may come later, be rotated, be cut, or be replaced.
+    """Return what was written since the last poll. The file may not exist yet, and be rotated, truncated or replaced.
 
-    That the file is still the one that was read is known by the bytes before the place reached; if they changed,
-    everything is read again and what was told before is left out by its `seq`.
+    The bytes before the current position identify the file. If they changed, everything is read again, and records
+    that were already returned are left out by their `seq`.
     """
 
     def __init__(self, path: Path | str) -> None:
         self._live = rotation.live_file(Path(path))
-        self._given = Path(path)
+        self._path = Path(path)
         self._fd: int | None = None
         self._offset = 0
         self._mark = b""
@@ -36,27 +38,31 @@ class Follow:
         self._begun = False
 
     def poll(self) -> list[Record | LineProblem]:
-        """Records and problems since the last call; an empty list if there is nothing yet."""
+        """Return records and problems since the last call; an empty list if there are none."""
         items: list[Record | LineProblem] = []
         if not self._begun:
-            self._live = rotation.live_file(self._given)  # it may have been made a directory since
+            self._live = rotation.live_file(self._path)  # the path may have become a directory since
             if not self._live.exists():
                 return items
             self._begun = True
         self._take_parts(items)
-        if self._fd is not None and self._is_another():
-            self._drain(items)  # the last lines of a file that was renamed
+        if self._fd is not None and self._replaced(self._fd):
+            self._drain(self._fd, items)  # the last lines of a file that was renamed
             self.close()
-        if self._fd is None and not self._open():
-            return items
-        if not self._drain(items):
+        if self._fd is None:
+            try:
+                self._fd = os.open(self._live, os.O_RDONLY)
+            except FileNotFoundError:
+                return items
+            self._offset, self._mark, self._number = 0, b"", 0
+        if not self._drain(self._fd, items):
             self._offset, self._mark, self._number = 0, b"", 0
             self._take_parts(items)
-            self._drain(items)
+            self._drain(self._fd, items)
         return items
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -64,27 +70,19 @@ class Follow:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> bool:
+    def _replaced(self, fd: int) -> bool:
         try:
-            self._fd = os.open(self._live, os.O_RDONLY)
+            current = os.stat(self._live)
         except FileNotFoundError:
-            return False
-        self._offset, self._mark, self._number = 0, b"", 0
-        return True
-
-    def _is_another(self) -> bool:
-        assert self._fd is not None
-        try:
-            there, here = os.stat(self._live), os.fstat(self._fd)
-        except FileNotFoundError:
-            return False  # between a rename and the new file
-        return (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev)
+            return False  # between a rename and the creation of the new file
+        opened = os.fstat(fd)
+        return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
     def _take_parts(self, items: list[Record | LineProblem]) -> None:
-        """Whatever went into compressed parts that were not there before."""
+        """Read the compressed parts that are new."""
         for part in rotation.rotated_parts(self._live):
             if part.name in self._parts:
                 continue
@@ -96,38 +94,34 @@ class Follow:
             except (OSError, EOFError, zlib.error) as error:
                 items.append(LineProblem(part.name, 1, f"the file cannot be read: {error}"))
 
-    def _drain(self, items: list[Record | LineProblem]) -> bool:
-        """Take the whole lines that are there; False if the file is no longer the one that was read."""
+    def _drain(self, fd: int, items: list[Record | LineProblem]) -> bool:
+        """Read all complete lines; return False if the file is no longer the one that was read."""
         while True:
-            chunk = self._after_mark()
-            if chunk is None:
-                return False
-            whole = chunk.rfind(b"\n") + 1
-            if not whole:
+            mark, size = len(self._mark), _CHUNK
+            while True:
+                # Mark and new bytes in one read: the file may be truncated between two.
+                chunk = os.pread(fd, mark + size, self._offset - mark)
+                if not chunk.startswith(self._mark):
+                    return False
+                if b"\n" in chunk[mark:] or len(chunk) < mark + size:
+                    break
+                size *= 2  # a line longer than a chunk
+            chunk = chunk[mark:]
+            end = chunk.rfind(b"\n") + 1
+            if not end:
                 return True
-            for line in chunk[: whole - 1].split(b"\n"):
+            for line in chunk[: end - 1].split(b"\n"):
                 self._number += 1
                 self._take(self._live.name, self._number, line + b"\n", items)
-            self._offset += whole
-            self._mark = (self._mark + chunk[:whole])[-_MARK:]
-
-    def _after_mark(self) -> bytes | None:
-        """What follows the mark, read in one go with it: the file may be cut at any moment."""
-        assert self._fd is not None
-        mark, size = len(self._mark), _CHUNK
-        while True:
-            chunk = os.pread(self._fd, mark + size, self._offset - mark)
-            if not chunk.startswith(self._mark):
-                return None
-            if b"\n" in chunk[mark:] or len(chunk) < mark + size:
-                return chunk[mark:]
-            size *= 2  # a line longer than a chunk
+            self._offset += end
+            self._mark = (self._mark + chunk[:end])[-_MARK:]
 
     def _take(self, name: str, number: int, line: bytes, items: list[Record | LineProblem]) -> None:
         if not line.strip():
             return
         item = read_line(name, number, line, before=self._seconds)
-        if not isinstance(item, LineProblem) and item.run:  # an old log's lines have no run, and numbers instead of seq
+        # Lines of telemetry 1.x have no run, and line numbers for `seq`, which start again in every file.
+        if not isinstance(item, LineProblem) and item.run:
             if item.seq <= self._seq:
                 return
             self._seq = item.seq

@@ -1,11 +1,11 @@
-"""A run's record read back: rotated parts in order, and what is broken is told, never raised."""
+"""Reading a run's record: rotated parts in order; broken lines are reported, never raised."""
 
 from __future__ import annotations
 
 import math
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,8 @@ import numpy as np
 from surefoot.errors import RunNotFound, TelemetryError
 from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
-from surefoot.telemetry.foreign import foreign_format
-from surefoot.telemetry.schema import (
-    EndRecord,
-    EvaluationRecord,
-    EventRecord,
-    FindingRecord,
-    HeaderRecord,
-    Record,
-    UpdateRecord,
-)
+from surefoot.telemetry.line_errors import explain_no_record, foreign_format
+from surefoot.telemetry.schema import EndRecord, EventRecord, FindingRecord, HeaderRecord, Record, UpdateRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """All that a record holds."""
+    """All records of a run, and all lines that are not records."""
 
     records: list[Record]
     problems: list[LineProblem]
@@ -56,205 +48,195 @@ class _Claim(msgspec.Struct):
     v: str | None = None
 
 
-_READERS: dict[str, Callable[[bytes], Record]] = {"2": schema.decode}
-"""By major version."""
 _claims = msgspec.json.Decoder(_Claim)
 _objects = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_records(path: Path | str) -> Iterator[Record]:
-    """The records of a run directory or a record file, in order; what is unreadable is left out."""
+    """Return an iterator over the records in order; unreadable lines are left out.
+
+    Args:
+        path: Run directory or record file.
+    """
     return (r for r in scan(path) if not isinstance(r, LineProblem))
 
 
 def read_all(path: Path | str) -> ReadResult:
-    """Every record, and every line that is none."""
-    reading = ReadResult([], [])
+    """Return every record, and every line that is not one.
+
+    Args:
+        path: Run directory or record file.
+    """
+    result = ReadResult([], [])
     for item in scan(path):
         if isinstance(item, LineProblem):
-            reading.problems.append(item)
+            result.problems.append(item)
         else:
-            reading.records.append(item)
-    return reading
+            result.records.append(item)
+    return result
 
 
 def scan(path: Path | str) -> Iterator[Record | LineProblem]:
-    """Records and problems as they come. Raises `RunNotFound` or `TelemetryError` at once if there is no record."""
-    return _scan(_files(Path(path)))
+    """Return an iterator over records and problems. Raise `RunNotFound` or `TelemetryError` if there is no record.
 
-
-def _files(path: Path) -> list[Path]:
+    Args:
+        path: Run directory or record file.
+    """
+    path = Path(path)
     if not path.exists():
-        raise RunNotFound(f"no run or record at {path}; give a run directory or an .ndjson file")
+        raise RunNotFound(f"no run or record at {path}; pass a run directory or an .ndjson file")
     live = rotation.live_file(path)
     files = rotation.rotated_parts(live) + ([live] if live.exists() else [])
     if not files:
         raise TelemetryError(
-            f"{path} has no {schema.FILE_NAME}; a run writes one as it trains, unless it was started with --telemetry off"
+            f"{path} has no {schema.FILE_NAME}; a run writes one while it trains, except with --telemetry off"
         )
-    return files
+    return _scan(files)  # a generator: the errors above are raised by this call, not by the first `next`
 
 
 def _scan(files: list[Path]) -> Iterator[Record | LineProblem]:
-    seen = 0
+    last_seq = 0
     for part in files:
-        older = seen
-        for item in _read_part(part):
-            if isinstance(item, LineProblem):
-                yield item
-            elif item.seq > older:  # a crash while rotating leaves the same lines in two parts
-                seen = max(seen, item.seq)
-                yield item
-
-
-def _read_part(part: Path) -> Iterator[Record | LineProblem]:
-    number, seconds = 0, 0.0
-    try:
-        with rotation.open_part(part) as file:
-            for line in file:
-                number += 1
-                if not line.endswith(b"\n"):
-                    yield LineProblem(part.name, number, f"torn: {len(line)} bytes without a line end")
-                elif line.strip():
-                    item = read_line(part.name, number, line, before=seconds)
-                    if isinstance(item, UpdateRecord):
-                        seconds = item.t
-                    yield item
-    except (OSError, EOFError, zlib.error) as error:
-        yield LineProblem(part.name, number + 1, f"the file cannot be read further: {error}")
+        # A crash during rotation leaves the same lines in two parts: those up to the last `seq` of the parts before.
+        older, number, seconds = last_seq, 0, 0.0
+        try:
+            with rotation.open_part(part) as file:
+                for line in file:
+                    number += 1
+                    if not line.endswith(b"\n"):
+                        yield LineProblem(part.name, number, f"torn: {len(line)} bytes without a line end")
+                    elif line.strip():
+                        item = read_line(part.name, number, line, before=seconds)
+                        if isinstance(item, UpdateRecord):
+                            seconds = item.t
+                        if isinstance(item, LineProblem):
+                            yield item
+                        elif item.seq > older:
+                            last_seq = max(last_seq, item.seq)
+                            yield item
+        except (OSError, EOFError, zlib.error) as error:
+            yield LineProblem(part.name, number + 1, f"the file cannot be read further: {error}")
 
 
 def read_line(part: str, number: int, line: bytes, *, before: float = 0.0) -> Record | LineProblem:
-    """The record of a line of any version, or what keeps it from being one.
+    """Return the record of a line of any version, or the problem with it.
 
-    `before` is the time of the line above: records of telemetry 1.x have the duration of an epoch, not its time.
+    Args:
+        part: Name of the file, for the problem.
+        number: Line number, counted from 1.
+        line: The line with its line end.
+        before: Time of the line above: records of telemetry 1.x have the duration of an epoch, not its time.
     """
     try:
         claim = _claims.decode(line)
-        if reader := _READERS.get((claim.v or "").partition(".")[0]):
-            return reader(line)
-        if claim.v is None:
-            return _read_foreign(part, number, _objects.decode(line), before)
+        if claim.v is not None:
+            if claim.v.partition(".")[0] == "2":
+                return schema.decode(line)
+            return LineProblem(part, number, f"version {claim.v!r} is unknown; this reader knows 2.x")
+        raw = _objects.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return LineProblem(part, number, f"not a record: {error}")
     except RecursionError:
         return LineProblem(part, number, "not a record: it is nested too deep to be read")
-    return LineProblem(part, number, f"version {claim.v!r} is unknown; this reader knows {', '.join(_READERS)}.x")
-
-
-def _read_foreign(part: str, number: int, line: dict[str, Any], before: float) -> Record | LineProblem:
     foreign = foreign_format()
-    version = foreign.version_of(line)
+    version = foreign.version_of(raw)
     if version is None:
-        if "telemetry_version" in line:
-            said = repr(line["telemetry_version"])[:40]
-            known = ", ".join(foreign.VERSIONS)
-            return LineProblem(part, number, f"telemetry_version {said} is unknown; there were {known}")
-        return LineProblem(part, number, f'not a record: it has no version; {schema.VERSION} would say "v"')
-    if wrong := foreign.errors(line, version):
-        return LineProblem(part, number, f"not a {version} record: {wrong[0]}")
-    return foreign.migrate(line, version, number=number, before=before)
+        return LineProblem(part, number, f"not a record: {explain_no_record(line, raw)}")
+    if errors := foreign.errors(raw, version):
+        return LineProblem(part, number, f"not a {version} record: {errors[0]}")
+    return foreign.migrate(raw, version, number=number, before=before)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordTable:
-    """Rows that share three clocks; every array has one number a row, NaN where there is none."""
+    """Columns of numbers with four clocks: one number per row, NaN where a row has none."""
 
     env_steps: np.ndarray
     updates: np.ndarray
     t: np.ndarray
     """Unix time."""
     elapsed: np.ndarray
-    """Seconds the run was running, the time between two sessions left out."""
+    """Seconds of running time, without the time between two sessions."""
     columns: dict[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.t)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A column, all NaN if no row has it."""
+        """Return a column, all NaN if no row has it."""
         column = self.columns.get(name)
         return np.full(len(self), np.nan) if column is None else column
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Curves:
     """A record as columns."""
 
-    header: HeaderRecord | None
+    header: HeaderRecord | None = None
     """Of the last session."""
-    end: EndRecord | None
-    """Of the last session; None if it goes on, or was cut short."""
-    sessions: int
+    end: EndRecord | None = None
+    """Of the last session; None if it is still running or was killed."""
+    sessions: int = 0
     updates: RecordTable
-    """A row an `update` line. Columns: each metric; `<metric>.min` and `.max` over the covered updates; `covers`;
+    """One row per `update` line. Columns: each metric; `<metric>.min` and `.max` over the covered updates; `covers`;
     `episodes.*`; `seconds.*`; `nonfinite.<metric>` is 1 where the number was NaN or infinite."""
     evals: RecordTable
-    """A row an `eval` line. Columns: `return_mean`, `return_std`, `return_min`, `return_max`, `length_mean`,
+    """One row per `eval` line. Columns: `return_mean`, `return_std`, `return_min`, `return_max`, `length_mean`,
     `success_rate`, `episodes`."""
-    events: list[EventRecord]
-    events_elapsed: list[float]
-    problems: list[LineProblem]
+    events: list[EventRecord] = field(default_factory=list[EventRecord])
+    events_elapsed: list[float] = field(default_factory=list[float])
+    problems: list[LineProblem] = field(default_factory=list[LineProblem])
     findings: list[FindingRecord] = field(default_factory=list[FindingRecord])
-    """Each as last told: open, or resolved."""
+    """The last record of each finding: open or resolved."""
     labels: dict[str, str] = field(default_factory=dict[str, str])
-    """The words of the last update that has any."""
+    """The labels of the last update that has any."""
 
 
 def load_curves(path: Path | str) -> Curves:
-    """The columns of a run directory or a record file; memory for numbers only, however long the run."""
-    clock = _Clock()
-    updates, evals = _Rows(), _Rows()
-    header, end = None, None
-    events: list[EventRecord] = []
-    events_elapsed: list[float] = []
-    problems: list[LineProblem] = []
+    """Return a record as columns. Memory is used for the numbers only, even for a long run.
+
+    Args:
+        path: Run directory or record file.
+    """
+    clock, updates, evals = _Clock(), _Rows(), _Rows()
+    curves = Curves(updates=updates.table(), evals=evals.table())
     findings: dict[tuple[str, int], FindingRecord] = {}
-    labels: dict[str, str] = {}
     for item in scan(path):
         if isinstance(item, LineProblem):
-            problems.append(item)
+            curves.problems.append(item)
             continue
         now = clock.tick(item)
         match item:
-            case HeaderRecord():  # one that only begins a rotated part may follow the end
-                end = end if header and header.session == item.session else None
-                header = item
+            case HeaderRecord():
+                # A header that only begins a rotated part may follow the end of its own session.
+                if curves.header is None or curves.header.session != item.session:
+                    curves.end = None
+                curves.header = item
             case UpdateRecord():
                 updates.add(item, now, _update_row(item))
-                labels = item.labels or labels
-            case EvaluationRecord():
+                curves.labels = item.labels or curves.labels
+            case schema.EvaluationRecord():
                 evals.add(item, now, {name: getattr(item, name) for name in _EVAL_COLUMNS})
             case EventRecord():
-                events.append(item)
-                events_elapsed.append(now)
-                end = None if item.name == "resumed" else end
+                curves.events.append(item)
+                curves.events_elapsed.append(now)
+                curves.end = None if item.name == "resumed" else curves.end
             case FindingRecord():
                 findings[item.rule, item.since_update] = item
             case EndRecord():
-                end = item
+                curves.end = item
             case _:
                 pass
-    return Curves(
-        header=header,
-        end=end,
-        sessions=clock.sessions,
-        updates=updates.table(),
-        evals=evals.table(),
-        events=events,
-        events_elapsed=events_elapsed,
-        problems=problems,
-        findings=list(findings.values()),
-        labels=labels,
-    )
+    curves.sessions, curves.findings = clock.sessions, list(findings.values())
+    curves.updates, curves.evals = updates.table(), evals.table()
+    return curves
 
 
 _EVAL_COLUMNS = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "success_rate", "episodes")
 
 
 def _update_row(update: UpdateRecord) -> dict[str, float | None]:
-    row = dict(update.m)
-    row["covers"] = update.covers
+    row = update.m | {"covers": update.covers}
     row |= {f"{name}.min": x for name, x in update.m_min.items()}
     row |= {f"{name}.max": x for name, x in update.m_max.items()}
     row |= {f"seconds.{name}": x for name, x in update.seconds.items()}
@@ -273,7 +255,7 @@ class _Clock:
         self._start = self._last = self._before = 0.0
 
     def tick(self, record: Record) -> float:
-        """Seconds the run had been running when `record` was written."""
+        """Return the running time when `record` was written, in seconds."""
         fresh = isinstance(record, HeaderRecord) and record.session != self._session
         if fresh or (isinstance(record, EventRecord) and record.name == "resumed") or self._start == 0.0:
             self._before += self._last - self._start
@@ -281,12 +263,12 @@ class _Clock:
         if isinstance(record, HeaderRecord) and fresh:
             self._session = record.session
             self.sessions += 1
-        self._last = max(self._last, record.t)  # the clock of the machine may have been set back
+        self._last = max(self._last, record.t)  # the machine's clock may have been set back
         return self._before + self._last - self._start
 
 
 class _Rows:
-    """Numbers by name, row after row; a name that comes late has NaN before."""
+    """Numbers by name, row after row; a name that first appears in a later row has NaN before it."""
 
     def __init__(self) -> None:
         self._columns: dict[str, array[float]] = {}

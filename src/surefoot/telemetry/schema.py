@@ -1,4 +1,4 @@
-"""The lines of a run's record: one struct a kind, told apart by `kind`; the file format and its only definition.
+"""The record format: one struct per kind of line, distinguished by `kind`, and the metrics of an update.
 
 Within 2.x a change may only add optional fields and kinds: readers ignore fields they do not know. Anything else
 (a new required field, a rename, another unit) is version 3.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import msgspec
-
-from surefoot.telemetry.metrics import METRICS as METRICS
 
 VERSION = "2.0.0"
 FILE_NAME = "telemetry.ndjson"
@@ -23,14 +23,40 @@ Severity = Literal["info", "warn", "error", "fatal"]
 Status = Literal["open", "resolved"]
 
 
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """The tag of a metric in another library, and the factor from our value to theirs.
+
+    SB3 reports the mean squared error of the critic, CleanRL and Surefoot half of it: its `scale` is 2.
+    """
+
+    tag: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The meaning of one number of an update. A value outside `healthy` deserves a look; it is not an error."""
+
+    unit: str
+    meaning: str
+    healthy: tuple[float, float] | None = None
+    sb3: Alias | None = None
+    cleanrl: Alias | None = None
+
+
+METRICS = msgspec.json.decode((files("surefoot.telemetry") / "metrics.json").read_bytes(), type=dict[str, Metric])
+"""Every number of `UpdateReport.metrics()`. The healthy ranges end where the doctor's warnings begin."""
+
+
 class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
-    """What every record says. A field that equals its default is left out of the line."""
+    """The fields of every record. A field that equals its default is left out of the line."""
 
     v: str
     """Semantic version of the schema that wrote the line."""
     run: str
     seq: Count
-    """Strictly increasing over the life of the run, restarts included."""
+    """Strictly increasing over all sessions of the run."""
     t: float
     """Unix time in seconds."""
     env_steps: Count
@@ -41,36 +67,36 @@ class _Line(msgspec.Struct, omit_defaults=True, tag_field="kind"):
 
 
 class HeaderRecord(_Line, tag="run", kw_only=True):
-    """The start of a session: a new run, or an old one taken up again. Repeated at the head of each rotated part."""
+    """The start of a session, of a new or a resumed run. Repeated at the beginning of each rotated part."""
 
     env: str
     seed: int
     config: dict[str, Any]
     session: str
-    """Names the process that writes; a repeated header keeps it, a resumed run gets another."""
+    """Identifies the writing process; a repeated header has the same one, a resumed run another."""
     versions: dict[str, str] = {}
     command: list[str] = []
-    """The command line that makes this run."""
+    """The command line that reproduces this run."""
     resume_command: list[str] = []
-    """The command line that goes on with it."""
+    """The command line that resumes it."""
     threads: int | None = None
     exact: bool | None = None
-    """A resumed run is bit-exact."""
+    """Whether a resumed run is bit-exact."""
     exact_reason: str = ""
-    """Why not, where it is not."""
+    """Why it is not bit-exact."""
     path: str = ""
-    """Which implementation learns: "native" or "torch"."""
+    """The implementation of the learner: "native" or "torch"."""
     path_reason: str = ""
     git_commit: str | None = None
     num_envs: int | None = None
     total_steps: int | None = None
-    """Env steps the run means to take."""
+    """Planned number of env steps."""
     placement: str = ""
-    """Which processes step the envs and why, where that was a choice."""
+    """Which processes step the envs and why, if that was chosen automatically."""
 
 
 class HeaderFields(TypedDict, total=False):
-    """What a header may say besides env, seed and config; `HeaderRecord` describes each."""
+    """The optional fields of a header; `HeaderRecord` describes each."""
 
     versions: Mapping[str, str]
     command: Sequence[str]
@@ -87,7 +113,7 @@ class HeaderFields(TypedDict, total=False):
 
 
 class Episodes(msgspec.Struct, kw_only=True, frozen=True):
-    """The episodes that ended while one rollout was collected; returns as the world paid them, unscaled."""
+    """The episodes that ended during one rollout. Returns are sums of the environment's rewards, unscaled."""
 
     count: Count
     return_mean: float | None = None
@@ -95,68 +121,69 @@ class Episodes(msgspec.Struct, kw_only=True, frozen=True):
     return_max: float | None = None
     length_mean: float | None = None
     success_rate: float | None = None
-    """Share of those that said whether they succeeded; None if none did."""
+    """Share of successes among the episodes that reported success or failure; None if none did."""
 
     @classmethod
     def of(
         cls, returns: Sequence[float], lengths: Sequence[int], successes: Sequence[bool | None] = ()
     ) -> Episodes | None:
-        """The summary of finished episodes; None if none finished."""
+        """Return the summary of finished episodes; None if there are none."""
         if len(returns) == 0:
             return None
-        told = [s for s in successes if s is not None]
-        count = len(returns)  # sum, not fmean: this is done in every update, and fmean takes three times as long
+        known = [s for s in successes if s is not None]
+        count = len(returns)
+        # sum, not fmean: this runs in every update, and fmean takes three times as long.
         return cls(
             count=count,
             return_mean=float(sum(returns)) / count,
             return_min=float(min(returns)),
             return_max=float(max(returns)),
             length_mean=sum(lengths) / count,
-            success_rate=sum(told) / len(told) if told else None,
+            success_rate=sum(known) / len(known) if known else None,
         )
 
 
 class UpdateRecord(_Line, tag="update", kw_only=True):
-    """What one update did; at a high rate, what several did together."""
+    """The metrics of one update; at a high rate, of several updates together."""
 
     m: dict[str, float | None]
-    """The numbers of `METRICS` and any a use adds; the mean where the line covers several updates."""
+    """The numbers of `METRICS` and any that a use adds; means if the line covers several updates."""
     covers: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """How many updates, the last of them number `updates`, this line stands for."""
+    """Number of updates that this line covers; the last of them is number `updates`."""
     m_min: dict[str, float | None] = {}
-    """Smallest of each number that varied over the covered updates; likewise `m_max`."""
+    """Minimum of each number that varied over the covered updates; `m_max` has the maximum."""
     m_max: dict[str, float | None] = {}
     epochs: list[dict[str, float | None]] = []
-    """One entry an epoch; only where the line covers a single update."""
+    """One entry per epoch; only if the line covers a single update."""
     seconds: dict[str, float | None] = {}
-    """Where the time went, summed over the covered updates."""
+    """Time spent per phase, summed over the covered updates."""
     episodes: Episodes | None = None
     episodes_dropped: Count = 0
     """`episode` lines left out since the last update because they came too fast; `episodes` counts them all."""
     stopped_early: Count = 0
     """Covered updates that the target KL ended."""
     rolled_back: Count = 0
-    """Covered updates that were undone because their numbers left the finite."""
+    """Covered updates that were rolled back because their numbers were not finite."""
     skipped_reason: str | None = None
-    """Why the last covered update that learned nothing did not."""
+    """Why the last covered update that learned nothing was skipped."""
     labels: dict[str, str] = {}
-    """Words beside the numbers: `data_mode`, `anneal_stage`."""
+    """Text values beside the numbers: `data_mode`, `anneal_stage`."""
 
 
 class EpisodeRecord(_Line, tag="episode", kw_only=True):
-    """One finished training episode. Sampled at a high rate (see `Update.episodes_dropped`)."""
+    """One finished training episode. Sampled at a high rate (see `episodes_dropped` of an update)."""
 
     return_: float | None = msgspec.field(name="return")
     length: Count
     env: Count
-    """The stream it ran in."""
+    """Index of the environment it ran in."""
     terminated: bool = True
-    """False: it was truncated."""
+    """False if it was truncated."""
     success: bool | None = None
 
 
 class EvaluationRecord(_Line, tag="eval", kw_only=True):
-    """Episodes played only to measure."""
+    """Episodes played to evaluate the policy."""
 
     episodes: Count
     return_mean: float | None
@@ -169,12 +196,12 @@ class EvaluationRecord(_Line, tag="eval", kw_only=True):
     lengths: list[int]
     success_rate: float | None = None
     checkpoint: str | None = None
-    """Which weights played; None for the ones in memory."""
+    """The evaluated checkpoint; None for the weights in memory."""
     deterministic: bool | None = None
 
 
 class EventRecord(_Line, tag="event", kw_only=True):
-    """Something worth knowing happened: "checkpoint", "resumed", "torn_tail", …"""
+    """A notable event: "checkpoint", "resumed", "torn_tail", …"""
 
     name: str
     message: str = ""
@@ -182,42 +209,42 @@ class EventRecord(_Line, tag="event", kw_only=True):
 
 
 class FindingRecord(_Line, tag="finding", kw_only=True):
-    """What an examination of the run found; said again with `status` "resolved" when it is over."""
+    """A finding of the doctor; written again with `status` "resolved" when the problem is gone."""
 
     rule: str
-    """Which rule fired: "R03"."""
+    """The rule that fired: "R03"."""
     severity: Severity
     title: str
     """The finding in one sentence."""
     status: Status = "open"
     since_update: Count = 0
-    """The update it began at; `since_env_steps` likewise."""
+    """The update at which it began; `since_env_steps` is the env step."""
     since_env_steps: Count = 0
     evidence: dict[str, float | None] = {}
-    """The numbers that speak for it."""
+    """The numbers that support it."""
     causes: list[str] = []
-    """What may be behind it, the likeliest first."""
+    """Possible causes, the likeliest first."""
     patch: dict[str, Any] = {}
-    """Settings that would mend it, as --set takes them."""
+    """Settings that may fix it, as --set takes them."""
     primary: bool = True
-    """False: a consequence of another finding."""
+    """False for a consequence of another finding."""
 
 
 class MinibatchRecord(_Line, tag="minibatch", kw_only=True):
-    """One gradient step of an update. Optional, and sampled: `sample_rate` and `dropped` say how much is missing."""
+    """One gradient step of an update. Optional and sampled: `sample_rate` and `dropped` report how many are missing."""
 
     epoch: Count
     minibatch: Count
     """Number of the gradient step within the update."""
     m: dict[str, float | None]
     sample_rate: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0
-    """Share of minibatches that the writer means to keep."""
+    """Share of minibatches that are recorded."""
     dropped: Count = 0
     """Minibatches left out since the last such line."""
 
 
 class EndRecord(_Line, tag="end", kw_only=True):
-    """The last line of a session. A record without it was cut short."""
+    """The last line of a session. A record without it is of a run that was killed or still runs."""
 
     reason: EndReason
     message: str = ""
@@ -238,17 +265,17 @@ _decoder = msgspec.json.Decoder(Record)
 
 
 def decode(line: bytes) -> Record:
-    """The record of one line of version 2; msgspec's DecodeError or ValidationError where it is none."""
+    """Return the record of one line of version 2. Raise msgspec's DecodeError or ValidationError if it is invalid."""
     return _decoder.decode(line)
 
 
 SINCE: dict[str, str] = {}
-"""{"kind.field" or "m.number": version} of what came after 2.0."""
+"""{"kind.field" or "m.number": version} of additions after 2.0."""
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return the struct for its former name (`UpdateRecord` for `UpdateRecord`), for one release."""
+        """Return the struct for its former name (`UpdateRecord` for `Update`), for one release."""
         if (struct := globals().get(f"{name}Record")) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         warnings.warn(f"schema.{name} is now schema.{name}Record", DeprecationWarning, stacklevel=2)

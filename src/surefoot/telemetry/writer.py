@@ -1,4 +1,4 @@
-"""One line per record, whole or not at all: what a run writes down so that a crash, a NaN or a restart stays visible."""
+"""The recorder: one line per record, complete or not at all, so that a crash, a NaN or a restart stays visible."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 import msgspec
-import numpy as np
 
 from surefoot.errors import Diverged, TelemetryError
 from surefoot.telemetry import schema
 from surefoot.telemetry.files import rotation
-from surefoot.telemetry.files.json_numbers import finite, plain, plain_json, spelled
+from surefoot.telemetry.files.json_numbers import evaluation_fields, finite, plain, plain_json, spelled
 from surefoot.telemetry.files.line_file import LineFile, NoFile
-from surefoot.telemetry.files.merge_updates import MetricSource, NewRows, PendingUpdate, Rows
+from surefoot.telemetry.files.merge_updates import MetricSource, NewRows, PendingUpdate, Rows, UpdateQueue
 from surefoot.telemetry.files.truncate import truncate_after
-from surefoot.telemetry.schema import VERSION, EndReason, Episodes, HeaderFields, HeaderRecord, Record, Severity
-from surefoot.telemetry.update_queue import UpdateQueue
+from surefoot.telemetry.schema import VERSION, EndReason, Episodes, HeaderFields, HeaderRecord, Record
 
 __all__ = ["Mirror", "Recorder", "truncate_after"]
 
 
 class Mirror(Protocol):
-    """Somewhere else that every record goes too, such as TensorBoard."""
+    """Another destination for every record, such as TensorBoard."""
 
     def write(self, record: Record) -> None:
         """Take one record, as it was written."""
-        ...
 
     def close(self) -> None:
-        """Write out what is held back."""
-        ...
+        """Write out what is buffered."""
 
 
 class Recorder:
-    """Writes a run's record; the only one who does, by an advisory lock.
+    """Write a run's record. An advisory lock makes it the only writer.
 
-    Every line is one `write` to a file opened for appending, so a killed process leaves whole lines; the disk is
-    synchronised every `sync_seconds`, in a thread, and by `sync`, which waits. Above `updates_per_second` (or a fifth of
-    it, where lines are expensive) one line stands for several updates, after the first `early` ones, so that a run of a
-    second can be examined too: call `sync` before a checkpoint counts, then the
-    record reaches at least as far as it.
-    Of the minibatches it is told, it keeps the share `minibatch_rate`: none unless asked. Without a `path` nothing is
-    written, and only the mirrors hear of it.
-    Taking up an old record goes on with its `seq`; a torn last line is cut off and reported.
+    Every line is one `write` to a file opened for appending, so a killed process leaves complete lines. Call `sync`
+    before a checkpoint counts; then the record reaches at least as far as the checkpoint. Opening an existing record
+    continues its `seq`; a torn last line is cut off and reported.
+
+    Args:
+        path: Run directory or record file. None writes no file; the mirrors still receive every record.
+        run: Name of the run, a field of every line.
+        mirrors: Other destinations for every record.
+        rotate_bytes: Size at which the file is compressed into a part.
+        sync_seconds: Seconds between two background synchronisations with the disk.
+        updates_per_second: Above this rate (or a fifth of it, if lines are expensive) updates share a line.
+        episodes_per_second: Episodes above this rate are only counted.
+        minibatch_rate: Share of minibatches that get a line; 0 for none.
+        early: The first `early` updates get a line each, so that a run of one second can be examined too.
+        clock: Returns Unix time.
+        stopwatch: Returns seconds, to measure what a line costs.
     """
 
     def __init__(
@@ -66,21 +69,17 @@ class Recorder:
         clock: Callable[[], float] = time.time,
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.run = run
-        self._mirrors = mirrors
-        self._rotate_bytes = rotate_bytes
-        self._sync_seconds = sync_seconds
+        self.run, self._mirrors = run, mirrors
+        self._rotate_bytes, self._sync_seconds = rotate_bytes, sync_seconds
         self._queue = UpdateQueue(run, updates_per_second=updates_per_second, early=early)
-        self._episodes_per_second = episodes_per_second
-        self.minibatch_rate = minibatch_rate
-        self._minibatches, self._minibatches_kept, self._minibatches_dropped = 0, 0, 0
-        self._clock, self._stopwatch = clock, stopwatch
+        self._episodes_per_second, self.minibatch_rate = episodes_per_second, minibatch_rate
+        self._minibatches, self._minibatches_written, self._minibatches_dropped = 0, 0, 0
+        self._clock, self._stopwatch, self._synced_at = clock, stopwatch, clock()
         self._encode = msgspec.json.Encoder(enc_hook=plain).encode
         self._header: HeaderRecord | None = None
         self._episode_second, self._episodes_in_it, self._dropped = 0, 0, 0
-        self._synced_at = clock()
         self.path = None if path is None else rotation.live_file(Path(path))
-        """Where the record is; None if it is switched off."""
+        """The record file; None if it is switched off."""
         self._file = NoFile() if self.path is None else LineFile(self.path)
         last, torn = self._file.last, self._file.torn_bytes
         self.env_steps, self.updates, self._seq = (last.env_steps, last.updates, last.seq) if last else (0, 0, 0)
@@ -88,10 +87,10 @@ class Recorder:
             self.event("torn_tail", f"the last line was torn and cut off ({torn} bytes)", {"bytes": torn})
 
     def header(self, *, env: str, seed: int, config: Mapping[str, Any], **fields: Unpack[HeaderFields]) -> None:
-        """Begin a session: once after every opening, before anything else."""
+        """Begin a session: call once after opening, before anything else."""
         bad: dict[str, str] = {}
         common = self._begin()
-        # Copies: what the caller changes later must not change the header of the next part.
+        # Copies: a later change by the caller must not change the header of the next part.
         optional: dict[str, Any] = {n: list(x) if isinstance(x, tuple | list) else x for n, x in fields.items()}
         self._header = HeaderRecord(
             **common,
@@ -118,46 +117,31 @@ class Recorder:
         skipped_reason: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Update number `updates` is finished; `m` are its numbers. May wait a moment to share a line with the next.
+        """Record update number `updates` with the numbers `m`. It may wait a moment to share a line with the next.
 
-        They are looked at when the line is due: do not change them afterwards, or give functions that are asked then.
-        Epochs are only asked for where the update has a line of its own.
+        The numbers are read when the line is due: do not change them afterwards, or pass functions, which are called
+        then. Epochs are only read if the update has a line to itself.
         """
         self.env_steps, self.updates = env_steps, updates
-        now = self._clock()
-        self._queue.add(
-            PendingUpdate(
-                now,
-                env_steps,
-                updates,
-                m,
-                epochs,
-                seconds or {},
-                episodes,
-                self._dropped,
-                stopped_early,
-                rolled_back,
-                skipped_reason,
-                labels or {},
-            )
-        )
-        self._dropped = 0
+        now, dropped, self._dropped = self._clock(), self._dropped, 0
+        numbers = (now, env_steps, updates, m, epochs, seconds or {}, episodes, dropped)
+        self._queue.add(PendingUpdate(*numbers, stopped_early, rolled_back, skipped_reason, labels or {}))
         if self._queue.is_due(now):
             self._flush()
 
-    def defer(self, tell: Callable[[], None]) -> None:
-        """An update is finished, of which `tell` will tell this recorder when a line is due, or anything else is written.
+    def defer(self, report: Callable[[], None]) -> None:
+        """Call `report`, which calls `update`, when a line is due or another record is written.
 
-        Where updates come faster than lines, each costs next to nothing until then. What is told is dated then.
+        If updates come faster than lines, each costs next to nothing until then. The time of the line is that of the call.
         """
-        self._queue.defer(tell)
+        self._queue.defer(report)
         if self._queue.is_due(self._clock()):
             self._flush()
 
     def episode(
         self, *, return_: float, length: int, env: int, env_steps: int, terminated: bool, success: bool | None = None
     ) -> None:
-        """An episode ended at `env_steps`, on the way to the next update. Those above the rate are only counted."""
+        """Record an episode that ended at `env_steps`. Episodes above the rate are only counted."""
         now = self._clock()
         if int(now) != self._episode_second:
             self._episode_second, self._episodes_in_it = int(now), 0
@@ -166,7 +150,7 @@ class Recorder:
             self._dropped += 1
             return
         known = math.isfinite(return_)
-        # Updates that wait to share a line go on waiting: `sync` puts them before any checkpoint.
+        # Updates that wait to share a line continue to wait: `sync` writes them before any checkpoint.
         self._write(
             schema.EpisodeRecord(
                 **self._common(now, env_steps),
@@ -180,23 +164,23 @@ class Recorder:
         )
 
     def room_for_episodes(self) -> int:
-        """How many of the episodes that ended just now may have a line."""
+        """Return how many episodes may get a line in the current second."""
         now = int(self._clock())
         return self._episodes_per_second - (self._episodes_in_it if now == self._episode_second else 0)
 
     def drop_episodes(self, count: int) -> None:
-        """So many episodes ended besides, too fast to have a line each."""
+        """Count episodes that ended too fast to get a line each."""
         self._dropped += count
 
     def minibatch(self, *, epoch: int, minibatch: int, m: MetricSource) -> None:
-        """A gradient step on the way to the next update; evenly spaced ones are kept, the others counted."""
+        """Record a gradient step; evenly spaced ones get a line, the others are counted."""
         self._minibatches += 1
-        if self._minibatches * self.minibatch_rate < self._minibatches_kept + 1:
+        if self._minibatches * self.minibatch_rate < self._minibatches_written + 1:
             self._minibatches_dropped += 1
             return
         bad: dict[str, str] = {}
         numbers = dict(zip(*m(), strict=True)) if callable(m) else m
-        self._minibatches_kept += 1
+        self._minibatches_written += 1
         self._write(
             schema.MinibatchRecord(
                 **self._common(self._clock()),
@@ -219,82 +203,46 @@ class Recorder:
         checkpoint: str | None = None,
         deterministic: bool | None = None,
     ) -> None:
-        """The current policy played these episodes to be measured."""
+        """Record an evaluation of the current policy over these episodes."""
         if len(returns) == 0:
             raise TelemetryError("an evaluation needs at least one episode; returns is empty")
-        told = [bool(s) for s in successes if s is not None]
-        bad: dict[str, str] = {}
-        sums = np.asarray(returns, np.float64)
-        with np.errstate(invalid="ignore"):  # inf - inf: the answer, NaN, is written down as such
-            numbers = {"mean": sums.mean(), "std": sums.std(), "min": sums.min(), "max": sums.max()}
-        stats: dict[str, Any] = finite({name: float(x) for name, x in numbers.items()}, "return", bad)
-        each = finite({str(i): float(r) for i, r in enumerate(returns)}, "returns", bad)
-        self._write(
-            schema.EvaluationRecord(
-                **self._begin(),
-                **{f"return_{name}": x for name, x in stats.items()},
-                nonfinite=bad,
-                episodes=len(returns),
-                length_mean=float(np.mean(lengths)),
-                returns=list(each.values()),
-                lengths=[int(n) for n in lengths],
-                success_rate=sum(told) / len(told) if told else None,
-                checkpoint=checkpoint,
-                deterministic=deterministic,
-            )
-        )
+        numbers = evaluation_fields(returns, lengths, successes)
+        common = self._begin() | {"checkpoint": checkpoint, "deterministic": deterministic}
+        self._write(schema.EvaluationRecord(**common, **numbers))
 
     def event(self, name: str, message: str = "", data: Mapping[str, Any] | None = None) -> None:
-        """Something worth knowing happened."""
+        """Record a notable event."""
         bad: dict[str, str] = {}
         facts = plain_json(data or {}, "data", bad)
         self._write(schema.EventRecord(**self._begin(), nonfinite=bad, name=name, message=message, data=facts))
 
-    def finding(
-        self,
-        *,
-        rule: str,
-        severity: Severity,
-        title: str,
-        evidence: Mapping[str, float | None] | None = None,
-        patch: Mapping[str, Any] | None = None,
-        **others: Any,
-    ) -> None:
-        """Something is wrong with the run, or no longer; on its way to the disk at once. `FindingRecord` has the `others`."""
+    def finding(self, **fields: Any) -> None:
+        """Record a finding, open or resolved, and begin to synchronise; `fields` are those of `FindingRecord`."""
         bad: dict[str, str] = {}
-        self._write(
-            schema.FindingRecord(
-                **self._begin(),
-                nonfinite=bad,
-                rule=rule,
-                severity=severity,
-                title=title,
-                evidence=finite(evidence or {}, "evidence", bad),
-                patch=plain_json(patch or {}, "patch", bad),
-                **others,
-            )
-        )
+        fields["evidence"] = finite(fields.get("evidence", {}), "evidence", bad)
+        fields["patch"] = plain_json(fields.get("patch", {}), "patch", bad)
+        self._write(schema.FindingRecord(**self._begin(), nonfinite=bad, **fields))
         self.begin_sync()
 
     def end(self, reason: EndReason, message: str = "") -> None:
-        """The session is over."""
+        """Record the end of the session."""
         self._write(schema.EndRecord(**self._begin(), reason=reason, message=message))
         self.sync()
 
     def begin_sync(self) -> None:
-        """Write down what waits and begin to push it to the disk; `sync` waits until it is there."""
+        """Write what waits and start to synchronise the file with the disk; `sync` waits for it."""
         self._flush()
         self._file.begin_sync()
         self._synced_at = self._clock()
 
     def sync(self) -> None:
-        """Write down what waits and come back when all is on the disk itself."""
+        """Write what waits and return when everything is on the disk."""
         self._flush()
         self._file.sync()
         self._synced_at = self._clock()
 
     def close(self, reason: EndReason | None = None, message: str = "") -> None:
-        """Say why it ends (if `reason` is given), let go of the file. A second close does nothing."""
+        """Record the end if `reason` is set, and close the file. A second call does nothing."""
         if self._file.closed:
             return
         try:
@@ -310,9 +258,7 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close("finished")
         elif isinstance(error, KeyboardInterrupt):
@@ -325,12 +271,12 @@ class Recorder:
         return {"v": VERSION, "run": self.run, "seq": 0, "t": now, "env_steps": steps, "updates": self.updates}
 
     def _begin(self) -> dict[str, Any]:
-        """Write the updates that wait; return what every record says."""
+        """Write the waiting updates; return the fields of every record."""
         self._flush()
         return self._common(self._clock())
 
     def _flush(self) -> None:
-        """Write the updates that wait, as one line."""
+        """Write the waiting updates as one line."""
         begin = self._stopwatch()
         if (record := self._queue.take()) is not None:
             self._write(record)

@@ -113,12 +113,12 @@ def keep_rollout(ppo: PPOConfig, said: set[str], preset_name: str, fixed_envs: i
     meant = preset(preset_name).ppo
     if fixed_envs is not None:
         ppo, said = ppo.replace(envs=fixed_envs), said | {"envs"}
-    if "envs" not in meant or len(said & {"steps", "envs"}) != 1:
+    if "envs" not in meant or len(said & {"rollout_steps", "envs"}) != 1:
         return ppo
     size = PPOConfig(**meant).batch_size
     if "envs" in said:
-        return ppo.replace(steps=max(min(SHORTEST_STEPS, meant["steps"]), round(size / ppo.envs)))
-    return ppo.replace(envs=max(1, round(size / ppo.steps)))
+        return ppo.replace(rollout_steps=max(min(SHORTEST_STEPS, meant["rollout_steps"]), round(size / ppo.envs)))
+    return ppo.replace(envs=max(1, round(size / ppo.rollout_steps)))
 
 
 def with_streams(spec: RunSpec, settings: Mapping[str, Any], streams: int) -> RunSpec:

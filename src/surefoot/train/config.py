@@ -14,16 +14,16 @@ from surefoot.data.kinds import (
     POSITIVE,
     Interval,
     as_mapping,
+    boolean,
     choice,
     flag,
+    integer,
     literal,
+    number_range,
     optional,
     or_word,
     real,
     sizes,
-    span,
-    truth,
-    whole,
     whole_number,
 )
 from surefoot.data.knobs import Config, knob, require_known
@@ -44,7 +44,7 @@ class CollectConfig(Config):
         "auto",
         "Processes that step Gymnasium's envs besides the learner's own. The digits are the same with any number; auto "
         "measures what a step costs and takes none where that would not be faster. Our own worlds need none.",
-        or_word("auto", whole(NOT_NEGATIVE)),
+        or_word("auto", integer(NOT_NEGATIVE)),
     )
     worker_timeout: Timeout = knob(
         "auto",
@@ -70,7 +70,7 @@ class CollectConfig(Config):
         None,
         "The lowest and highest reward the world promises; rewards outside are clipped and counted. "
         "None trusts the world.",
-        optional(span()),
+        optional(number_range()),
     )
     nonfinite: str = knob(
         "raise",
@@ -105,7 +105,7 @@ class CollectConfig(Config):
         "Share of each rollout they learn from. Less keeps what is new interesting for longer, and takes less time.",
         real(Interval(0, 1, open_low=True)),
     )
-    curiosity_minibatches: int = knob(4, "Gradient steps they take a rollout.", whole(Interval(1)))
+    curiosity_minibatches: int = knob(4, "Gradient steps they take a rollout.", integer(Interval(1)))
 
 
 COLLECT_NAMES = CollectConfig.vocabulary()
@@ -158,7 +158,7 @@ def _normalize(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     try:
-        both = truth(value)
+        both = boolean(value)
     except (TypeError, ValueError):
         found = as_mapping(literal(value) if isinstance(value, str) else value)
         if found is None:

@@ -11,7 +11,7 @@ import torch
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import goes_on, return_of, success_of
 from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
 
@@ -106,7 +106,7 @@ def chooser(
 
     def choose(view: View, start: np.ndarray) -> np.ndarray:
         nonlocal context
-        seen = Seen(
+        seen = PolicyInput(
             obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
             action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
             start=torch.from_numpy(start).to(device),

@@ -239,7 +239,7 @@ class PPO:
         parts, before = self._state(), self.spec
         world = open_world(env, before.ppo.envs, before.collect.workers)
         refuse_other_spaces(self.spaces.observation, self.spaces.action, world)
-        ppo = before.ppo.replace(envs=world.num_envs, steps=max(1, before.ppo.batch_size // world.num_envs))
+        ppo = before.ppo.replace(envs=world.num_envs, rollout_steps=max(1, before.ppo.batch_size // world.num_envs))
         training = Training(replace(before, env=world.name, ppo=ppo), world=world, policy=self.policy)
         note = move_in(training, parts, came_from=before.env)
         if note and self.verbose >= 1:

@@ -29,7 +29,7 @@ from surefoot.envs.gym.vector_env import VectorWorld
 from surefoot.envs.register import action_to_gym, observation_to_gym
 from surefoot.envs.workers.process_world import ProcessWorld
 from surefoot.errors import CheckpointIncompatible, ConfigError, NonFiniteValue, ShapeError
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 
 AnySpace = gym.Space[Any]
 
@@ -138,7 +138,7 @@ def choose(
         raise ShapeError(
             f"state is of {kept} streams but there are {streams} observations; pass what predict gave for them"
         )
-    seen = Seen(
+    seen = PolicyInput(
         obs={name: torch.from_numpy(x).to(device) for name, x in looked.obs.items()},
         action_mask=None if looked.action_mask is None else torch.from_numpy(looked.action_mask).to(device),
         start=torch.from_numpy(begins).to(device),

@@ -11,7 +11,7 @@ import torch
 
 from surefoot.envs.api import World
 from surefoot.errors import EnvError
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 
 
 @torch.no_grad()
@@ -24,7 +24,7 @@ def film(
     policy.to(torch.device("cpu"))
     frames, returns, total = [_picture(world)], list[float](), 0.0
     for _ in range(longest * episodes):
-        seen = Seen(
+        seen = PolicyInput(
             obs={name: torch.from_numpy(x) for name, x in view.obs.items()},
             action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask),
             context=context,

@@ -97,7 +97,7 @@ class Training:
         return Collector(
             self.world,
             self.policy,
-            steps=spec.ppo.steps,
+            steps=spec.ppo.rollout_steps,
             gamma=spec.ppo.gamma,
             config=spec.collect,
             seed=spec.seed,

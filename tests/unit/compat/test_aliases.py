@@ -18,11 +18,11 @@ WORDS = {
         {"clip_param": 0.2, "num_epochs": 4, "mini_batch_size": 32, "num_mini_batches": 4, "value_clip": 0.2}
         | {"advantage_normalization": True, "rollout_ticks": 100},
         {"clip": 0.2, "epochs": 4, "minibatch_size": 32, "minibatches": 4, "value_clip": 0.2}
-        | {"normalize_advantage": True, "steps": 100},
+        | {"normalize_advantage": True, "rollout_steps": 100},
     ),
     "directive-023": (
         {"eps_clip": 0.2, "value_coef": 0.5, "buffer_size": 2048, "min_buffer_size": 128, "batch_size": 64},
-        {"clip": 0.2, "vf_coef": 0.5, "steps": 2048, "min_samples": 128, "minibatch_size": 64},
+        {"clip": 0.2, "vf_coef": 0.5, "rollout_steps": 2048, "min_samples": 128, "minibatch_size": 64},
     ),
     "constitutional": (
         {"clip_epsilon": 0.2, "kl_penalty": 0.1, "num_epochs_per_batch": 4, "batch_size": 4},
@@ -30,7 +30,7 @@ WORDS = {
     ),
     "dnne": (
         {"horizon_length": 2048, "epochs": 10, "minibatch_size": 64, "lam": 0.95, "clip_param": 0.2, "value_coef": 0.5},
-        {"steps": 2048, "epochs": 10, "minibatch_size": 64, "lam": 0.95, "clip": 0.2, "vf_coef": 0.5},
+        {"rollout_steps": 2048, "epochs": 10, "minibatch_size": 64, "lam": 0.95, "clip": 0.2, "vf_coef": 0.5},
     ),
 }
 

@@ -27,7 +27,18 @@ TABLES: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_preset_has_the_numbers_of_its_source(name: str):
     c = PPOConfig.make(name)
-    got = (c.lr, c.gamma, c.lam, c.clip, c.epochs, c.minibatch_size, c.steps, c.ent_coef, c.vf_coef, c.max_grad_norm)
+    got = (
+        c.lr,
+        c.gamma,
+        c.lam,
+        c.clip,
+        c.epochs,
+        c.minibatch_size,
+        c.rollout_steps,
+        c.ent_coef,
+        c.vf_coef,
+        c.max_grad_norm,
+    )
     assert got == TABLES[name]
 
 

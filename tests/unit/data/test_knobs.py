@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.data.kinds import Interval, choice, flag, literal, matching, optional, real, sizes, span, whole
+from surefoot.data.kinds import Interval, choice, flag, integer, literal, matching, number_range, optional, real, sizes
 from surefoot.data.knobs import Config, Vocabulary, knob, parse_knob
 from surefoot.errors import ConfigError
 
@@ -17,8 +17,8 @@ from surefoot.errors import ConfigError
     ("kind", "text", "value"),
     [
         (real(Interval()), " 1e-3 ", 1e-3),
-        (whole(Interval()), "1e5", 100_000),
-        (whole(Interval()), "1_000", 1000),
+        (integer(Interval()), "1e5", 100_000),
+        (integer(Interval()), "1_000", 1000),
         (flag(), "True", True),
         (flag(), "off", False),
         (choice("a", "b"), "B", "b"),
@@ -27,7 +27,7 @@ from surefoot.errors import ConfigError
         (sizes(), "64,64", (64, 64)),
         (sizes(), "[64]", (64,)),
         (sizes(), "", ()),
-        (span(), "-1, 1.5", (-1.0, 1.5)),
+        (number_range(), "-1, 1.5", (-1.0, 1.5)),
         (optional(real(Interval())), "none", None),
         (optional(real(Interval())), "2", 2.0),
     ],
@@ -64,7 +64,7 @@ class Tea(Config):
     """A config to test with."""
 
     minutes: float = knob(3.0, "How long it draws.", real(Interval(0, 10)), names=("time",))
-    sugar: int | None = knob(None, "Lumps.", optional(whole(Interval(0))), shown=0)
+    sugar: int | None = knob(None, "Lumps.", optional(integer(Interval(0))), shown=0)
 
     def check(self) -> None:
         if self.sugar == 7:

@@ -134,7 +134,7 @@ def test_a_step_of_the_old_gym_is_found() -> None:
             return np.zeros(2), 0.0, False, {}
 
     finding = the_error(Old())
-    assert "4 values (ndarray, float, bool, dict), as the old gym did" in finding.what
+    assert "4 values (ndarray, float, bool, dict), like the old gym" in finding.what
     assert "terminated, truncated" in finding.fix
 
 
@@ -149,7 +149,7 @@ def test_a_step_that_fails_is_found() -> None:
 @pytest.mark.parametrize(
     ("obs", "what", "fix"),
     [
-        (np.zeros(3, np.float32), "shape [3], the space says [2]", "agree in shape"),
+        (np.zeros(3, np.float32), "shape [3], the space has [2]", "agree in shape"),
         (np.array([0, 11], np.float32), "outside its space", "widen the space"),
         (np.array([0, np.nan], np.float32), "NaN or infinity", "divides by zero"),
         (np.array([0, np.inf], np.float32), "NaN or infinity", "divides by zero"),
@@ -173,7 +173,7 @@ def test_a_part_that_is_missing_from_a_dict_is_found() -> None:
         def obs(self) -> Any:
             return {"a": super().obs()}
 
-    assert "shows ['a'], the space has ['a', 'b']" in the_error(Parts()).what
+    assert "returns ['a'], the space has ['a', 'b']" in the_error(Parts()).what
 
 
 def test_a_choice_outside_its_space_is_found() -> None:
@@ -191,7 +191,7 @@ def test_a_choice_outside_its_space_is_found() -> None:
 def test_another_dtype_is_advice_since_it_is_cast_here() -> None:
     (finding,) = check_env(answering(obs=np.zeros(2)))
     assert finding.level == "advice"
-    assert "float64, the space says float32" in finding.what
+    assert "float64, the space has float32" in finding.what
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_only_allowed_actions_are_tried() -> None:
 
 
 def test_an_endless_episode_is_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_LONG", 60)
+    monkeypatch.setattr(check, "_MAX_STEPS", 60)
 
     class Endless(Fine):
         def step(self, action: Any) -> Any:
@@ -339,7 +339,7 @@ def test_large_observations_are_advice() -> None:
 
     (finding,) = check_env(Large())
     assert "as large as" in finding.what
-    assert "normalised" in finding.fix
+    assert "normalize" in finding.fix
 
 
 def test_bytes_of_an_image_are_not_large() -> None:

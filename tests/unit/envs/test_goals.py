@@ -144,7 +144,7 @@ def test_offsets_ask_for_a_place_relative_to_here():
     target = goal.target(np.array([[3.0]]), np.array([[-0.5]], np.float32))
     assert target.tolist() == [[2.0]]
     assert goal.reached(np.array([[2.4], [2.6]]), np.array([[2.0], [2.0]])).tolist() == [True, False]
-    assert goal.shown(np.array([[3.0]]), target).tolist() == [[-0.5]]
+    assert goal.offset(np.array([[3.0]]), target).tolist() == [[-0.5]]
 
 
 def test_it_goes_on_from_its_state():

@@ -37,5 +37,5 @@ def test_a_function_without_types_and_one_inside_another_are_refused() -> None:
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
-    with pytest.raises(GraphError, match="there already"):
+    with pytest.raises(GraphError, match="exists already"):
         REGISTRY.add(NodeType(name="OR", category="x", summary="x", runtime="x:y"))

@@ -1,16 +1,16 @@
 """Differences between two graphs."""
 
-from surefoot.graph.diff import differences, told
+from surefoot.graph.diff import difference_line, differences
 from surefoot.graph.templates import template
 
 
-def test_a_difference_is_told_in_a_line() -> None:
+def test_a_difference_is_one_line() -> None:
     before, after = template("cartpole"), template("cartpole")
     after.nodes["trainer"].params["epochs"] = 3
     after.remove("print")
     after.run.seed = 4
     after.layout["env"] = (9.0, 9.0)
-    lines = [told(each) for each in differences(before, after)]
+    lines = [difference_line(each) for each in differences(before, after)]
     assert lines == [
         "- node print: Print",
         "~ param trainer.epochs: 20 → 3",

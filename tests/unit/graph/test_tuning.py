@@ -28,9 +28,9 @@ def with_ranges(tmp_path: Path, ranges=RANGES) -> Path:
 
 def test_the_space_is_what_the_nodes_declare(tmp_path: Path):
     task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
-    found = task.space["trainer.learning_rate"]
-    assert isinstance(found, Range)
-    assert (found.low, found.high, found.log) == (1e-5, 1e-2, True)
+    result = task.space["trainer.learning_rate"]
+    assert isinstance(result, Range)
+    assert (result.low, result.high, result.log) == (1e-5, 1e-2, True)
     chosen = task.space["trainer.epochs"]
     assert isinstance(chosen, Choice)
     assert set(chosen.values) >= {2, 4}
@@ -80,12 +80,25 @@ def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Pa
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("optuna")
     path = with_ranges(tmp_path)
-    command = ["tune", str(path), "--trials", "2", "--seeds", "1", "--rungs", "1", "--finalists", "0", "--name", "s"]
+    command = [
+        "tune",
+        str(path),
+        "--trials",
+        "2",
+        "--seeds",
+        "1",
+        "--search",
+        "rungs=1",
+        "--search",
+        "finalists=0",
+        "--name",
+        "s",
+    ]
     command += ["--json"]
     assert main([*command, "--runs", str(tmp_path)]) == 0
-    said = json.loads(capsys.readouterr().out)
+    message = json.loads(capsys.readouterr().out)
     best = load_graph(tmp_path / "s" / "best.json")
-    assert best.nodes["trainer"].params["epochs"] == said["settings"]["trainer.epochs"]
+    assert best.nodes["trainer"].params["epochs"] == message["settings"]["trainer.epochs"]
     assert "surefoot graph run best.json" in (tmp_path / "s" / "best.yaml").read_text()
     path.write_text("edited in between")
     resumed = [*command, "--trials", "3", "--resume", "--runs", str(tmp_path)]

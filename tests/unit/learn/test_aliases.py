@@ -18,7 +18,7 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"learning_rate": 1e-3, "n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8}
         | {"clip_range": 0.1, "clip_range_vf": 0.3, "normalize_advantage": True, "ent_coef": 0.1, "vf_coef": 0.4}
         | {"max_grad_norm": 0.6, "target_kl": 0.02, "seed": 3, "device": "cpu", "n_envs": 8},
-        {"lr": 1e-3, "steps": 32, "minibatch_size": 256, "epochs": 20, "gamma": 0.98, "lam": 0.8}
+        {"lr": 1e-3, "rollout_steps": 32, "minibatch_size": 256, "epochs": 20, "gamma": 0.98, "lam": 0.8}
         | {"clip": 0.1, "value_clip": 0.3, "normalize_advantage": True, "ent_coef": 0.1, "vf_coef": 0.4}
         | {"max_grad_norm": 0.6, "target_kl": 0.02, "seed": 3, "device": "cpu", "envs": 8},
     ),
@@ -26,7 +26,7 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"learning_rate": 2.5e-4, "num_envs": 4, "num_steps": 128, "anneal_lr": True, "gae_lambda": 0.95}
         | {"num_minibatches": 4, "update_epochs": 4, "norm_adv": True, "clip_coef": 0.1, "clip_vloss": True}
         | {"ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5, "target_kl": None},
-        {"lr": Linear(2.5e-4), "envs": 4, "steps": 128, "lam": 0.95, "minibatches": 4, "epochs": 4}
+        {"lr": Linear(2.5e-4), "envs": 4, "rollout_steps": 128, "lam": 0.95, "minibatches": 4, "epochs": 4}
         | {"normalize_advantage": True, "clip": 0.1, "value_clip": 0.1, "ent_coef": 0.01, "vf_coef": 0.5}
         | {"max_grad_norm": 0.5, "target_kl": None},
     ),
@@ -34,14 +34,14 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"horizon_length": 16, "mini_epochs": 8, "minibatch_size": 32, "e_clip": 0.2, "tau": 0.9, "critic_coef": 4}
         | {"entropy_coef": 0.0, "grad_norm": 1.0, "kl_threshold": 0.008, "num_actors": 64, "clip_value": False}
         | {"normalize_advantage": True},
-        {"steps": 16, "epochs": 8, "minibatch_size": 32, "clip": 0.2, "lam": 0.9, "vf_coef": 4, "ent_coef": 0.0}
+        {"rollout_steps": 16, "epochs": 8, "minibatch_size": 32, "clip": 0.2, "lam": 0.9, "vf_coef": 4, "ent_coef": 0.0}
         | {"max_grad_norm": 1.0, "target_kl": 0.008, "envs": 64, "value_clip": None, "normalize_advantage": True},
     ),
     "skrl": (
         {"rollouts": 16, "learning_epochs": 8, "mini_batches": 2, "discount_factor": 0.9, "lambda": 0.8}
         | {"learning_rate": 1e-3, "grad_norm_clip": 0.5, "ratio_clip": 0.2, "value_clip": 0.3}
         | {"clip_predicted_values": True, "entropy_loss_scale": 0.1, "value_loss_scale": 1.0, "kl_threshold": 0},
-        {"steps": 16, "epochs": 8, "minibatches": 2, "gamma": 0.9, "lam": 0.8, "lr": 1e-3, "max_grad_norm": 0.5}
+        {"rollout_steps": 16, "epochs": 8, "minibatches": 2, "gamma": 0.9, "lam": 0.8, "lr": 1e-3, "max_grad_norm": 0.5}
         | {"clip": 0.2, "value_clip": 0.3, "ent_coef": 0.1, "vf_coef": 1.0, "target_kl": None},
     ),
     "rllib": (
@@ -55,7 +55,7 @@ WORDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         | {"entropy_coef": 0.005, "use_clipped_value_loss": True, "num_steps_per_env": 24, "lam": 0.95}
         | {"normalize_advantage_per_mini_batch": False},
         {"epochs": 5, "minibatches": 4, "clip": 0.2, "vf_coef": 1.0, "adaptive_kl": 0.01, "ent_coef": 0.005}
-        | {"value_clip": 0.2, "steps": 24, "lam": 0.95, "normalize_advantage": "batch"},
+        | {"value_clip": 0.2, "rollout_steps": 24, "lam": 0.95, "normalize_advantage": "batch"},
     ),
 }
 

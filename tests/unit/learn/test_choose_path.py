@@ -57,7 +57,7 @@ def changed() -> ActorCritic:
     ],
     ids=["discrete", "linear", "deep", "shared", "lopsided"],
 )
-def test_the_standard_policy_is_known(policy):
+def test_the_kernel_supports_the_standard_policy(policy):
     assert why_not(policy) is None
 
 
@@ -65,19 +65,19 @@ def test_the_standard_policy_is_known(policy):
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (Own(OBS, Discrete(2)), "network of your own"),
-        (ActorCritic(OBS, Discrete(2), torso=Torso()), "network of your own"),
-        (ActorCritic(OBS, REACH, NetConfig(gsde=True)), "does not know gsde"),
-        (ActorCritic(OBS, Discrete(2), NetConfig(activation="gelu")), "does not know the activation gelu"),
+        (Own(OBS, Discrete(2)), "custom network"),
+        (ActorCritic(OBS, Discrete(2), torso=Torso()), "custom network"),
+        (ActorCritic(OBS, REACH, NetConfig(gsde=True)), "does not support gsde"),
+        (ActorCritic(OBS, Discrete(2), NetConfig(activation="gelu")), "does not support the activation gelu"),
         (ActorCritic(OBS, Discrete(2), NetConfig(hidden=(4,) * 9)), "more than 8 hidden layers"),
         (ActorCritic(OBS, MultiDiscrete((2,) * 65)), "more than 64 choices"),
         (ActorCritic(OBS, Discrete(2)).double(), "not float32"),
         (frozen(), "frozen"),
-        (changed(), "changed after it was built"),
+        (changed(), "layers of the policy were replaced"),
     ],
     ids=["subclass", "torso", "gsde", "gelu", "deep", "choices", "double", "frozen", "changed"],
 )
-def test_what_it_does_not_know_takes_the_torch_path_and_says_why(policy, reason):
+def test_a_policy_that_the_kernel_does_not_support_takes_the_torch_path_with_the_reason(policy, reason):
     assert reason in str(why_not(policy))
     learner = Learner(policy, PPOConfig())
     assert learner.native is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RenamedWarning
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.schedule import Linear, Piecewise, StepDecay
@@ -30,7 +32,7 @@ def test_the_defaults_are_those_of_stable_baselines():
         "minibatches": None,
         "sequence": None,
         "burn_in": 0,
-        "steps": 2048,
+        "rollout_steps": 2048,
         "envs": 1,
         "ent_coef": 0.0,
         "vf_coef": 0.5,
@@ -79,7 +81,7 @@ def test_the_defaults_are_those_of_stable_baselines():
         ("minibatches", -1),
         ("sequence", 0),
         ("burn_in", -1),
-        ("steps", "many"),
+        ("rollout_steps", "many"),
         ("envs", 0),
         ("ent_coef", -0.01),
         ("vf_coef", -1),
@@ -132,8 +134,13 @@ def test_devices_are_only_checked_as_text(device: str):
 
 
 def test_numbers_take_their_one_form():
-    config = PPOConfig(lr=np.float64(0.5), steps=np.int64(16), epochs=4.0, gamma=1)  # pyright: ignore[reportArgumentType]
-    assert [type(value) for value in (config.lr, config.steps, config.epochs, config.gamma)] == [float, int, int, float]
+    config = PPOConfig(lr=np.float64(0.5), rollout_steps=np.int64(16), epochs=4.0, gamma=1)  # pyright: ignore[reportArgumentType]
+    assert [type(value) for value in (config.lr, config.rollout_steps, config.epochs, config.gamma)] == [
+        float,
+        int,
+        int,
+        float,
+    ]
     json.dumps(config.to_json())
 
 
@@ -143,7 +150,7 @@ def test_a_bool_stands_for_where_advantages_are_normalised():
 
 
 def test_a_batch_is_every_step_of_every_env():
-    assert PPOConfig(steps=32, envs=8).batch_size == 256
+    assert PPOConfig(rollout_steps=32, envs=8).batch_size == 256
 
 
 def test_schedules_survive_json():
@@ -158,7 +165,7 @@ def test_zoo_text_and_sb3_callables_are_taken_as_schedules():
 
 def test_make_takes_any_names_and_text():
     config = PPOConfig.make(learning_rate="1e-3", clip_coef=0.1, n_steps="1e3", clip_range_vf="none")
-    assert (config.lr, config.clip, config.steps, config.value_clip) == (1e-3, 0.1, 1000, None)
+    assert (config.lr, config.clip, config.rollout_steps, config.value_clip) == (1e-3, 0.1, 1000, None)
 
 
 def test_the_constructor_takes_own_names_only():
@@ -166,9 +173,38 @@ def test_the_constructor_takes_own_names_only():
         PPOConfig(learning_rate=1e-3)  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: PPOConfig(steps=16),  # pyright: ignore[reportCallIssue]  # the former name of rollout_steps
+        lambda: PPOConfig.make(steps="16"),
+        lambda: PPOConfig().replace(steps=16),
+    ],
+)
+def test_the_former_name_of_a_setting_works_with_a_notice(build: Callable[[], PPOConfig]):
+    with pytest.warns(RenamedWarning, match="the setting steps is now rollout_steps"):
+        assert build().rollout_steps == 16
+
+
+def test_the_former_name_can_be_read_with_a_notice():
+    with pytest.warns(RenamedWarning, match="rollout_steps"):
+        assert PPOConfig(rollout_steps=16).steps == 16  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_former_name_beside_the_new_one_is_refused():
+    with pytest.raises(ConfigError, match="steps and rollout_steps both set rollout_steps"):
+        PPOConfig(steps=16, rollout_steps=32)  # pyright: ignore[reportCallIssue]
+
+
+def test_files_of_earlier_releases_are_read_without_a_notice():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PPOConfig.from_json({"steps": 16}).rollout_steps == 16
+
+
 def test_a_preset_gives_way_to_what_is_named():
     config = PPOConfig.make("fast", epochs=3)
-    assert (config.epochs, config.steps, config.clip, config.lr) == (3, 512, 0.3, 5e-4)
+    assert (config.epochs, config.rollout_steps, config.clip, config.lr) == (3, 512, 0.3, 5e-4)
 
 
 def test_replace_leaves_the_original_alone():

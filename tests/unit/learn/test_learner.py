@@ -18,7 +18,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 PATHS = ["torch", *(["native"] if native.kernel is not None else [])]
 
@@ -62,7 +62,9 @@ def walk(policy: ActorCritic, T: int = 8, N: int = 4, *, seed: int = 0, masked: 
     context, steps = policy.initial_context(N), []
     for t in range(T):
         allowed = None if mask is None else torch.from_numpy(mask[t])
-        seen = Seen(obs={k: torch.from_numpy(x[t]) for k, x in obs.items()}, action_mask=allowed, context=context)
+        seen = PolicyInput(
+            obs={k: torch.from_numpy(x[t]) for k, x in obs.items()}, action_mask=allowed, context=context
+        )
         out = policy.act(seen, generator=generator)
         context = out.context
         steps.append((out.action.numpy(), out.log_prob.numpy(), out.value.numpy()))

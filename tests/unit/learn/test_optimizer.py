@@ -122,6 +122,6 @@ def test_the_critic_learns_at_its_own_rate():
 
 
 def test_a_rate_for_a_critic_that_is_not_apart_is_refused():
-    with pytest.raises(ConfigError, match="no parameters that are the critic's alone"):
+    with pytest.raises(ConfigError, match="no parameters that only the critic uses"):
         critic_of(object(), PPOConfig(critic_lr_scale=2.0))
     assert critic_of(object(), PPOConfig()) == []

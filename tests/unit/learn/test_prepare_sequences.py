@@ -18,7 +18,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.prepare import cut, pieces
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 T, N = 20, 3
 KINDS = ["gru", "lstm"]
@@ -42,7 +42,7 @@ def walk(policy: ActorCritic, *, valid: np.ndarray | None = None) -> tuple[Rollo
     context = {n: torch.randn(x.shape, generator=generator) for n, x in policy.initial_context(N).items()}
     carried, steps = [context], []
     for t in range(T):
-        seen = Seen(obs={"obs": torch.from_numpy(obs[t])}, start=torch.from_numpy(start[t]), context=carried[-1])
+        seen = PolicyInput(obs={"obs": torch.from_numpy(obs[t])}, start=torch.from_numpy(start[t]), context=carried[-1])
         out = policy.act(seen, generator=generator)
         carried.append(out.context)
         steps.append((out.action.numpy(), out.log_prob.numpy(), out.value.numpy()))
@@ -174,9 +174,9 @@ def test_a_burn_in_without_sequences_is_refused():
     assert PPOConfig(burn_in=4, sequence=8).burn_in == 4
 
 
-def test_a_policy_that_cannot_say_what_it_remembered_is_told_so():
+def test_sequence_with_a_policy_without_remembered_is_refused():
     policy = a_policy()
     batch = a_batch(policy, walk(policy)[0])
-    with pytest.raises(ConfigError, match=r"sequence is 8 but the policy has no remembered\(batch, at\)"):
+    with pytest.raises(ConfigError, match=r"sequence is 8 but the policy has no method remembered\(batch, at\)"):
         pieces(batch, object(), a_config(sequence=8))
     assert pieces(batch, object(), a_config()) is batch

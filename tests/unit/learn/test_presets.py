@@ -27,7 +27,18 @@ TABLES: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_preset_has_the_numbers_of_its_source(name: str):
     c = PPOConfig.make(name)
-    got = (c.lr, c.gamma, c.lam, c.clip, c.epochs, c.minibatch_size, c.steps, c.ent_coef, c.vf_coef, c.max_grad_norm)
+    got = (
+        c.lr,
+        c.gamma,
+        c.lam,
+        c.clip,
+        c.epochs,
+        c.minibatch_size,
+        c.rollout_steps,
+        c.ent_coef,
+        c.vf_coef,
+        c.max_grad_norm,
+    )
     assert got == TABLES[name]
 
 
@@ -37,14 +48,14 @@ def test_sb3_is_the_plain_config():
 
 def test_cartpole_has_the_zoos_numbers():
     c = PPOConfig.make("cartpole")
-    assert (c.envs, c.steps, c.minibatch_size, c.epochs, c.lam, c.gamma) == (8, 32, 256, 20, 0.8, 0.98)
+    assert (c.envs, c.rollout_steps, c.minibatch_size, c.epochs, c.lam, c.gamma) == (8, 32, 256, 20, 0.8, 0.98)
     assert (c.lr, c.clip) == (Linear(1e-3), Linear(0.2))
     assert preset("cartpole").total_steps == 100_000
 
 
 def test_atari_has_the_zoos_numbers():
     c = PPOConfig.make("ale")
-    assert (c.envs, c.steps, c.minibatch_size, c.epochs, c.ent_coef, c.vf_coef) == (8, 128, 256, 4, 0.01, 0.5)
+    assert (c.envs, c.rollout_steps, c.minibatch_size, c.epochs, c.ent_coef, c.vf_coef) == (8, 128, 256, 4, 0.01, 0.5)
     assert (c.lr, c.clip, c.gamma, c.lam, c.max_grad_norm) == (Linear(2.5e-4), Linear(0.1), 0.99, 0.95, 0.5)
     assert (preset("ale").net["shared"], preset("ale").net["hidden"]) == (True, (512,))
     assert preset("ale").total_steps == 10_000_000

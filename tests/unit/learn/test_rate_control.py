@@ -17,7 +17,7 @@ from surefoot.learn.rate_control import Knobs, Pace
 from surefoot.learn.report_builder import COLUMNS, Table
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 PATHS = ["torch", *(["native"] if native.kernel is not None else [])]
 
@@ -99,7 +99,8 @@ def walk(learner: Learner, seed: int, T: int = 8, N: int = 4) -> Rollout:
     obs = rng.normal(size=(T, N, 3)).astype(np.float32)
     with learner.acting():
         out = learner.policy.act(
-            Seen(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))}), generator=torch.Generator().manual_seed(seed)
+            PolicyInput(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))}),
+            generator=torch.Generator().manual_seed(seed),
         )
     action, log_prob, value = (x.numpy().reshape(T, N) for x in (out.action, out.log_prob, out.value))
     return Rollout(

@@ -18,7 +18,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.value_scaling import MEMORY, ValueScale
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 PATHS = ["torch", *(["native"] if native.kernel is not None else [])]
 OBS = {"obs": Box((3,))}
@@ -44,7 +44,7 @@ def walk(
     """Rewards follow the first observation, times `scale` and plus `shift`; every third step ends an episode."""
     rng, no = np.random.default_rng(seed), np.zeros((T, N), bool)
     obs = rng.normal(size=(T + 1, N, 3)).astype(np.float32)
-    seen = Seen(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))})
+    seen = PolicyInput(obs={"obs": torch.from_numpy(obs.reshape(-1, 3))})
     out = policy.act(seen, generator=torch.Generator().manual_seed(seed))
     value = out.value.numpy().reshape(T + 1, N)
     terminated = no.copy()
@@ -185,7 +185,7 @@ def test_a_clipped_value_may_move_by_so_many_deviations():
         assert one.value_loss == pytest.approx(thousand.value_loss, rel=1e-3)
 
 
-def test_a_network_of_ones_own_is_told_to_scale_its_values_itself():
+def test_normalize_value_with_a_custom_network_is_refused():
     class Mine(nn.Module):
         def __init__(self):
             super().__init__()
@@ -196,6 +196,6 @@ def test_a_network_of_ones_own_is_told_to_scale_its_values_itself():
             return raw[:, :4], raw[:, 4]
 
     policy = ActorCritic(OBS, Discrete(4), NetConfig(), network=Mine())
-    with pytest.raises(ConfigError, match="normalize_value=True needs the standard critic"):
+    with pytest.raises(ConfigError, match="scales the last layer of the standard critic"):
         Learner(policy, PPOConfig(normalize_value=True))
     Learner(policy, PPOConfig())

@@ -8,6 +8,9 @@ import numpy as np
 import torch
 
 from surefoot.core.batch import Batch
+from surefoot.lm.config import LMConfig
+from surefoot.lm.policy.backbone import Backbone
+from surefoot.lm.training import LMTraining
 
 EOS = 0
 
@@ -112,4 +115,27 @@ def batch_of(responses: list[Any], *, advantage: float = 1.0, extra: int = 2) ->
         target=torch.zeros(steps, n),
         valid=valid,
         context={"prompt": prompt, "prompt_length": torch.tensor([len(r.prompt) for r in responses])},
+    )
+
+
+PROMPTS = ["hello", "what is", "go on then"]
+
+
+def letters(prompt, response):
+    return sum(c in "abcdefghijklm" for c in response) / max(1, len(response))
+
+
+def training(reward=letters, prompts=PROMPTS, *, lr=3e-3, chat=False, pad=False, judge=None, ppo=None, **how):
+    """A run over the tiny model that is paid for letters of the first half of the alphabet."""
+    config = LMConfig(**{"max_new_tokens": 6, "prompts": 4, "steps": 4, **how})
+    backbone = Backbone(tiny(vocabulary=VOCABULARY), train=config.train, top=config.top)
+    return LMTraining(
+        backbone,
+        char_tokenizer(chat=chat, pad=pad),
+        prompts,
+        reward,
+        config,
+        ppo=config.ppo(lr=lr, epochs=2, **(ppo or {})),
+        judge=judge,
+        judge_prompts=PROMPTS if judge else (),
     )

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from lm_helpers import VOCABULARY, char_tokenizer, tiny
+from lm_helpers import letters, training
 
 from surefoot.errors import ConfigError, DataError, RewardError
 from surefoot.lm.config import LMConfig
-from surefoot.lm.policy.backbone import Backbone
-from surefoot.lm.training import LMTraining
-
-PROMPTS = ["hello", "what is", "go on then"]
-
-
-def letters(prompt, response):
-    return sum(c in "abcdefghijklm" for c in response) / max(1, len(response))
-
-
-def training(reward=letters, prompts=PROMPTS, *, lr=3e-3, chat=False, pad=False, judge=None, ppo=None, **how):
-    config = LMConfig(**{"max_new_tokens": 6, "prompts": 4, "steps": 4, **how})
-    backbone = Backbone(tiny(vocabulary=VOCABULARY), train=config.train, top=config.top)
-    return LMTraining(
-        backbone,
-        char_tokenizer(chat=chat, pad=pad),
-        prompts,
-        reward,
-        config,
-        ppo=config.ppo(lr=lr, epochs=2, **(ppo or {})),
-        judge=judge,
-        judge_prompts=PROMPTS if judge else (),
-    )
 
 
 @pytest.mark.parametrize(
@@ -216,26 +193,3 @@ def test_the_defaults_are_the_fields():
     ppo = LMConfig().ppo()
     assert (ppo.gamma, ppo.lam, ppo.vf_coef, ppo.clip, ppo.value_clip, ppo.epochs) == (1.0, 0.95, 0.1, 0.2, 0.2, 4)
     assert LMConfig.from_json(LMConfig(kl="exact", top=3).to_json()) == LMConfig(kl="exact", top=3)
-
-
-@pytest.mark.parametrize("how", [{}, {"kl_in": "loss", "kl": "k3"}, {"train": "full"}, {"top": 1}], ids=str)
-def test_learning_a_few_responses_at_a_time_is_the_same_step(how):
-    steps = []
-    for rows in (None, 3):
-        run = training(learn_rows=rows, **how)
-        steps.append((run.step(), run.policy.state_dict()))
-    (whole, one), (pieces, other) = steps
-    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
-    for name in ("loss", "policy_loss", "value_loss", "entropy", "kl_to_reference", "grad_norm", "approx_kl"):
-        assert getattr(pieces.report, name) == pytest.approx(getattr(whole.report, name), rel=1e-3, abs=1e-6), name
-    assert pieces.report.first_ratio_error < 1e-5
-
-
-def test_a_piece_whose_scores_are_all_missing_is_passed_over():
-    def some(prompts, responses):
-        return [float("nan")] * 2 + [1.0 + 0.1 * i for i in range(len(responses) - 2)]
-
-    run = training(some, learn_rows=2, ppo={"minibatches": 1})
-    step = run.step()
-    assert step.report.skipped_reason is None
-    assert step.stats["nonfinite_scores"] == 2

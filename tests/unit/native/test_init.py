@@ -19,7 +19,7 @@ def test_it_can_be_turned_off():
     code = "from surefoot import native; print(native.kernel, native.why_not)"
     environment = os.environ | {"SUREFOOT_NATIVE": "0"}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "None the kernel is not there (SUREFOOT_NATIVE=0 turns it off)"
+    assert said.stdout.strip() == "None the kernel could not be loaded (SUREFOOT_NATIVE=0 turns it off)"
 
 
 def test_a_package_without_the_compiled_module_says_how_to_get_it(monkeypatch):
@@ -28,7 +28,7 @@ def test_a_package_without_the_compiled_module_says_how_to_get_it(monkeypatch):
     again = importlib.util.module_from_spec(native.__spec__)
     native.__spec__.loader.exec_module(again)
     assert again.kernel is None
-    assert again.unusable() == "the kernel was not built; install surefoot again where there is GCC or Clang"
+    assert again.unusable() == "the kernel was not built; install surefoot again on a machine with GCC or Clang"
 
 
 def test_an_instruction_set_that_the_machine_does_not_have_is_named(monkeypatch):

@@ -18,7 +18,7 @@ from surefoot.nets.config import NetConfig
 from surefoot.nets.description import policy_from_description
 from surefoot.nets.networks import Trunks
 from surefoot.nets.own_network import refuse_stateful_layers
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 OBS = {"obs": Box((3,))}
 TWO = Box((2,), -1.0, 1.0)
@@ -40,7 +40,7 @@ def obs(n: int, seed: int = 0) -> dict[str, Tensor]:
 
 
 def act(policy: ActorCritic, n: int, *, context=None, mask=None, deterministic=False, seed=0):
-    seen = Seen(obs=obs(n), action_mask=mask, context=policy.initial_context(n) if context is None else context)
+    seen = PolicyInput(obs=obs(n), action_mask=mask, context=policy.initial_context(n) if context is None else context)
     return policy.act(seen, generator=seeded(seed), deterministic=deterministic)
 
 
@@ -98,13 +98,15 @@ def test_a_dict_in_any_order_makes_the_same_policy_say_the_same():
     turned = dict(reversed(parts.items()))
     x = {"far": torch.randn(5, 2), "near": torch.randn(5, 3)}
     one, two = ActorCritic(parts, Discrete(2), seed=4), ActorCritic(turned, Discrete(2), seed=4)
-    assert torch.equal(one.value(Seen(obs=x)), two.value(Seen(obs=dict(reversed(x.items())))))
+    assert torch.equal(one.value(PolicyInput(obs=x)), two.value(PolicyInput(obs=dict(reversed(x.items())))))
 
 
 def test_bytes_are_divided_by_255_inside_the_policy():
     pixels, floats = ActorCritic({"obs": Box((3,), 0, 255, "uint8")}, Discrete(2)), ActorCritic(OBS, Discrete(2))
     x = torch.tensor([[0, 51, 255]], dtype=torch.uint8)
-    assert torch.allclose(pixels.value(Seen(obs={"obs": x})), floats.value(Seen(obs={"obs": x.float() / 255.0})))
+    assert torch.allclose(
+        pixels.value(PolicyInput(obs={"obs": x})), floats.value(PolicyInput(obs={"obs": x.float() / 255.0}))
+    )
 
 
 def test_a_seed_decides_the_weights_and_torchs_own_generator_is_left_alone():
@@ -182,7 +184,7 @@ class TestGsde:
     def walk(self, policy: ActorCritic, steps: int) -> list[Tensor]:
         context, matrices, generator = policy.initial_context(2), [], seeded()
         for _ in range(steps):
-            context = policy.act(Seen(obs=obs(2), context=context), generator=generator).context
+            context = policy.act(PolicyInput(obs=obs(2), context=context), generator=generator).context
             matrices.append(context["gsde"])
         return matrices
 
@@ -198,8 +200,8 @@ class TestGsde:
 
     def test_a_new_rollout_draws_a_new_matrix(self):
         policy, generator = self.policy(-1), seeded()
-        first = policy.act(Seen(obs=obs(2), context=policy.initial_context(2)), generator=generator).context
-        second = policy.act(Seen(obs=obs(2), context=policy.renew_context(first)), generator=generator).context
+        first = policy.act(PolicyInput(obs=obs(2), context=policy.initial_context(2)), generator=generator).context
+        second = policy.act(PolicyInput(obs=obs(2), context=policy.renew_context(first)), generator=generator).context
         assert not torch.equal(first["gsde"], second["gsde"])
 
     def test_streams_explore_each_in_its_own_way(self):
@@ -208,8 +210,8 @@ class TestGsde:
 
     def test_the_same_state_gets_the_same_noise_while_the_matrix_is_kept(self):
         policy, generator = self.policy(-1), seeded()
-        first = policy.act(Seen(obs=obs(2), context=policy.initial_context(2)), generator=generator)
-        again = policy.act(Seen(obs=obs(2), context=first.context), generator=generator)
+        first = policy.act(PolicyInput(obs=obs(2), context=policy.initial_context(2)), generator=generator)
+        again = policy.act(PolicyInput(obs=obs(2), context=first.context), generator=generator)
         assert torch.equal(first.action, again.action)
 
 
@@ -241,14 +243,14 @@ class Own(nn.Module):
 def test_a_torso_of_ones_own_feeds_actor_and_critic():
     policy = ActorCritic(OBS, Discrete(2), NetConfig(hidden=(4,)), torso=Sum())
     assert sum(p.numel() for p in policy.parameters()) == 2 * (2 * 4 + 4) + (4 * 2 + 2) + (4 + 1)
-    turned = Seen(obs={"obs": obs(5)["obs"].flip(-1)})  # the sum does not mind the order
-    assert torch.allclose(policy.value(turned), policy.value(Seen(obs=obs(5))), atol=1e-6)
+    turned = PolicyInput(obs={"obs": obs(5)["obs"].flip(-1)})  # the sum does not mind the order
+    assert torch.allclose(policy.value(turned), policy.value(PolicyInput(obs=obs(5))), atol=1e-6)
 
 
 def test_a_network_of_ones_own_is_used_as_it_is():
     own = Own(2)
     policy = ActorCritic(OBS, Discrete(2), network=own)
-    assert torch.equal(policy.value(Seen(obs=obs(5))), own.v(obs(5)["obs"])[:, 0])
+    assert torch.equal(policy.value(PolicyInput(obs=obs(5))), own.v(obs(5)["obs"])[:, 0])
     probs = act(policy, 5).action_params["probs"]
     assert torch.allclose(probs, own.pi(obs(5)["obs"]).softmax(-1), atol=1e-6)
 
@@ -333,7 +335,7 @@ def test_a_policy_is_rebuilt_from_its_description(kind):
     assert (again.observation, again.action, again.config) == (policy.observation, policy.action, policy.config)
     again.load_state_dict(policy.state_dict())
     x = {"a": torch.randn(3, 2, 2), "b": torch.randint(0, 255, (3, 1), dtype=torch.uint8)}
-    assert torch.equal(again.value(Seen(obs=x)), policy.value(Seen(obs=x)))
+    assert torch.equal(again.value(PolicyInput(obs=x)), policy.value(PolicyInput(obs=x)))
 
 
 def test_a_policy_with_a_module_of_ones_own_says_that_it_cannot_be_rebuilt():
@@ -361,14 +363,16 @@ class TestNormaliser:
         x = torch.tensor([[5.0, 7.0, 1.0]])
         standard = (x.double() - torch.from_numpy(data.mean(0))) / torch.from_numpy(data.std(0))
         assert torch.allclose(
-            policy.value(Seen(obs={"obs": x})), plain.value(Seen(obs={"obs": standard.float()})), atol=1e-5
+            policy.value(PolicyInput(obs={"obs": x})),
+            plain.value(PolicyInput(obs={"obs": standard.float()})),
+            atol=1e-5,
         )
 
     def test_it_is_saved_with_the_weights(self):
         policy, again = self.policy(), self.policy()
         policy.absorb({"obs": np.random.default_rng(0).normal(5.0, 2.0, (100, 3))})
         again.load_state_dict(policy.state_dict())
-        assert torch.equal(again.value(Seen(obs=obs(4))), policy.value(Seen(obs=obs(4))))
+        assert torch.equal(again.value(PolicyInput(obs=obs(4))), policy.value(PolicyInput(obs=obs(4))))
 
     def test_it_has_no_weights_for_the_optimiser(self):
         plain = ActorCritic(OBS, Discrete(2))

@@ -11,7 +11,7 @@ from surefoot.data.spaces import Box
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.kernel_layout import KernelNet
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 needs_kernel = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 OBS = {"obs": Box((3,))}
@@ -30,7 +30,7 @@ def test_the_kernel_sees_weights_as_they_are_now_even_where_they_moved():
 
     def expected() -> np.ndarray:
         with torch.no_grad():
-            return policy.value(Seen(obs={"obs": torch.from_numpy(obs)})).numpy()
+            return policy.value(PolicyInput(obs={"obs": torch.from_numpy(obs)})).numpy()
 
     net.refresh()
     np.testing.assert_allclose(values(), expected(), rtol=1e-5)

@@ -15,7 +15,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.multi_discrete import at_temperature
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
 from surefoot.train.spec import make_spec
@@ -31,8 +31,8 @@ def a_policy(action=Discrete(3), **net) -> ActorCritic:
     return policy
 
 
-def seen(mask: torch.Tensor | None = None) -> Seen:
-    return Seen(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
+def seen(mask: torch.Tensor | None = None) -> PolicyInput:
+    return PolicyInput(obs={"obs": torch.tensor([[0.5, -1.0], [2.0, 0.3]])}, action_mask=mask)
 
 
 def acted(policy: ActorCritic, temperature: float, **how):
@@ -103,7 +103,7 @@ def test_a_warm_run_is_learned_from_at_the_temperature_it_acted_at():
     assert max(r.first_ratio_error for r in reports) < 1e-5
     assert {r.path for r in reports} == {"torch"}
     if native.kernel is not None:
-        assert reports[0].path_reason == "the kernel knows no temperature but 1"
+        assert reports[0].path_reason == "the kernel supports no temperature but 1"
 
 
 def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_ratio():
@@ -117,7 +117,7 @@ def test_acting_and_learning_at_different_temperatures_would_show_in_the_first_r
 def test_the_plain_loop_warms_the_policy_too():
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))
-    learner = Learner(policy, PPOConfig(temperature=3.0, steps=16, minibatch_size=16, epochs=1))
+    learner = Learner(policy, PPOConfig(temperature=3.0, rollout_steps=16, minibatch_size=16, epochs=1))
     collector = Collector(world, policy, steps=16, gamma=0.99, path="torch")
     report = next(training_loop(live(collector, learner), learner))
     assert (report.temperature, report.first_ratio_error < 1e-5) == (3.0, True)
@@ -135,7 +135,7 @@ def test_a_saved_warm_run_goes_on_to_the_last_bit():
 @pytest.mark.skipif(native.kernel is None, reason=native.why_not)
 def test_the_kernel_says_that_it_has_no_temperature():
     policy = a_policy()
-    with pytest.raises(ConfigError, match="path is 'native' but the kernel knows no temperature but 1"):
+    with pytest.raises(ConfigError, match="path is 'native' but the kernel supports no temperature but 1"):
         Learner(policy, PPOConfig(temperature=2.0, path="native"))
     world = make_world("CartPole-v1", 2)
     policy = ActorCritic(world.observation, world.action, NetConfig(hidden=(8,)))

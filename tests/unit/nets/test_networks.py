@@ -17,7 +17,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.description import policy_from_description
 from surefoot.nets.networks import Trunks
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 
 OBS = {"obs": Box((3,)), "state": Box((2,))}
 T, N = 9, 4
@@ -71,7 +71,7 @@ def walked(
     """What the policy does, one step at a time."""
     outs, generator = list[PolicyOutput](), seeded(2)
     for t in range(len(start)):
-        seen = Seen(obs={name: x[t] for name, x in obs.items()}, start=start[t], context=context)
+        seen = PolicyInput(obs={name: x[t] for name, x in obs.items()}, start=start[t], context=context)
         outs.append(policy.act(seen, generator=generator))
         context = outs[-1].context
     return outs
@@ -176,7 +176,7 @@ def test_a_look_at_the_value_does_not_move_the_memory(kind):
     policy, obs = a_policy(kind), some_obs()
     context = carried(policy)
     kept = {name: x.clone() for name, x in context.items()}
-    seen = Seen(obs={name: x[0] for name, x in obs.items()}, context=context)
+    seen = PolicyInput(obs={name: x[0] for name, x in obs.items()}, context=context)
     first, second = policy.value(seen), policy.value(seen)
     assert torch.equal(first, second)
     assert seen.context is context
@@ -190,8 +190,8 @@ def test_the_value_of_a_beginning_is_that_of_an_empty_memory(kind):
     policy = a_policy(kind)
     obs = {name: x[0] for name, x in some_obs().items()}
     begins = torch.tensor([True, False, True, False])
-    said = policy.value(Seen(obs=obs, start=begins, context=carried(policy)))
-    fresh = policy.value(Seen(obs=obs, context=policy.initial_context(N)))
+    said = policy.value(PolicyInput(obs=obs, start=begins, context=carried(policy)))
+    fresh = policy.value(PolicyInput(obs=obs, context=policy.initial_context(N)))
     assert torch.equal(said[begins], fresh[begins])
     assert (said[~begins] - fresh[~begins]).abs().min() > 1e-4
 
@@ -245,7 +245,7 @@ def test_a_whole_network_of_ones_own_has_no_memory_and_a_torso_may():
 
 def looked(policy: ActorCritic, state: Tensor) -> PolicyOutput:
     obs = {name: x[0] for name, x in some_obs().items()}
-    seen = Seen(obs={**obs, "state": state}, start=torch.zeros(N, dtype=torch.bool), context=carried(policy))
+    seen = PolicyInput(obs={**obs, "state": state}, start=torch.zeros(N, dtype=torch.bool), context=carried(policy))
     return policy.act(seen, generator=seeded())
 
 
@@ -314,7 +314,7 @@ def judged(policy: ActorCritic) -> PolicyOutput:
         "state": torch.randn(N, 2, generator=seeded(1)),
         "eye": torch.randint(0, 256, (N, 9, 9, 1), dtype=torch.uint8, generator=seeded(2)),
     }
-    seen = Seen(obs={name: obs[name] for name in policy.observation}, context=carried(policy))
+    seen = PolicyInput(obs={name: obs[name] for name in policy.observation}, context=carried(policy))
     return policy.act(seen, generator=seeded(3))
 
 

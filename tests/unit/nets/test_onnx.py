@@ -12,7 +12,7 @@ from surefoot.nets import onnx as ours
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.onnx_builder import optional_module
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -46,7 +46,9 @@ def test_each_activation_is_written_as_torch_has_it(activation):
     obs = np.random.default_rng(1).standard_normal((64, 4)).astype(np.float32) * 2
     action, probs, value = session_of(policy).run(None, {"obs": obs})
     with torch.no_grad():
-        truth = policy.act(Seen(obs={"obs": torch.from_numpy(obs)}), generator=torch.Generator(), deterministic=True)
+        truth = policy.act(
+            PolicyInput(obs={"obs": torch.from_numpy(obs)}), generator=torch.Generator(), deterministic=True
+        )
     np.testing.assert_allclose(probs, truth.action_params["probs"], atol=1e-6)
     np.testing.assert_allclose(value, truth.value, atol=1e-5)
     assert (action == truth.action.numpy()).all()
@@ -74,7 +76,9 @@ def test_real_actions_have_the_shape_of_the_space_and_stay_within_its_bounds(net
     policy = shaken(ROW, PUSH, **net)
     action, *_ = session_of(policy).run(None, {"obs": obs})
     with torch.no_grad():
-        out = policy.act(Seen(obs={"obs": torch.from_numpy(obs)}), generator=torch.Generator(), deterministic=True)
+        out = policy.act(
+            PolicyInput(obs={"obs": torch.from_numpy(obs)}), generator=torch.Generator(), deterministic=True
+        )
     low, high = PUSH.bounds()
     assert action.shape == (200, 2, 2)
     assert ((action >= low) & (action <= high)).all()

@@ -29,7 +29,7 @@ from surefoot.train.training import world_maker
 
 
 def a_spec(env: str = "CartPole-v1", **more: Any) -> RunSpec:
-    ppo = {"steps": 16, "envs": 5, "minibatch_size": 40, "epochs": 2, "lr": 3e-3, "device": "cpu"}
+    ppo = {"rollout_steps": 16, "envs": 5, "minibatch_size": 40, "epochs": 2, "lr": 3e-3, "device": "cpu"}
     fixed = {name: more.pop(name) for name in ("rollouts", "overlap", "total_steps") if name in more}
     return RunSpec(
         env=env,

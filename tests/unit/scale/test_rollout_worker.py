@@ -14,7 +14,7 @@ from surefoot.train.spec import RunSpec
 SPEC = RunSpec(
     env="CartPole-v1",
     preset="sb3",
-    ppo=PPOConfig(steps=8, envs=2, device="cpu"),
+    ppo=PPOConfig(rollout_steps=8, envs=2, device="cpu"),
     net=NetConfig(hidden=(4,)),
     collect=CollectConfig(),
     total_steps=64,

@@ -15,7 +15,7 @@ from surefoot.telemetry.schema import VERSION, EpisodeRecord
     [
         (b'{"a": 1', "torn: 7 bytes without a line end"),
         (b'{"a": NaN}\n', "NaN at byte 6 is not JSON; write null and name it in nonfinite"),
-        (bytes(range(128, 200)) + b"\n", "not text, let alone JSON"),
+        (bytes(range(128, 200)) + b"\n", "not text (73 bytes)"),
         (b"{a: 1}\n", "not JSON: reason"),
     ],
 )
@@ -27,7 +27,7 @@ def test_what_is_no_json_is_explained(line: bytes, words: str) -> None:
     ("raw", "words"),
     [
         ({}, "no version"),
-        ({"v": 2}, "it is a string such as"),
+        ({"v": 2}, "it must be a string such as"),
         ({"v": "9.0.0"}, "version 9.0.0 is unknown"),
         ({"v": VERSION, "kind": "updat"}, "did you mean 'update'?"),
         ({"v": VERSION, "kind": "end", "run": "r", "seq": 1, "t": 0.0, "env_steps": 0}, "field 'updates' is missing"),

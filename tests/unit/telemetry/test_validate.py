@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from surefoot.errors import TelemetryError
-from surefoot.telemetry.validate import KEPT, FileReport, validate, validate_lines
+from surefoot.telemetry.validate import MOST_MISTAKES, FileReport, validate, validate_lines
 from surefoot.telemetry.writer import Recorder
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "telemetry"
@@ -19,12 +19,12 @@ def changed(line: bytes, **fields: Any) -> bytes:
     return json.dumps({name: x for name, x in raw.items() if x is not ...}).encode() + b"\n"
 
 
-def verdict(*lines: bytes, strict: bool = False) -> FileReport:
+def report_on(*lines: bytes, strict: bool = False) -> FileReport:
     return validate_lines("x", lines, strict=strict)
 
 
-def said(*lines: bytes, strict: bool = False) -> list[tuple[int, str]]:
-    return [(mistake.line, mistake.message) for mistake in verdict(*lines, strict=strict).mistakes]
+def messages(*lines: bytes, strict: bool = False) -> list[tuple[int, str]]:
+    return [(mistake.line, mistake.message) for mistake in report_on(*lines, strict=strict).mistakes]
 
 
 def of_kind(kind: str) -> bytes:
@@ -33,12 +33,12 @@ def of_kind(kind: str) -> bytes:
 
 @pytest.mark.parametrize("file", sorted(SAMPLES.glob("v*/*.ndjson")), ids=lambda f: f"{f.parent.name}/{f.stem}")
 def test_samples_are_valid_but_for_what_they_are_made_to_show(file: Path):
-    (found,) = validate(file, strict=file.stem != "unversioned")
+    (report,) = validate(file, strict=file.stem != "unversioned")
     old = file.parent.name != "v2.0"
     wrong = {"crash": 1, "nan": 2 if old else 0}.get(file.stem, 0)
-    assert (found.errors, found.warnings) == (wrong, 0)
-    assert found.lines == len(file.read_bytes().splitlines())
-    assert found.records == found.lines - wrong
+    assert (report.errors, report.warnings) == (wrong, 0)
+    assert report.lines == len(file.read_bytes().splitlines())
+    assert report.records == report.lines - wrong
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_samples_are_valid_but_for_what_they_are_made_to_show(file: Path):
         (b"hello\n", "not JSON: JSON is malformed"),
         (b"[1]\n", "a JSON list; every line is one JSON object"),
         (b"null\n", "a JSON null; every line is one JSON object"),
-        (b"{}\n", 'no version; today\'s records say "v": "2.0.0", older ones "telemetry_version": 1.1'),
-        (b"\x1f\x8b\x00\xff\n", "not text, let alone JSON (5 bytes); is it compressed, or another file?"),
+        (b"{}\n", 'no version; a record has "v": "2.0.0", or "telemetry_version": 1.1 in older ones'),
+        (b"\x1f\x8b\x00\xff\n", "not text (5 bytes); is the file compressed, or not a record?"),
         (b'{"a":' * 5000 + b"\n", "nested too deep to be read; a record has at most a few levels"),
-        (b'{"v":"3.0.0"}\n', "version 3.0.0 is unknown; this reads 1.0, 1.1, 1.2 and 2.x"),
-        (b'{"v":2.0}\n', 'v is 2.0; it is a string such as "2.0.0"'),
-        (b'{"telemetry_version":1.9}\n', "telemetry_version 1.9 is unknown; there were 1.0, 1.1, 1.2"),
+        (b'{"v":"3.0.0"}\n', "version 3.0.0 is unknown; known versions are 1.0, 1.1, 1.2 and 2.x"),
+        (b'{"v":2.0}\n', 'v is 2.0; it must be a string such as "2.0.0"'),
+        (b'{"telemetry_version":1.9}\n', "telemetry_version 1.9 is unknown; known versions are 1.0, 1.1, 1.2"),
         (changed(of_kind("update"), t=...), "field 't' is missing"),
         (changed(of_kind("update"), m=..., n={}), "field 'm' is missing"),
         (changed(of_kind("update"), env_steps=1.5), "env_steps is 1.5: expected int, got float"),
@@ -63,13 +63,13 @@ def test_samples_are_valid_but_for_what_they_are_made_to_show(file: Path):
         (of_kind("update").replace(b'"t":', b'"t":NaN,"x":'), "is not JSON; write null and name it in nonfinite"),
         (of_kind("update").replace(b'"t":', b'"t":1e999,"x":'), "out of range"),
         (changed(of_kind("update"), nonfinite={"m.loss": "nan"}), "nonfinite names m.loss, but the number is there"),
-        (changed(of_kind("update"), nonfinite={"m.x": "oops"}), "'nan', 'inf' and '-inf' are what a number can be"),
+        (changed(of_kind("update"), nonfinite={"m.x": "oops"}), "nonfinite.m.x is 'oops'; it must be 'nan', 'inf' or '-inf'"),
     ],
 )  # fmt: skip
 def test_a_wrong_line_is_told_with_what_would_be_right(line: bytes, sentence: str):
     header = LINES[0]
-    found = verdict(header, line, LINES[-1])
-    (mistake,) = [m for m in found.mistakes if m.weight == "error"]
+    report = report_on(header, line, LINES[-1])
+    (mistake,) = [m for m in report.mistakes if m.weight == "error"]
     assert mistake.line == 2
     assert sentence in mistake.message
     assert str(mistake) == f"x:2: {mistake.message}"
@@ -77,41 +77,41 @@ def test_a_wrong_line_is_told_with_what_would_be_right(line: bytes, sentence: st
 
 
 def test_a_line_twice_is_an_error_and_a_gap_a_warning():
-    assert said(*LINES[:3], LINES[2], *LINES[3:]) == [
-        (4, "seq is 3 after 3; it grows with every line: two writers, or lines twice")
+    assert messages(*LINES[:3], LINES[2], *LINES[3:]) == [
+        (4, "seq is 3 after 3; it must increase: two writers, or duplicate lines")
     ]
-    found = verdict(*LINES[:3], *LINES[6:])
-    assert (found.errors, found.warnings) == (0, 1)
-    assert found.mistakes[0].message == "seq jumps from 3 to 7; 3 lines are missing"
+    report = report_on(*LINES[:3], *LINES[6:])
+    assert (report.errors, report.warnings) == (0, 1)
+    assert report.mistakes[0].message == "seq jumps from 3 to 7; 3 lines are missing"
 
 
 def test_two_runs_in_one_file_are_told():
-    assert "a record is of one run" in said(*LINES[:-1], changed(LINES[-1], run="other"))[0][1]
+    assert "a record is of one run" in messages(*LINES[:-1], changed(LINES[-1], run="other"))[0][1]
 
 
 def test_steps_that_go_back_are_told():
     updates = [line for line in LINES if b'"kind":"update"' in line]
     lines = [LINES[0], changed(updates[1], seq=2), changed(updates[0], seq=3), changed(LINES[-1], seq=4)]
-    assert [message.split(";")[0] for _, message in said(*lines)] == [
+    assert [message.split(";")[0] for _, message in messages(*lines)] == [
         "updates is 1 after 2",
         "env_steps is 64 after 128",
     ]
 
 
 def test_a_record_without_an_end_is_a_warning():
-    found = verdict(*LINES[:-1])
-    assert (found.errors, found.warnings) == (0, 1)
-    assert "no end record" in found.mistakes[0].message
+    report = report_on(*LINES[:-1])
+    assert (report.errors, report.warnings) == (0, 1)
+    assert "no end record" in report.mistakes[0].message
 
 
 def test_a_torn_tail_is_an_error_even_if_what_is_there_is_whole():
-    assert "torn" in said(*LINES[:-1], LINES[-1].rstrip(b"\n"))[0][1]
-    assert "torn" in said(*LINES[:-1], LINES[-1][:-5])[0][1]
+    assert "torn" in messages(*LINES[:-1], LINES[-1].rstrip(b"\n"))[0][1]
+    assert "torn" in messages(*LINES[:-1], LINES[-1][:-5])[0][1]
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n"]])
 def test_an_empty_record_has_an_answer_with_a_line(lines: list[bytes]):
-    assert (1, "there is no record in it; the first line is a header of version 2.0.0") in said(*lines)
+    assert (1, "the file has no record; the first line is a header of version 2.0.0") in messages(*lines)
 
 
 def test_strict_finds_typos():
@@ -119,8 +119,8 @@ def test_strict_finds_typos():
     update["m"]["polcy_loss"] = 1.0
     update["m"]["my_own_number"] = 1.0
     lines = [LINES[0], changed(of_kind("update"), seq=2, m=update["m"], episode={}), changed(LINES[-1], seq=3)]
-    assert said(*lines) == []
-    assert said(*lines, strict=True) == [
+    assert messages(*lines) == []
+    assert messages(*lines, strict=True) == [
         (2, "field 'episode' is unknown; did you mean 'episodes'?"),
         (2, "number 'polcy_loss' is unknown; did you mean 'policy_loss'?"),
     ]
@@ -128,9 +128,9 @@ def test_strict_finds_typos():
 
 def test_versions_may_be_mixed_and_are_counted():
     old = (SAMPLES / "v1.1" / "minimal.ndjson").read_bytes()
-    assert verdict(old, *LINES, old).versions == {"1.1": 2, "2": len(LINES)}
+    assert report_on(old, *LINES, old).versions == {"1.1": 2, "2": len(LINES)}
     config = changed(LINES[0], config={"telemetry_version": 1.1})
-    assert verdict(old, config, *LINES[1:]).errors == 0
+    assert report_on(old, config, *LINES[1:]).errors == 0
 
 
 def test_rotated_parts_are_one_record(tmp_path: Path, open_recorder: Callable[..., Recorder]):
@@ -138,9 +138,9 @@ def test_rotated_parts_are_one_record(tmp_path: Path, open_recorder: Callable[..
         recorder.header(env="x", seed=1, config={})
         for _ in range(6):
             recorder.event("tick")
-    found = validate(tmp_path)
-    assert len(found) > 2
-    assert [f.errors for f in found] == [0] * len(found)
+    report = validate(tmp_path)
+    assert len(report) > 2
+    assert [f.errors for f in report] == [0] * len(report)
     part = min(tmp_path.glob("*.gz"))
     part.write_bytes(part.read_bytes()[:-9])
     assert "cannot be read further" in validate(tmp_path)[0].mistakes[-1].message
@@ -158,5 +158,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 
 
 def test_a_million_mistakes_are_counted_not_kept():
-    found = verdict(*[b"x\n"] * (KEPT + 500))
-    assert (found.errors, len(found.mistakes)) == (KEPT + 500, KEPT)
+    report = report_on(*[b"x\n"] * (MOST_MISTAKES + 500))
+    assert (report.errors, len(report.mistakes)) == (MOST_MISTAKES + 500, MOST_MISTAKES)

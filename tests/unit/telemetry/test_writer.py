@@ -371,7 +371,7 @@ def test_what_the_disk_refuses_is_told(open_recorder: Open, clock: Any, monkeypa
         recorder.event("begins a sync")
         finish_syncing(recorder)
         clock.now += 6
-        with pytest.raises(TelemetryError, match="could not be pushed to the disk: Input/output error"):
+        with pytest.raises(TelemetryError, match="could not be synchronised to the disk: Input/output error"):
             recorder.event("next") if ask == "event" else getattr(recorder, ask)()
     if ask != "close":
         recorder.sync()

@@ -16,7 +16,7 @@ from surefoot.envs.make import make_streams, make_world
 @pytest.mark.parametrize("path", ["torch", "auto"])
 def test_what_stands_in_the_rows_of_absent_agents_changes_nothing(path: str):
     """Loss, advantages and their scaling, entropy, KL, statistics: all digits stay, whatever an absent agent's row says."""
-    config = PPOConfig(steps=20, envs=6, minibatch_size=16, epochs=2, path=path)
+    config = PPOConfig(rollout_steps=20, envs=6, minibatch_size=16, epochs=2, path=path)
     outcomes = []
     for scrambled in (False, True):
         world = agents_world(Relay, 2)

@@ -179,7 +179,7 @@ class TestZooFile:
         settings = read_settings(zoo, "CartPole-v1")
         assert settings["total_steps"] == 100_000
         ppo, net, collect = split_settings({k: v for k, v in settings.items() if k != "total_steps"})
-        assert ppo == {"envs": 8, "steps": 32, "minibatch_size": 256, "lr": Linear(1e-3)}
+        assert ppo == {"envs": 8, "rollout_steps": 32, "minibatch_size": 256, "lr": Linear(1e-3)}
         assert net == collect == {}
 
     def test_a_merged_entry_is_merged(self, zoo: Path):
@@ -233,7 +233,7 @@ class TestOwnFile:
         assert (settings.pop("preset"), settings.pop("total_steps")) == ("fast", 10_000)
         ppo, net, _ = split_settings(settings)
         config = PPOConfig.make("fast", **ppo)
-        assert (config.lr, config.normalize_advantage, config.steps) == (1e-3, "off", 512)
+        assert (config.lr, config.normalize_advantage, config.rollout_steps) == (1e-3, "off", 512)
         assert net == {"hidden": [32, 32]}
 
     def test_a_list_whose_values_are_all_mappings_is_no_zoo_file_if_its_names_are_settings(self, tmp_path: Path):

@@ -15,7 +15,7 @@ from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.distributions import Categorical
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.train import evaluate
 from surefoot.train.evaluate import play
 
@@ -189,9 +189,9 @@ class Counter(nn.Module):
         super().__init__()
         self.counted: list[list[float]] = []
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        before = seen.context["count"]
-        count = torch.where(seen.start, torch.zeros_like(before), before) + 1.0
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        before = inputs.context["count"]
+        count = torch.where(inputs.start, torch.zeros_like(before), before) + 1.0
         self.counted.append(count.tolist())
         dist = Categorical(torch.stack([torch.ones_like(count), count], dim=-1))
         action = dist.mode()
@@ -217,8 +217,8 @@ def test_a_cue_that_is_shown_once_is_answered_by_a_policy_that_remembers_it():
     class Recaller(Counter):
         """Keeps the last cue it saw."""
 
-        def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-            cue = torch.where(seen.obs["obs"].any(-1), seen.obs["obs"].argmax(-1).float(), seen.context["count"])
+        def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+            cue = torch.where(inputs.obs["obs"].any(-1), inputs.obs["obs"].argmax(-1).float(), inputs.context["count"])
             dist = Categorical(torch.nn.functional.one_hot(cue.long(), 4).float())
             action = dist.mode()
             return PolicyOutput(

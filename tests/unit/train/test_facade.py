@@ -81,7 +81,7 @@ def same_weights(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool
 
 def test_what_is_left_unset_is_the_preset_of_the_family_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     ppo = PPO("MlpPolicy", "CartPole-v1", verbose=1, gamma=0.5).spec.ppo
-    assert (ppo.envs, ppo.steps, ppo.epochs, ppo.gamma) == (8, 32, 20, 0.5)
+    assert (ppo.envs, ppo.rollout_steps, ppo.epochs, ppo.gamma) == (8, 32, 20, 0.5)
     said = capsys.readouterr().out
     assert "preset 'cartpole'" in said
     assert "epochs=20" in said
@@ -90,7 +90,7 @@ def test_what_is_left_unset_is_the_preset_of_the_family_and_is_printed(capsys: p
 
 def test_preset_sb3_has_the_defaults_of_stable_baselines3() -> None:
     ppo = PPO("MlpPolicy", "CartPole-v1", preset="sb3").spec.ppo
-    assert (ppo.lr, ppo.steps, ppo.minibatch_size, ppo.epochs) == (3e-4, 2048, 64, 10)
+    assert (ppo.lr, ppo.rollout_steps, ppo.minibatch_size, ppo.epochs) == (3e-4, 2048, 64, 10)
     assert (ppo.envs, ppo.gamma, ppo.lam, ppo.clip, ppo.ent_coef, ppo.target_kl) == (1, 0.99, 0.95, 0.2, 0.0, None)
 
 
@@ -102,13 +102,13 @@ def test_steps_and_envs_follow_each_other_so_that_the_rollout_keeps_its_size(
     settings: dict[str, int], envs: int, steps: int
 ) -> None:
     ppo = PPO("MlpPolicy", "CartPole-v1", **settings).spec.ppo
-    assert (ppo.envs, ppo.steps) == (envs, steps)
+    assert (ppo.envs, ppo.rollout_steps) == (envs, steps)
 
 
 def test_an_env_that_was_given_keeps_its_number_and_the_rollout_its_size() -> None:
-    assert PPO("MlpPolicy", gym.make("CartPole-v1")).spec.ppo.steps == 256  # 8 envs of 32 in the preset
-    assert PPO("MlpPolicy", make_world("CartPole-v1", 2)).spec.ppo.steps == 128
-    assert PPO("MlpPolicy", make_world("CartPole-v1", 2), preset="sb3").spec.ppo.steps == 2048
+    assert PPO("MlpPolicy", gym.make("CartPole-v1")).spec.ppo.rollout_steps == 256  # 8 envs of 32 in the preset
+    assert PPO("MlpPolicy", make_world("CartPole-v1", 2)).spec.ppo.rollout_steps == 128
+    assert PPO("MlpPolicy", make_world("CartPole-v1", 2), preset="sb3").spec.ppo.rollout_steps == 2048
     with pytest.raises(ConfigError, match="n_envs is 3 but the env that was given has 2"):
         PPO("MlpPolicy", make_world("CartPole-v1", 2), n_envs=3)
 
@@ -455,7 +455,7 @@ def test_a_model_moves_to_another_number_of_envs_with_its_counters_and_its_optim
     model = small().learn(32)
     model.save(tmp_path)
     loaded = PPO.load(tmp_path, gym.make("CartPole-v1"))
-    assert (loaded.spec.ppo.envs, loaded.spec.ppo.steps) == (1, 16)
+    assert (loaded.spec.ppo.envs, loaded.spec.ppo.rollout_steps) == (1, 16)
     assert loaded.training is not None
     assert model.training is not None
     ours, theirs = loaded.training.learner.state()["optimizer"], model.training.learner.state()["optimizer"]

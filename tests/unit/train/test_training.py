@@ -25,7 +25,15 @@ from surefoot.train.training import Training
 
 
 def a_spec(env: str = "CartPole-v1", *, total_steps: int = 200, net=None, collect=None, **ppo: Any) -> RunSpec:
-    knobs = {"steps": 16, "envs": 4, "minibatch_size": 32, "epochs": 2, "lr": "lin_3e-3", "device": "cpu", **ppo}
+    knobs = {
+        "rollout_steps": 16,
+        "envs": 4,
+        "minibatch_size": 32,
+        "epochs": 2,
+        "lr": "lin_3e-3",
+        "device": "cpu",
+        **ppo,
+    }
     return RunSpec(
         env=env,
         preset="sb3",

@@ -109,7 +109,7 @@ def _print(measured: Measured, spec: RunSpec, advice: list[str]) -> None:
     cpu_share = measured.cpu_seconds / measured.wall_seconds
     console.print(Text(f"{spec.env}, {source}", "bold"), end="")
     console.print(
-        f": {_many(measured.envs, 'env')} × {_many(spec.ppo.steps, 'step')}, {_many(spec.ppo.epochs, 'epoch')} of "
+        f": {_many(measured.envs, 'env')} × {_many(spec.ppo.rollout_steps, 'step')}, {_many(spec.ppo.epochs, 'epoch')} of "
         f"minibatches of {spec.ppo.minibatch_size_for(spec.ppo.batch_size)[0]}, {net} {spec.net.activation}, "
         f"preset {spec.preset}"
     )

@@ -227,10 +227,14 @@ class DiffArgs:
     def run(self) -> int:
         import json
 
-        from surefoot.graph.diff import differences, told
+        from surefoot.graph.diff import difference_line, differences
 
         changes = differences(read_graph(self.before), read_graph(self.after))
-        print(json.dumps(changes, indent=1) if self.as_json else "\n".join(map(told, changes)) or "no difference")
+        print(
+            json.dumps(changes, indent=1)
+            if self.as_json
+            else "\n".join(map(difference_line, changes)) or "no difference"
+        )
         return int(bool(changes))
 
 

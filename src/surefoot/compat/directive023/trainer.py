@@ -27,7 +27,7 @@ from surefoot.learn.schedule import StepDecay
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.description import load_weights
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 Reward = Callable[[str, str], tuple[float, str, bool]]
 """(prompt, mutation) → (reward, next prompt, whether the episode is over)."""
@@ -82,7 +82,7 @@ class PPOConfig:
             min_samples=self.min_buffer_size,
             seed=self.seed,
             envs=1,
-            steps=self.buffer_size,
+            rollout_steps=self.buffer_size,
         )
 
 
@@ -124,7 +124,7 @@ class PPOTrainer:
 
     def select_action(self, embedding: Sequence[float] | np.ndarray, deterministic: bool = False) -> dict[str, Any]:
         """Return {action, mutation_type, log_prob, value} for one embedding."""
-        seen = Seen(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
+        seen = PolicyInput(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
         self.policy.eval()
         with torch.no_grad():
             out = self.policy.act(seen, generator=self.generator, deterministic=deterministic)
@@ -290,7 +290,7 @@ class PPOTrainer:
             self.policy.eval()
             with torch.no_grad():
                 row = torch.from_numpy(np.asarray(last.next_state, np.float32)[None])
-                ahead = float(self.policy.value(Seen(obs={"obs": row}))[0])
+                ahead = float(self.policy.value(PolicyInput(obs={"obs": row}))[0])
         steps: list[Step] = []
         for i, e in enumerate(chain):
             ends = e is last

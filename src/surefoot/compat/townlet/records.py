@@ -3,7 +3,7 @@
 Each version has the rules it was published with. Later validators refused 1.0 and 1.1 for four numbers that they never
 had; here those are optional. A line without a version is 1.0 if it has the numbers of 1.0: the first logs had no version.
 
-This module is a `surefoot.telemetry.foreign.RecordFormat`.
+This module is a `surefoot.telemetry.line_errors.RecordFormat`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from surefoot.telemetry.export.summary import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 from surefoot.telemetry.schema import VERSION, UpdateRecord
-from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 Flat = dict[str, Any]
 Version = Literal["1.0", "1.1", "1.2"]

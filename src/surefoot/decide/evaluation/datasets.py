@@ -1,9 +1,10 @@
-"""Sets of (query, right option, descriptions) from files: one label a query, or a set of candidates a query."""
+"""Read labelled queries from files: one label per query (CSV), or a set of candidate tools per query (JSON lines)."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,77 +15,80 @@ FORMATS = ("auto", "labels", "candidates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Queries and what would have been right."""
+    """Queries, the options, and the index of the right option per query."""
 
     texts: list[str]
     right: list[int]
     names: list[str]
     descriptions: list[str]
     candidates: list[list[int]] | None
-    """Options of each query; None: all of them, always."""
+    """Indices of the options offered with each query; None: all options, always."""
 
 
 def read(directory: Path, kind: str = "auto", topics: Path | None = None) -> Dataset:
-    """`labels`: *.csv with the columns text, category. `candidates`: queries.jsonl with text, tools, correct.
+    """Return the data set in a directory.
 
-    `topics` is JSON that groups labels into broader options: {name: {description, labels}}.
+    Args:
+        directory: Holds *.csv with the columns text and category, or queries.jsonl with text, tools and correct.
+        kind: `labels` (CSV), `candidates` (JSON lines), or `auto`: candidates if queries.jsonl exists.
+        topics: JSON file that groups labels into broader options: {name: {description, labels}}.
     """
     if kind not in FORMATS:
-        raise RecordingError(f"no format {kind!r}; there are {', '.join(FORMATS)}")
+        raise RecordingError(f"unknown format {kind!r}; use one of {', '.join(FORMATS)}")
     lines = directory / "queries.jsonl"
     if kind == "candidates" or (kind == "auto" and lines.exists()):
         return _candidates(lines)
     if not any(directory.glob("*.csv")):
-        raise RecordingError(f"{directory} has neither queries.jsonl nor any .csv; give a directory with one of them")
+        raise RecordingError(f"{directory} has neither queries.jsonl nor any .csv; pass a directory with one of them")
     return _labels(directory, topics)
 
 
 def _labels(directory: Path, topics: Path | None) -> Dataset:
     rows = list[tuple[str, str]]()
     for path in sorted(directory.glob("*.csv")):
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = csv.DictReader(file)
-            if not {"text", "category"} <= set(lines.fieldnames or ()):
-                there = ", ".join(lines.fieldnames or ()) or "no line at all"
-                raise RecordingError(f"{path} has {there} at its top; it needs the columns text and category")
-            rows += [(row["text"] or "", row["category"]) for row in lines]
+        # utf-8-sig: Excel's "CSV UTF-8" starts with a byte order mark, which would become part of the first column's name.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if not {"text", "category"} <= set(reader.fieldnames or ()):
+                columns = f"has the columns {', '.join(reader.fieldnames)}" if reader.fieldnames else "is empty"
+                raise RecordingError(f"{path} {columns}; it needs the columns text and category")
+            rows += [(row["text"] or "", row["category"]) for row in reader]
     if not rows:
         raise RecordingError(f"the .csv files in {directory} have no queries")
     labels = sorted({label for _, label in rows})
     if topics is None:
-        described = [" ".join(label.replace("_", " ").replace("?", "").split()).lower() for label in labels]
-        right = [labels.index(label) for _, label in rows]
-        return Dataset(texts=[t for t, _ in rows], right=right, names=labels, descriptions=described, candidates=None)
-    groups = _topics(topics)
-    group = {label: i for i, (_, own) in enumerate(groups.values()) for label in own}
-    if missing := set(labels) - set(group):
-        raise RecordingError(f"{topics} groups every label but {sorted(missing)[0]!r}; add it to one of its topics")
-    return Dataset(
-        texts=[text for text, _ in rows],
-        right=[group[label] for _, label in rows],
-        names=list(groups),
-        descriptions=[said for said, _ in groups.values()],
-        candidates=None,
-    )
+        names = labels
+        descriptions = [" ".join(label.replace("_", " ").replace("?", "").split()).lower() for label in labels]
+        index = {label: i for i, label in enumerate(labels)}
+    else:
+        groups = _topics(topics)
+        names, descriptions = list(groups), [description for description, _ in groups.values()]
+        index = {label: i for i, (_, members) in enumerate(groups.values()) for label in members}
+        if missing := set(labels) - set(index):
+            raise RecordingError(f"{topics} does not list the label {min(missing)!r}; add it to one of the topics")
+    right = [index[label] for _, label in rows]
+    texts = [text for text, _ in rows]
+    return Dataset(texts=texts, right=right, names=names, descriptions=descriptions, candidates=None)
 
 
 def _topics(path: Path) -> dict[str, tuple[str, list[str]]]:
-    """By name: description and labels."""
+    """Return description and labels by the topic's name."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): (str(each["description"]), list(map(str, each["labels"]))) for name, each in found.items()}
+        topics = json.loads(path.read_text(encoding="utf-8-sig"))
+        return {str(name): (str(each["description"]), list(map(str, each["labels"]))) for name, each in topics.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordingError(
-            f"{path} cannot be read as {{name: {{description, labels}}}}: {type(error).__name__} {error}"
+            f"{path} must be {{name: {{description, labels}}}}, but reading it failed: {type(error).__name__} {error}"
         ) from error
 
 
 def _candidates(path: Path) -> Dataset:
     if not path.exists():
         raise RecordingError(f"no file {path}; the format `candidates` needs it")
-    place: dict[tuple[str, str], int] = {}
+    # Keyed by name and description: two queries may offer different tools under one name.
+    index: dict[tuple[str, str], int] = {}
     texts, right, candidates = list[str](), list[int](), list[list[int]]()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -93,21 +97,19 @@ def _candidates(path: Path) -> Dataset:
             text, correct = str(row["text"]), str(row["correct"])
         except (ValueError, KeyError, TypeError) as error:
             raise RecordingError(
-                f"line {number} of {path} is no object with text, tools (name, description) and correct: {error}"
+                f"line {number} of {path} must be an object with text, tools (name, description) and correct: {error}"
             ) from error
-        own = {name: place.setdefault((name, said), len(place)) for name, said in pairs}
-        if correct not in own:
-            raise RecordingError(f"line {number} of {path}: {correct!r} is not among its tools {', '.join(own)}")
+        offered = {name: index.setdefault((name, description), len(index)) for name, description in pairs}
+        if correct not in offered:
+            raise RecordingError(f"line {number} of {path}: {correct!r} is not among its tools {', '.join(offered)}")
         texts.append(text)
-        right.append(own[correct])
-        candidates.append(list(own.values()))
+        right.append(offered[correct])
+        candidates.append(list(offered.values()))
     if not texts:
         raise RecordingError(f"{path} has no queries")
-    words = [name.replace("_", " ").replace(".", " ") for name, _ in place]
-    described = [f"{name}: {said}" for name, (_, said) in zip(words, place, strict=True)]
-    seen: dict[str, int] = {}
-    unique = list[str]()
-    for name, _ in place:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
-    return Dataset(texts=texts, right=right, names=unique, descriptions=described, candidates=candidates)
+    names, descriptions, uses = list[str](), list[str](), Counter[str]()
+    for name, description in index:
+        uses[name] += 1
+        names.append(name if uses[name] == 1 else f"{name}#{uses[name]}")
+        descriptions.append(f"{name.replace('_', ' ').replace('.', ' ')}: {description}")
+    return Dataset(texts=texts, right=right, names=names, descriptions=descriptions, candidates=candidates)

@@ -1,4 +1,4 @@
-"""What a log of decisions comes to: success per option, learning curve, regret, confusion, calibration."""
+"""Summarize a log of decisions as data, as text and as an HTML page: success, learning curve, regret, calibration."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from surefoot.decide.policy.calibration import Calibration
+from surefoot.telemetry.export import html
+from surefoot.telemetry.export.svg import Dot, Line, PlotArea, line_chart
 
+# One point per 5 % of the decisions: enough to show the shape, and each point still averages many rewards.
 POINTS = 20
 
 
 def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300, 500, 1000, 2000)) -> dict[str, Any]:
-    """From rows with chosen, reward (0 … 1), confidence and, where known, right and nearest."""
+    """Return the summary of rows with chosen, reward (0 … 1), confidence, probability and, where known, right and nearest.
+
+    `marks` are numbers of decisions at which the success of the last 100 is reported.
+    """
     reward = np.array([row["reward"] for row in rows], float)
     known = [row for row in rows if row.get("right") is not None]
     calibration = Calibration(memory=10**9)
@@ -44,7 +50,7 @@ def summary_of(rows: Sequence[dict[str, Any]], marks: Sequence[int] = (100, 300,
 
 
 def curve(reward: np.ndarray) -> list[tuple[int, float]]:
-    """(decisions, success since the last point), at most 20 points."""
+    """Return (decisions, success since the previous point), at most 20 points."""
     if not len(reward):
         return []
     ends = np.unique(np.linspace(0, len(reward), min(POINTS, len(reward)) + 1).astype(int))
@@ -52,60 +58,135 @@ def curve(reward: np.ndarray) -> list[tuple[int, float]]:
 
 
 def per_option(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How often each was chosen and how well that went; most chosen first."""
-    found: dict[str, list[float]] = defaultdict(list)
+    """Return per option how often it was chosen, was right, and succeeded; most chosen first."""
+    rewards: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        found[row["chosen"]].append(row["reward"])
-    wanted = Counter(row["right"] for row in rows if row.get("right") is not None)
+        rewards[row["chosen"]].append(row["reward"])
+    right = Counter(row["right"] for row in rows if row.get("right") is not None)
     table = [
-        {"name": name, "chosen": len(some), "success": float(np.mean(some)), "right": wanted.get(name, 0)}
-        for name, some in found.items()
+        {"name": name, "chosen": len(each), "success": float(np.mean(each)), "right": right.get(name, 0)}
+        for name, each in rewards.items()
     ]
     return sorted(table, key=lambda each: -each["chosen"])
 
 
 def confusion(rows: Sequence[dict[str, Any]], most: int = 10) -> list[dict[str, Any]]:
-    """The commonest mistakes: right, chosen, how often."""
+    """Return the most frequent mistakes: right, chosen, count."""
     wrong = Counter((row["right"], row["chosen"]) for row in rows if row["right"] != row["chosen"])
     return [{"right": right, "chosen": chosen, "count": n} for (right, chosen), n in wrong.most_common(most)]
 
 
 def regret_curve(rows: Sequence[dict[str, Any]]) -> list[tuple[int, float]]:
-    """(decisions, how many of them were not the right one so far), from 0."""
+    """Return (decisions, cumulative regret), from 0, at most 101 points."""
     if not rows:
         return []
     total = np.concatenate([[0.0], np.cumsum([1.0 - row["reward"] for row in rows])])
-    at = np.unique(np.linspace(0, len(rows), min(100, len(rows)) + 1).astype(int))
-    return [(int(n), float(total[n])) for n in at]
+    counts = np.unique(np.linspace(0, len(rows), min(100, len(rows)) + 1).astype(int))
+    return [(int(n), float(total[n])) for n in counts]
 
 
 def matrix(rows: Sequence[dict[str, Any]], most: int = 12) -> dict[str, Any]:
-    """How often each option was chosen (columns) where each was right (rows); the less wanted ones are `others`."""
-    wanted = Counter(row["right"] for row in rows)
-    names = [name for name, _ in wanted.most_common(most)]
-    place = {name: i for i, name in enumerate(names)}
-    if len(set(wanted) | {row["chosen"] for row in rows}) > len(names):
+    """Return the confusion matrix: right options as rows, chosen options as columns; rarer options are `others`."""
+    right = Counter(row["right"] for row in rows)
+    names = [name for name, _ in right.most_common(most)]
+    index = {name: i for i, name in enumerate(names)}
+    if len(set(right) | {row["chosen"] for row in rows}) > len(names):
         names.append("others")
     counts = [[0] * len(names) for _ in names]
     for row in rows:
-        counts[place.get(row["right"], len(names) - 1)][place.get(row["chosen"], len(names) - 1)] += 1
+        counts[index.get(row["right"], len(names) - 1)][index.get(row["chosen"], len(names) - 1)] += 1
     return {"names": names, "counts": counts}
 
 
 def as_text(summary: dict[str, Any], most: int = 12) -> str:
-    """For a terminal."""
-    bars = "▁▂▃▄▅▆▇█"
-    line = "".join(bars[min(7, int(value * 8))] for _, value in summary["curve"])
-    told = [f"{summary['decisions']:,} decisions, success {summary['success']:.1%}   {line}"]
+    """Return the summary for a terminal, with at most `most` options."""
+    spark = "".join("▁▂▃▄▅▆▇█"[min(7, int(value * 8))] for _, value in summary["curve"])
+    lines = [f"{summary['decisions']:,} decisions, success {summary['success']:.1%}   {spark}"]
     if summary["nearest"] is not None:
-        told.append(f"nearest description alone: {summary['nearest']:.1%}; regret {summary['regret']:,.0f} decisions")
-    told += [f"  after {mark:>5}: {value:.1%} of the last 100" for mark, value in summary["marks"].items()]
-    told += ["", f"  {'option':<34} chosen  right  success"]
-    told += [
+        lines.append(f"nearest description alone: {summary['nearest']:.1%}; regret {summary['regret']:,.0f} decisions")
+    lines += [f"  after {mark:>5}: {value:.1%} of the last 100" for mark, value in summary["marks"].items()]
+    lines += ["", f"  {'option':<34} chosen  right  success"]
+    lines += [
         f"  {t['name'][:34]:<34} {t['chosen']:6} {t['right']:6}  {t['success']:6.1%}" for t in summary["tools"][:most]
     ]
     if summary["confusion"]:
-        told += ["", "  commonest mistakes"]
-        told += [f"  {c['count']:5} × {c['chosen']} where {c['right']} was right" for c in summary["confusion"]]
-    told += ["", f"  calibration error {summary['calibration_error']:.3f}; explored in {summary['explored']:.1%}"]
-    return "\n".join(told)
+        lines += ["", "  most frequent mistakes"]
+        lines += [f"  {c['count']:5} × {c['chosen']} where {c['right']} was right" for c in summary["confusion"]]
+    lines += ["", f"  calibration error {summary['calibration_error']:.3f}; explored in {summary['explored']:.1%}"]
+    return "\n".join(lines)
+
+
+def page_of(summary: dict[str, Any], title: str) -> str:
+    """Return the summary as an HTML page."""
+    headline = f"{summary['decisions']:,} decisions, {summary['success']:.1%} successful"
+    if summary["nearest"] is not None:
+        headline += f"; the nearest description alone would have been right in {summary['nearest']:.1%}"
+    headline += f"; chosen with a probability below 50 % in {summary['explored']:.1%}."
+    mistakes = [[c["right"], c["chosen"], str(c["count"])] for c in summary["confusion"]]
+    options = [
+        [t["name"], f"{t['chosen']:,}", str(t["right"] or "–"), f"{t['success']:.1%}", html.share_bar(t["success"])]
+        for t in summary["tools"]
+    ]
+    mistake_table = html.table(["right", "chosen", "times"], mistakes) if mistakes else ""
+    option_table = html.table(["option", "chosen", "right", "success", ""], options)
+    parts = [
+        _curve_section(summary),
+        _regret_section(summary),
+        _calibration_section(summary),
+        html.section("Most frequent mistakes", "" if mistakes else "None known.", mistake_table, id="mistakes"),
+        html.section("Success per option", "", option_table, id="options", wide=True),
+        _confusion_section(summary),
+    ]
+    return html.page(title, headline, parts)
+
+
+def _curve_section(summary: dict[str, Any]) -> str:
+    points = [(float(n), y) for n, y in summary["curve"]]
+    lines = [Line(points)]
+    note = "Success since the previous point."
+    if summary["nearest_curve"]:
+        lines.append(Line([(float(n), y) for n, y in summary["nearest_curve"]], "reference"))
+        note += " Dashed: the nearest description on the same queries."
+    if marks := ", ".join(f"{y:.0%} after {m}" for m, y in summary["marks"].items()):
+        note += f" Of the last 100: {marks}."
+    area = PlotArea(x=(0, max([x for x, _ in points], default=1.0)), y=(0, 1))
+    return html.section("Learning curve", note, line_chart(lines, area=area), id="curve")
+
+
+def _regret_section(summary: dict[str, Any]) -> str:
+    points = [(float(n), y) for n, y in summary["regret_curve"]]
+    if not points:
+        return html.section("Regret", "Unknown: the log does not name the right options.", "", id="regret")
+    note = (
+        f"Cumulative number of decisions that were not right: {summary['regret']:,.0f} at the end. It should flatten."
+    )
+    end = points[-1][0]
+    lines = [Line(points)]
+    if summary["nearest"] is not None:
+        lines.append(Line([(0.0, 0.0), (end, (1.0 - summary["nearest"]) * end)], "reference"))
+        note += " Dashed: the nearest description's."
+    area = PlotArea(x=(0, end), y=(0, max(1.0, *(y for line in lines for _, y in line.points))))
+    return html.section("Regret", note, line_chart(lines, area=area), id="regret")
+
+
+def _calibration_section(summary: dict[str, Any]) -> str:
+    points: list[tuple[float, float]] = [(x, y) for x, y in summary["calibration"]]
+    lines = [Line([(0.0, 0.0), (1.0, 1.0)], "reference"), Line(points)]
+    note = (
+        f"Horizontal: expected success. Vertical: measured success. Mean distance {summary['calibration_error']:.3f}."
+    )
+    chart = line_chart(lines, dots=[Dot(x, y) for x, y in points], area=PlotArea(x=(0, 1), y=(0, 1)))
+    return html.section("Calibration", note, chart, id="calibration")
+
+
+def _confusion_section(summary: dict[str, Any]) -> str:
+    names, counts = summary["matrix"]["names"], summary["matrix"]["counts"]
+    if not names:
+        return ""
+    rows = [
+        [name, *(html.heat_cell(str(n or ""), n / max(1, sum(row))) for n in row)]
+        for name, row in zip(names, counts, strict=True)
+    ]
+    head = ["", *(name if len(name) <= 12 else f"{name[:11]}…" for name in names)]
+    note = "Rows: the right option. Columns: the chosen option. The less frequent options share the row and column `others`."
+    return html.section("Confusion", note, html.table(head, rows), id="confusion", wide=True)

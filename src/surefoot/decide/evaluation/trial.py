@@ -1,4 +1,4 @@
-"""One pass over a data set, every decision written down: a run whose log can be reported on, replayed and evaluated."""
+"""Run an agent once over a data set and log every decision, for reports, replay and off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -21,40 +21,50 @@ from surefoot.telemetry.writer import Recorder
 
 LOG = "decisions.sqlite"
 KIND = "decision"
-_TOGETHER = 100
+# Log entries per transaction: one commit per decision costs more than the decision; a crash loses at most this many.
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a trial stands."""
+    """Progress of a trial."""
 
     decisions: int
     success: float
-    """Cumulative."""
+    """Over all decisions so far."""
     recent: float
-    """Of the last 500."""
+    """Over the last 500 decisions."""
 
 
 def run_trial(
     agent: Agent, data: Dataset, directory: Path, *, count: int | None = None, every: int = 1, seed: int = 0
 ) -> Iterator[Progress]:
-    """Ask every query once, in an order of its own; a Progress every 500 decisions and at the end."""
+    """Decide every query once, in shuffled order; yield a `Progress` every 500 decisions and at the end.
+
+    Args:
+        agent: Gets the data set's options, decides and learns.
+        data: Queries with their right options.
+        directory: Where the log, the telemetry and the final version are written.
+        count: Number of queries; None: all.
+        every: Decisions between two learning steps.
+        seed: Seed of the order.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RecordingError(f"{directory} cannot be made: {error.strerror}") from error
+        raise RecordingError(f"the directory {directory} could not be created: {error.strerror}") from error
     for name, description in zip(data.names, data.descriptions, strict=True):
         agent.options.add(name, description)
     order = np.random.default_rng([seed, 7]).permutation(len(data.texts))[:count]
     recorder = Recorder(directory / "telemetry.ndjson", run=directory.name)
     config = agent.settings | {"chooser": agent.config.chooser}
     recorder.header(env="decisions", seed=seed, config=config, path="torch", num_envs=1)
-    waiting, right = list[Entry](), list[float]()
+    entries, rewards = list[Entry](), list[float]()
     with Journal(directory / LOG) as journal:
         for t, query in enumerate(order):
-            row = _ask(agent, data, int(query))
-            right.append(row["reward"])
-            waiting.append(Entry(kind=KIND, id=f"{t:08d}", tag=row["chosen"], number=row["reward"], body=row))
+            row = _decide(agent, data, int(query))
+            rewards.append(row["reward"])
+            entries.append(Entry(kind=KIND, id=f"{t:08d}", tag=row["chosen"], number=row["reward"], body=row))
             report = agent.learn() if t % every == every - 1 else None
             if report is not None:
                 recorder.update(
@@ -62,28 +72,28 @@ def run_trial(
                     updates=report.update,
                     m={
                         **report.metrics(),
-                        "success_rate": float(np.mean(right[-500:])),
-                        "average_reward": float(np.mean(right)),
+                        "success_rate": float(np.mean(rewards[-500:])),
+                        "average_reward": float(np.mean(rewards)),
                     },
                     seconds=report.seconds,
                 )
-            if len(waiting) == _TOGETHER or t == len(order) - 1:
-                journal.put(*waiting)
-                waiting = []
+            if len(entries) == _BATCH or t == len(order) - 1:
+                journal.put(*entries)
+                entries = []
             if (t + 1) % 500 == 0 or t == len(order) - 1:
-                yield Progress(decisions=t + 1, success=float(np.mean(right)), recent=float(np.mean(right[-500:])))
+                yield Progress(decisions=t + 1, success=float(np.mean(rewards)), recent=float(np.mean(rewards[-500:])))
     agent.save(Versions(directory / "versions"), len(order))
     recorder.close("finished")
 
 
 def made_with(directory: Path) -> tuple[str, str]:
-    """Encoder and chooser of a trial."""
-    mine = _versions(directory).load().parts["agent"]
-    return str(mine["encoder"]), str(mine["kind"])
+    """Return the encoder and the chooser of a trial."""
+    saved = _versions(directory).load().parts["agent"]
+    return str(saved["encoder"]), str(saved["kind"])
 
 
 def load_agent(agent: Agent, directory: Path) -> None:
-    """Take over the live version of a trial, with the descriptions it was trained with."""
+    """Load the live version of a trial into an agent, with the option descriptions it was trained on."""
     parts = agent.load(_versions(directory))
     for name, description in parts["agent"]["options"]["described"].items():
         if name not in agent.options:
@@ -93,19 +103,19 @@ def load_agent(agent: Agent, directory: Path) -> None:
 def _versions(directory: Path) -> Versions:
     versions = Versions(directory / "versions")
     if versions.live is None:
-        left = "a trial that was stopped before its end" if (directory / LOG).exists() else "no trial"
-        raise RunNotFound(f"{directory} holds {left}; `surefoot tools train DATA --out {directory}` makes a whole one")
+        content = "an unfinished trial" if (directory / LOG).exists() else "no trial"
+        raise RunNotFound(f"{directory} holds {content}; run `surefoot tools train DATA --out {directory}`")
     return versions
 
 
 def decisions_of(directory: Path) -> list[dict[str, Any]]:
-    """What was written down, oldest first: text, chosen, right, nearest, reward, probability, confidence."""
+    """Return the logged decisions, oldest first: text, chosen, right, nearest, reward, probability, confidence."""
     with Journal(directory / LOG) as journal:
         return [entry.body for entry in journal.scan(KIND)]
 
 
 def log_of(rows: list[dict[str, Any]], agent: Agent) -> Logged:
-    """Written decisions as arrays, encoded anew."""
+    """Return logged decisions as arrays, with their texts encoded again."""
     log = Log(agent.encoder.dim + agent.config.extra, max(1, len(rows)))
     vectors = agent.encoder.encode([row["text"] for row in rows])
     for row, vector in zip(rows, vectors, strict=True):
@@ -115,19 +125,20 @@ def log_of(rows: list[dict[str, Any]], agent: Agent) -> Logged:
     return log.rows(slice(None))
 
 
-def _ask(agent: Agent, data: Dataset, query: int) -> dict[str, Any]:
-    own = None if data.candidates is None else [data.names[i] for i in data.candidates[query]]
-    record = agent.decide(data.texts[query], allowed=own)
-    truth = data.names[data.right[query]]
-    reward = float(record.name == truth)
+def _decide(agent: Agent, data: Dataset, query: int) -> dict[str, Any]:
+    """Decide one query, report its reward to the agent, and return the row for the log."""
+    allowed = None if data.candidates is None else [data.names[i] for i in data.candidates[query]]
+    record = agent.decide(data.texts[query], allowed=allowed)
+    right = data.names[data.right[query]]
+    reward = float(record.name == right)
     if record.name is not None:
         agent.outcome(record.id, reward)
     return {
         "text": data.texts[query],
         "chosen": record.name or "none",
-        "right": truth,
+        "right": right,
         "nearest": record.names[int(record.scene.cosine.argmax())],
-        "names": own,
+        "names": allowed,
         "reward": reward,
         "probability": record.probability,
         "confidence": record.confidence,
@@ -135,23 +146,22 @@ def _ask(agent: Agent, data: Dataset, query: int) -> dict[str, Any]:
 
 
 def replay(agent: Agent, directory: Path, *, last: int = 5000) -> Replay:
-    """The live version of a run against the nearest description, smoothed so that it could have been drawn."""
+    """Compare the live version of a run with the nearest description, on the run's last decisions."""
     rows = [row for row in decisions_of(directory) if row["chosen"] != "none"]
     if not rows:
-        raise DecisionError(f"{directory} has no decisions to look at; `surefoot tools train` writes some")
+        raise DecisionError(f"{directory} has no decisions; run `surefoot tools train` first")
     load_agent(agent, directory)
     log = log_of(rows[-last:], agent)
     core = agent.chooser
     if not isinstance(core, PPOChooser):
-        raise DecisionError("only runs of the ppo chooser log probabilities to replay with")
-
-    def near(seen: Logged) -> np.ndarray:
-        return nearest(seen, core)
-
-    return compare(core, log, {"nearest": near, "learned": core.probabilities})
+        raise DecisionError("replay needs logged probabilities; only runs of the ppo chooser have them")
+    return compare(core, log, {"nearest": lambda log: nearest(log, core), "learned": core.probabilities})
 
 
 def nearest(log: Logged, core: PPOChooser) -> np.ndarray:
-    """[B, K]: the calibrated guess as a policy."""
+    """Return the prior from the descriptions as a policy, [B, K].
+
+    Smoothed like the learned policy, so that both could have produced every action in the log.
+    """
     calibrated, _ = core.model.guesses(log.cosine, log.valid)
     return np.stack([spread(np.log(np.maximum(row, 1e-30)), core.config.floor)[0] for row in calibrated])

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from surefoot.data.experience import Decision, Outcome
-from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, real, whole
+from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, integer, real
 from surefoot.data.knobs import Config, knob
 from surefoot.data.ledger import Step, rollout_of
 from surefoot.data.rollout import Rollout
@@ -51,11 +51,11 @@ class ChooserConfig(Config):
         "Candidates less likely than this are not drawn at all, so that exploring stays among the plausible ones.",
         real(Interval(0, 0.5)),
     )
-    fresh: int = knob(32, "Finished decisions that make an update due.", whole(Interval(1)))
+    fresh: int = knob(32, "Finished decisions that make an update due.", integer(Interval(1)))
     reuse: int = knob(
-        224, "Logged decisions that join each update; 0 learns from fresh ones only.", whole(NOT_NEGATIVE)
+        224, "Logged decisions that join each update; 0 learns from fresh ones only.", integer(NOT_NEGATIVE)
     )
-    log: int = knob(20_000, "Logged decisions that are kept for reuse.", whole(Interval(1)))
+    log: int = knob(20_000, "Logged decisions that are kept for reuse.", integer(Interval(1)))
     weight_limit: float = knob(2.0, "Largest importance weight of a reused decision.", real(POSITIVE))
     value_share: float = knob(
         1.0,

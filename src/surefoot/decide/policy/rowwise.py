@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.errors import ShapeError
 from surefoot.nets.distributions import Categorical, mask_logits, require_choice
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 
 
 class RowwisePolicy(nn.Module):
@@ -32,17 +32,17 @@ class RowwisePolicy(nn.Module):
     def describe(self) -> dict[str, Any]:
         """What it is made from."""
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        if seen.action_mask is not None:
-            require_choice(seen.action_mask)
-        dist = self._distribution(seen.obs, seen.action_mask)
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        if inputs.action_mask is not None:
+            require_choice(inputs.action_mask)
+        dist = self._distribution(inputs.obs, inputs.action_mask)
         action = dist.mode() if deterministic else dist.sample(generator)
         return PolicyOutput(
-            action=action, value=self.value(seen), log_prob=dist.log_prob(action), distribution=dist, context={}
+            action=action, value=self.value(inputs), log_prob=dist.log_prob(action), distribution=dist, context={}
         )
 
-    def value(self, seen: Seen) -> Tensor:
-        return self.values(seen.obs)
+    def value(self, inputs: PolicyInput) -> Tensor:
+        return self.values(inputs.obs)
 
     def evaluate(self, batch: Batch) -> Evaluation:
         obs = {name: part.flatten(0, 1) for name, part in batch.obs.items()}

@@ -13,7 +13,7 @@ from surefoot.decide.prompts.mutations import ACTIONS, MUTATIONS, STOP, mutate
 from surefoot.decide.prompts.text import tokens
 from surefoot.decide.prompts.world import PromptWorld
 from surefoot.envs.api import View
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 
 Chooser = Callable[[PromptWorld, View], np.ndarray]
 """[N] actions for what N prompts look like now."""
@@ -112,7 +112,7 @@ def by_policy(policy: Policy, *, deterministic: bool = True, seed: int = 0) -> C
 
     def choose(world: PromptWorld, view: View) -> np.ndarray:
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        seen = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         with torch.no_grad():
             return policy.act(seen, generator=generator, deterministic=deterministic).action.numpy()
 

@@ -25,7 +25,7 @@ FILE, SCORER = "prompts.json", "scorer.json"
 ENV = "surefoot/Prompts-v0"
 SETTINGS: dict[str, Any] = {
     "envs": 32,
-    "steps": 32,
+    "rollout_steps": 32,
     "epochs": 6,
     "minibatch_size": 128,
     "lr": 1e-3,

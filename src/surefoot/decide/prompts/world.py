@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.data.kinds import NOT_NEGATIVE, Interval, real, whole
+from surefoot.data.kinds import NOT_NEGATIVE, Interval, integer, real
 from surefoot.data.knobs import knob, settle
 from surefoot.data.spaces import ActionSpace, Box, Discrete, ObservationSpace
 from surefoot.decide.encoders.encoder import Encoder
@@ -37,7 +37,7 @@ FACTS = (
 class PromptConfig:
     """What an episode is and what it pays."""
 
-    max_steps: int = knob(5, "Mutations after which an episode is cut short.", whole(Interval(1)))
+    max_steps: int = knob(5, "Mutations after which an episode is cut short.", integer(Interval(1)))
     token_cost: float = knob(
         0.002,
         "What each token that a mutation adds costs, in score; tokens it saves are paid back.",

@@ -1,4 +1,4 @@
-"""A pole on a cart: Barto, Sutton and Anderson's, and Isaac's with a continuous push."""
+"""CartPole: Barto, Sutton and Anderson's (1983) with two actions, and Isaac Gym's with a continuous one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete
 from surefoot.envs.builtin import draw
-from surefoot.envs.builtin.streams import Moved, Task
+from surefoot.envs.builtin.streams import Task, Transition
 
-# 0-d arrays: in an expression of short arrays numpy takes them in half the time of Python floats.
+# Gymnasium's numbers. 0-d arrays: in an expression of short arrays numpy takes half the time for them that it takes
+# for Python floats.
 _GRAVITY = np.array(9.8)
 _TOTAL_MASS = np.array(1.0 + 0.1)
 _POLE_MASS = np.array(0.1)
@@ -28,9 +29,9 @@ def _box(*reach: float) -> Box:
 
 
 class CartPole(Task):
-    """Balance the pole by pushing the cart left (0) or right (1); 1 for every step, until it leans or leaves.
+    """Balance the pole by pushing the cart left (0) or right (1); +1 per step until the pole or the cart is out of range.
 
-    The operations come in the order of Gymnasium's `CartPoleEnv`, which makes the float64 digits the same.
+    Operations are in the order of Gymnasium's `CartPoleEnv`, so that the float64 digits are the same.
     """
 
     observation = _box(2 * float(_EDGE), math.inf, 2 * float(_LEAN), math.inf)
@@ -41,11 +42,10 @@ class CartPole(Task):
         self.max_episode_steps = max_episode_steps
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Cart position and velocity, pole angle and velocity, each within ±0.05."""
         return rng.uniform(-0.05, 0.05, (4, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """One Euler step of 0.02 s; the step on which the pole falls still pays 1."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
+        """Take one Euler step of 0.02 s; the step on which the pole falls still pays 1."""
         x_dot, theta, theta_dot = state[1], state[2], state[3]
         cos, sin = np.cos(theta), np.sin(theta)
         push = (_PUSH[action] + _POLE_MOMENT * np.square(theta_dot) * sin) / _TOTAL_MASS
@@ -59,11 +59,9 @@ class CartPole(Task):
         return after, reward, (np.abs(after[0]) > _EDGE) | (np.abs(after[2]) > _LEAN)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The four numbers themselves."""
         return state.T.astype(np.float32, order="C")
 
     def draw(self, state: np.ndarray) -> np.ndarray:
-        """The cart on its track, the pole at its angle."""
         edge, x, theta = self.edge, float(state[0]), float(state[2])
         canvas = draw.Canvas(left=-edge - 0.1, right=edge + 0.1, middle=0.4)
         canvas.line((-edge, 0.0), (edge, 0.0), 0.03, draw.GREY)
@@ -78,17 +76,16 @@ class CartPole(Task):
 
 
 class CartPoleNoVel(CartPole):
-    """The same without its velocities: whoever balances this pole must remember where it was."""
+    """CartPole without velocities in the observation: balancing it takes memory."""
 
     observation = _box(2 * float(_EDGE), 2 * float(_LEAN))
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The cart's place and the pole's angle."""
         return state[::2].T.astype(np.float32, order="C")
 
 
-# Isaac's cartpole asset: a cart of 1 kg, and a pole of 1 kg that is a box of 0.06 m by 1 m with its centre 0.47 m
-# above the hinge. Its hinge turns no faster than 8 rad/s.
+# Isaac Gym's cartpole asset: a cart of 1 kg, and a pole of 1 kg that is a box of 0.06 m by 1 m with its centre 0.47 m
+# above the hinge. The hinge turns no faster than 8 rad/s.
 _ISAAC_GRAVITY = np.array(9.81)
 _ISAAC_MASS = np.array(1.0 + 1.0)
 _ISAAC_MOMENT = np.array(1.0 * 0.47)
@@ -101,11 +98,11 @@ _SUBSTEP = np.array(0.0166 / _SUBSTEPS)
 
 
 class CartPoleContinuous(CartPole):
-    """Isaac's Cartpole: an action in [-1, 1] is a push of up to 400 N, and the pole may lean up to 90°.
+    """Isaac Gym's Cartpole: an action in [-1, 1] is a push of up to 400 N, and the pole may lean up to 90°.
 
-    Reward 1 - angle² - 0.01 |cart velocity| - 0.005 |pole velocity|, and -2 on the step that loses it. The
-    equations are those of a frictionless cart and a rigid pole, integrated half-implicitly (velocities first),
-    two substeps of 0.0083 s an action. A positive angle leans towards a positive position, as in CartPole.
+    The reward is 1 - angle² - 0.01 |cart velocity| - 0.005 |pole velocity|, and -2 on the last step. The equations
+    are those of a frictionless cart and a rigid pole, integrated semi-implicitly (velocities first), in two substeps of
+    0.0083 s per action. A positive angle leans towards a positive position, as in CartPole.
     """
 
     observation = Box((4,))
@@ -113,12 +110,11 @@ class CartPoleContinuous(CartPole):
     edge = _ISAAC_EDGE
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Position and angle within ±0.1, both velocities within ±0.25."""
         reach = np.array([[0.1], [0.25], [0.1], [0.25]])
         return rng.uniform(-reach, reach, (4, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """Two substeps under one constant force."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
+        """Take two substeps under one constant force."""
         force = _ISAAC_FORCE * action[:, 0].clip(-1.0, 1.0).astype(np.float64)
         x, x_dot, theta, theta_dot = state
         for _ in range(_SUBSTEPS):
@@ -133,7 +129,7 @@ class CartPoleContinuous(CartPole):
 
 
 def _accelerations(theta: np.ndarray, theta_dot: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the cart and of the pole, from the two balances of a cart M and a pole m, l, J (about the hinge):
+    """Return the accelerations of cart and pole, from the equations of a cart M and a pole m, l, J (about the hinge):
 
     (M + m) x″ + m l (θ″ cos θ - θ′² sin θ) = F        J θ″ + m l x″ cos θ = m g l sin θ
     """

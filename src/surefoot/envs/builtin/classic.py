@@ -1,4 +1,4 @@
-"""The classic-control worlds, N streams at a time, with Gymnasium's digits."""
+"""The classic-control environments, N streams at a time, with Gymnasium's digits; and the units of their numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from surefoot import native
+from surefoot.data.shipped_yaml import read_shipped
 from surefoot.envs.api import World
 from surefoot.envs.builtin.cartpole import CartPole, CartPoleContinuous, CartPoleNoVel
 from surefoot.envs.builtin.mountain_car import MountainCar, MountainCarContinuous
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.envs.builtin.pendulum_acrobot import Acrobot, Pendulum
 from surefoot.envs.builtin.streams import Streams, Task, maker
+from surefoot.envs.ids import short_name
 
 _TASKS: dict[str, Callable[[], Task]] = {
     "CartPole-v0": lambda: CartPole(max_episode_steps=200),
@@ -24,11 +26,13 @@ _TASKS: dict[str, Callable[[], Task]] = {
 }
 
 IN_KERNEL = tuple(_TASKS)
-"""Those the kernel has, too."""
+"""Ids that the C kernel implements too."""
+Components = tuple[tuple[str, str], ...]
+"""(name, unit) of each number."""
 
 
 def definition(name: str, num_envs: int) -> Streams:
-    """N streams in numpy: what the kernel's world of that name is held to, digit by digit."""
+    """Return N streams in numpy: the definition that the kernel's environment must match digit by digit."""
     return Streams(name, _TASKS[name](), num_envs)
 
 
@@ -42,4 +46,13 @@ CLASSIC: dict[str, Callable[[int], World]] = {
     **{name: partial(_make, name) for name in _TASKS},
     "surefoot/CartPoleNoVel-v0": maker("surefoot/CartPoleNoVel-v0", CartPoleNoVel),
 }
-"""Constructors that take the number of streams, by id: stepped by the kernel where it has them, else in numpy."""
+"""Constructors by id that take the number of streams; the kernel steps those it implements, numpy the others."""
+
+
+def units_of(env: str) -> tuple[Components | None, Components | None]:
+    """Return (name, unit) of each observed number and of each action number of `env`; None where they are not known."""
+    name = short_name(env).rpartition("/")[2].partition("-")[0]
+    tables = read_shipped("surefoot.envs.builtin", "units.yaml")
+    rows = (tables[kind].get(name) for kind in ("observations", "actions"))
+    observed, acted = (None if row is None else tuple((label, unit) for label, unit in row) for row in rows)
+    return observed, acted

@@ -1,4 +1,4 @@
-"""Small pictures with numpy alone: lines, boxes, discs and a ground, smooth at the edges."""
+"""Draw lines, boxes, discs and terrain with numpy alone, anti-aliased."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 HEIGHT, WIDTH = 300, 400
+# Every pixel is painted as 2 x 2 and averaged, which smooths the edges.
 _FINE_HEIGHT, _FINE_WIDTH = 2 * HEIGHT, 2 * WIDTH
-"""Every pixel is painted as 2 x 2 and averaged, which smooths the edges."""
 
 Colour = tuple[int, int, int]
 Point = tuple[float, float]
@@ -24,7 +24,7 @@ RED: Colour = (200, 78, 72)
 
 
 class Canvas:
-    """A white sheet in the world's own units: x grows to the right, y upwards, both to the same scale."""
+    """A white canvas in the environment's units: x grows to the right, y upwards, both to the same scale."""
 
     def __init__(self, *, left: float, right: float, middle: float) -> None:
         self._scale = _FINE_WIDTH / (right - left)
@@ -35,7 +35,7 @@ class Canvas:
         self._y = self._top - (np.arange(_FINE_HEIGHT) + 0.5) / self._scale
 
     def box(self, low: Point, high: Point, colour: Colour) -> None:
-        """Fill the rectangle between its lower left and its upper right corner."""
+        """Fill the rectangle with lower left corner `low` and upper right corner `high`."""
         rows, columns = self._window(low, high)
         x, y = self._x[columns], self._y[rows, None]
         inside = (x >= low[0]) & (x <= high[0]) & (y >= low[1]) & (y <= high[1])
@@ -46,7 +46,7 @@ class Canvas:
         self.line(centre, centre, 2 * radius, colour)
 
     def line(self, start: Point, end: Point, width: float, colour: Colour) -> None:
-        """A straight stroke with round ends: all that is within width / 2 of the segment."""
+        """Draw a line with round ends: all points within width / 2 of the segment."""
         radius = width / 2
         low = (min(start[0], end[0]) - radius, min(start[1], end[1]) - radius)
         high = (max(start[0], end[0]) + radius, max(start[1], end[1]) + radius)
@@ -63,17 +63,17 @@ class Canvas:
         self._pixels[self._y[:, None] <= height(self._x)] = colour
 
     def picture(self) -> np.ndarray:
-        """[300, 400, 3] uint8, the first row on top."""
+        """Return the canvas as [300, 400, 3] uint8, the first row at the top."""
         finer = self._pixels.astype(np.uint16)
         rows = finer[0::2] + finer[1::2]
         return ((rows[:, 0::2] + rows[:, 1::2]) // 4).astype(np.uint8)
 
     def _window(self, low: Point, high: Point) -> tuple[slice, slice]:
-        """Rows and columns that hold the rectangle; what lies outside the sheet is left out."""
-        rows = _span((self._top - high[1]) * self._scale, (self._top - low[1]) * self._scale, len(self._y))
-        columns = _span((low[0] - self._left) * self._scale, (high[0] - self._left) * self._scale, len(self._x))
+        """Return the rows and columns that hold the rectangle, cut to the canvas."""
+        rows = _cells((self._top - high[1]) * self._scale, (self._top - low[1]) * self._scale, len(self._y))
+        columns = _cells((low[0] - self._left) * self._scale, (high[0] - self._left) * self._scale, len(self._x))
         return rows, columns
 
 
-def _span(first: float, last: float, size: int) -> slice:
+def _cells(first: float, last: float, size: int) -> slice:
     return slice(min(max(math.floor(first), 0), size), min(max(math.ceil(last), 0), size))

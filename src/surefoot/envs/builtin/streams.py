@@ -1,7 +1,7 @@
-"""N streams of one task at a time, in numpy.
+"""N streams of one task, stepped together in numpy.
 
-A task says how its streams start, move and look; `Streams` counts the steps, ends the episodes, starts the
-next ones and keeps the randomness. The classics and the toys run on the same `Streams`.
+A `Task` defines how streams start, move and look; `Streams` counts steps, ends episodes, starts the next ones and
+holds the random generator. The classic-control environments, toys and mazes are all tasks.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscre
 from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
-Moved = tuple[np.ndarray, np.ndarray, np.ndarray]
+Transition = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Next states [S, n], rewards [n] float64 and terminated [n] bool, all of them new arrays."""
 
 
 class Task(Protocol):
-    """How one kind of stream lives. Its state is one array [S, n]: S numbers for each of n streams.
+    """The rules of one environment. Its state is one array [S, n]: S numbers for each of n streams.
 
-    A class that derives from it has no action mask, no picture and no time limit, unless it defines these.
+    A subclass has no action mask, no picture and no time limit unless it defines them.
     """
 
     observation: Box
     action: ActionSpace
     max_episode_steps: int | None = None
-    """An episode this long is truncated; None if nothing cuts it short."""
+    """Episodes of this length are truncated; None for no limit."""
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """First states of n episodes, [S, n]."""
+        """Return the first states of n episodes, [S, n]."""
         ...
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         """Take one step in n streams."""
         ...
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """What n streams see, [n, …] float32, a new array."""
+        """Return the observations of n streams, [n, …] float32, in a new array."""
         ...
 
     def mask(self, state: np.ndarray) -> np.ndarray | None:
-        """What n streams may do, [n, A] bool; None if everything is allowed."""
+        """Return the allowed actions of n streams, [n, A] bool; None if every action is allowed."""
         return None
 
     def draw(self, state: np.ndarray) -> np.ndarray | None:
-        """A picture [H, W, 3] uint8 of one stream's state [S], or None if there is nothing to see."""
+        """Return a picture [H, W, 3] uint8 of one stream's state [S], or None if the task has no picture."""
         return None
 
 
 class Streams(World):
-    """N streams of one task as a `World`; a stream that ends begins its next episode in the same step.
+    """N streams of one task as a `World`; a stream that ends starts its next episode in the same step.
 
-    Before the first `reset` it stands as `reset(0)` would leave it. One generator serves all streams, so the
-    start of an episode depends on what ended before it in other streams; the motion in between does not.
+    Before the first `reset` the streams are in the state after `reset(0)`. All streams share one generator, so the
+    start of an episode depends on which episodes ended before it; the motion within an episode does not.
     """
 
     def __init__(self, name: str, task: Task, num_envs: int) -> None:
@@ -74,14 +74,13 @@ class Streams(World):
         self.reset(0)
 
     def reset(self, seed: int) -> View:
-        """Start N fresh episodes; everything random from here on follows from `seed`."""
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._state = self.task.start(self._rng, self.num_envs)
         self._set_elapsed(np.zeros(self.num_envs, np.int64))
         return self._view()
 
     def step(self, action: np.ndarray) -> Step:
-        """Take `action` in each stream; nothing has moved if it is refused."""
+        """Take `action` in each stream; raise `EnvError`, with no stream moved, if it is invalid."""
         action = self._actions.checked(action)
         state, reward, terminated = self.task.advance(self._state, action, self._rng)
         self._state = state
@@ -108,12 +107,11 @@ class Streams(World):
         )
 
     def reset_streams(self, streams: np.ndarray) -> View:
-        """Begin a new episode where `streams` ([N] bool) says so."""
         self._begin(checked_streams(streams, self).nonzero()[0])
         return self._view()
 
     def state(self) -> dict[str, Any]:
-        """All there is: the task's numbers [S, N], the steps taken in each episode [N], the generator."""
+        """Return the task's numbers [S, N], the steps taken in each episode [N], and the generator's state."""
         return {
             "task": self._state.copy(),
             "elapsed": self._clock - self._born,
@@ -121,7 +119,7 @@ class Streams(World):
         }
 
     def set_state(self, state: dict[str, Any]) -> View:
-        """Go on from where `state` was taken; a state of another world or another N is refused."""
+        """Continue from `state`; raise `ShapeError` for a state of another environment or another N."""
         task, elapsed = checked_state(state, self, self._state.dtype, self._state.shape)
         self._rng.bit_generator.state = state["rng"]
         self._state = task
@@ -129,28 +127,27 @@ class Streams(World):
         return self._view()
 
     def render(self) -> np.ndarray | None:
-        """[300, 400, 3] uint8 picture of the first stream; None for a task with nothing to see."""
         return self.task.draw(self._state[:, 0])
 
     def _view(self) -> View:
         return View(obs={"obs": self.task.observe(self._state)}, action_mask=self.task.mask(self._state))
 
     def _begin(self, streams: np.ndarray) -> np.ndarray:
-        """Put a first state into `streams` (indices); returns what those streams see."""
+        """Start new episodes in `streams` (indices); return their observations."""
         first = self.task.start(self._rng, len(streams))
         self._state[:, streams] = first
         self._born[streams] = self._clock
         return self.task.observe(first)
 
     def _set_elapsed(self, elapsed: np.ndarray) -> None:
-        # Births on one clock rather than N counters: most steps then need no arithmetic to see that none is too old.
+        # Start times on one clock instead of N counters: most steps then need one comparison to find no time-out.
         self._clock = 0
         self._born: np.ndarray = -elapsed
         self._due = int(self._born.min()) + self._limit
 
 
 class Actions:
-    """What the actions of N streams must look like."""
+    """Shape, dtype and range of the actions of N streams."""
 
     def __init__(self, name: str, space: ActionSpace, num_envs: int) -> None:
         self.name = name
@@ -169,11 +166,11 @@ class Actions:
         self._hybrid = isinstance(space, Hybrid)
 
     def checked(self, action: np.ndarray) -> np.ndarray:
-        """`action`, as float32 if it is continuous; an action that cannot be taken is refused."""
+        """Return `action`, as float32 if it is continuous; raise `EnvError` if it is invalid."""
         if self._choices is None or self._hybrid:
             if action.shape == self.shape and action.dtype.kind == "f" and self._in_range(action):
                 return action.astype(np.float32, copy=False)
-        # Unsigned, a negative action is a huge one: one comparison looks at both ends. `in` on bytes is any(), sooner.
+        # As uint64 a negative action is huge, so one comparison checks both ends; `in` on bytes is faster than any().
         elif (
             action.shape == self.shape
             and action.dtype.kind in "iu"
@@ -189,7 +186,7 @@ class Actions:
         raise EnvError(f"{self.name} takes {wanted}; got {_described(action)}{extent}")
 
     def _in_range(self, action: np.ndarray) -> bool:
-        """True unless a choice of a hybrid action is none of its options."""
+        """Return False if a choice of a hybrid action is not one of its options."""
         if self._choices is None:
             return True
         chosen = action[:, : self._choices.size]
@@ -197,7 +194,7 @@ class Actions:
 
 
 def checked_streams(streams: np.ndarray, world: World) -> np.ndarray:
-    """`streams` ([N] bool), or a ShapeError if it is something else."""
+    """Return `streams`; raise `ShapeError` if it is not [N] bool."""
     if streams.shape != (world.num_envs,) or streams.dtype != np.bool_:
         raise ShapeError(f"streams is {_described(streams)}; {world.name} needs {[world.num_envs]} bool")
     return streams
@@ -206,7 +203,7 @@ def checked_streams(streams: np.ndarray, world: World) -> np.ndarray:
 def checked_state(
     state: dict[str, Any], world: World, kind: np.dtype[Any], shape: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copies of a state's task numbers ([S, N], of `kind`) and steps taken ([N] int64), or a ShapeError."""
+    """Return copies of a state's task numbers ([S, N], of `kind`) and elapsed steps ([N] int64); check their shapes."""
     task = np.array(state["task"], kind)
     elapsed = np.array(state["elapsed"], np.int64)
     if task.shape != shape or elapsed.shape != (world.num_envs,):
@@ -222,5 +219,5 @@ def _described(array: np.ndarray) -> str:
 
 
 def maker(name: str, task: Callable[[], Task]) -> Callable[[int], World]:
-    """A constructor of `name` that takes the number of streams."""
+    """Return a constructor of `name` that takes the number of streams."""
     return lambda num_envs: Streams(name, task(), num_envs)

@@ -1,6 +1,6 @@
-"""Worlds so small that the right answer is known: if one of these is not learned, the learner is wrong.
+"""Environments so small that the optimal value is known: a learner that fails on one of these has a bug.
 
-They are tasks for `streams.Streams`; one whose answer depends on the discount says it with `value(gamma)`.
+They are tasks for `streams.Streams`; those whose optimum depends on the discount have a method `value(gamma)`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.builtin.streams import Moved, Task, maker
+from surefoot.envs.builtin.streams import Task, Transition, maker
 from surefoot.errors import ConfigError, EnvError
 
 
 class Endless(Task):
-    """Always the same observation, always reward 1, no end: every state is worth 1 / (1 - γ)."""
+    """Constant observation, constant reward 1, no end: every state is worth 1 / (1 - γ)."""
 
     observation = Box((1,), 1.0, 1.0)
 
@@ -24,25 +24,22 @@ class Endless(Task):
         self.action = Discrete(_at_least(actions, 1, "actions"))
 
     def value(self, gamma: float) -> float:
-        """What every state is worth."""
+        """Return the value of every state."""
         return 1.0 / (1.0 - gamma)
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """There is nothing to know."""
         return np.zeros((0, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """Nothing changes."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         n = len(action)
         return state.copy(), np.ones(n), np.zeros(n, bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """A one."""
         return np.ones((state.shape[1], 1), np.float32)
 
 
 class Bandit(Task):
-    """One pull, one reward around the arm's mean, with Gaussian noise of the given width."""
+    """One pull per episode; the reward is the arm's mean plus Gaussian noise of standard deviation `noise`."""
 
     observation = Box((1,), 1.0, 1.0)
 
@@ -57,21 +54,18 @@ class Bandit(Task):
         return int(self.means.argmax())
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """There is nothing to know."""
         return np.zeros((0, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The episode ends with the pull."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         reward = self.means[action] + self.noise * rng.standard_normal(len(action))
         return state.copy(), reward, np.ones(len(action), bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """A one."""
         return np.ones((state.shape[1], 1), np.float32)
 
 
 class ContextBandit(Task):
-    """One of K one-hots is shown; naming it pays 1, anything else 0."""
+    """One of K one-hots is shown; the action with its index pays 1, any other 0."""
 
     def __init__(self, contexts: int = 4) -> None:
         self.contexts = _at_least(contexts, 2, "contexts")
@@ -79,23 +73,20 @@ class ContextBandit(Task):
         self.action = Discrete(contexts)
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """A context, all equally likely."""
         return rng.integers(self.contexts, size=(1, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The episode ends with the answer."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         return state.copy(), np.where(action == state[0], 1.0, 0.0), np.ones(len(action), bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The context."""
         return _one_hot(state[0], self.contexts)
 
 
 class Corridor(Task):
-    """Cells 0 to `length`: 0 steps left, 1 steps right; the last cell pays 1 and ends it.
+    """Cells 0 to `length`: action 0 steps left, 1 steps right; the last cell pays 1 and ends the episode.
 
-    From cell c the best way takes length - c steps and is worth γ^(length - c - 1): γ^(length - 1) at the start.
-    A walk of 10 length² steps is truncated; a coin gets there in about length².
+    The shortest path from cell c has length - c steps and is worth γ^(length - c - 1): γ^(length - 1) at the start.
+    Episodes are truncated after 10 length² steps; a random walk arrives after about length².
     """
 
     action = Discrete(2)
@@ -106,29 +97,26 @@ class Corridor(Task):
         self.observation = Box((length + 1,), 0.0, 1.0)
 
     def value(self, gamma: float, cell: int = 0) -> float:
-        """What `cell` is worth to who always steps right."""
+        """Return the value of `cell` for a policy that always steps right."""
         return gamma ** (self.length - cell - 1)
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """The leftmost cell."""
         return np.zeros((1, n), np.int64)
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """One cell; the left wall holds."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         after = np.maximum(state + np.where(action == 1, 1, -1), 0)
         arrived = after[0] == self.length
         return after, np.where(arrived, 1.0, 0.0), arrived
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The cell."""
         return _one_hot(state[0], self.length + 1)
 
 
 class TimeLimit(Task):
-    """Reward 1 for `steps` steps, and the time is in the observation.
+    """Reward 1 for `steps` steps; the observation is the elapsed share of them.
 
-    Truncated, the limit is not the world's: with a right bootstrap every state is worth 1 / (1 - γ). Terminated,
-    it is: after t steps (1 - γ^(steps - t)) / (1 - γ) is left.
+    With a truncated episode the limit is not part of the task: with correct bootstrapping every state is worth
+    1 / (1 - γ). With a terminated one it is: after t steps (1 - γ^(steps - t)) / (1 - γ) is left.
     """
 
     observation = Box((1,), 0.0, 1.0)
@@ -140,28 +128,25 @@ class TimeLimit(Task):
         self.terminated = terminated
 
     def value(self, gamma: float, elapsed: int = 0) -> float:
-        """What the state after `elapsed` steps is worth."""
+        """Return the value of the state after `elapsed` steps."""
         left = 1.0 - gamma ** (self.steps - elapsed) if self.terminated else 1.0
         return left / (1.0 - gamma)
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """No step taken."""
         return np.zeros((1, n), np.int64)
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The time passes, whatever is done."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         after = state + 1
         return after, np.ones(len(action)), (after[0] >= self.steps) & self.terminated
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The share of the time that is gone."""
         return (state.T / self.steps).astype(np.float32)
 
 
 class Target(Task):
-    """Continuous: a point in [-1, 1]^dims is shown, the action should be its mirror image at half the distance.
+    """Continuous: a point x in [-1, 1]^dims is shown and the best action is -x/2.
 
-    The reward is minus the squared distance to it, so the best is 0.
+    The reward is minus the squared distance to it, so the optimum is 0.
     """
 
     def __init__(self, dims: int = 2) -> None:
@@ -169,25 +154,23 @@ class Target(Task):
         self.action = Box((dims,), -1.0, 1.0)
 
     def target(self, obs: np.ndarray) -> np.ndarray:
-        """The right action."""
+        """Return the best action."""
         return -0.5 * obs
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """A point that float32 can hold, so that what is seen is what counts."""
+        # Rounded to float32, so that the observed point is the one that the reward is computed from.
         return rng.uniform(-1.0, 1.0, (self.observation.size, n)).astype(np.float32)
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The episode ends with the answer."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         miss = action.astype(np.float64) - self.target(state.T.astype(np.float64))
         return state.copy(), -np.square(miss).sum(axis=1), np.ones(len(action), bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The point."""
         return state.T.copy(order="C")
 
 
 class Masked(Task):
-    """K actions of which context c allows two, c and c + 1 (mod K); c + 1 pays 1, c nothing, others are refused."""
+    """K actions, of which context c allows c and c + 1 (mod K); c + 1 pays 1, c pays 0, other actions raise."""
 
     def __init__(self, actions: int = 5) -> None:
         self.actions = _at_least(actions, 3, "actions")
@@ -195,44 +178,37 @@ class Masked(Task):
         self.action = Discrete(actions)
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """A context, all equally likely."""
         return rng.integers(self.actions, size=(1, n))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The episode ends with the answer; an illegal one raises."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         offset = (action.astype(np.int64) - state[0]) % self.actions
         if (offset > 1).any():
             stream = int((offset > 1).argmax())
-            here = int(state[0, stream])
-            allowed = [here, (here + 1) % self.actions]
+            context = int(state[0, stream])
+            allowed = [context, (context + 1) % self.actions]
             raise EnvError(f"action {action[stream]} of stream {stream} is masked; allowed are {allowed}")
         return state.copy(), offset.astype(np.float64), np.ones(len(action), bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """The context."""
         return _one_hot(state[0], self.actions)
 
     def mask(self, state: np.ndarray) -> np.ndarray:
-        """The two that the context allows."""
         return (np.arange(self.actions) - state.T) % self.actions <= 1
 
 
 class TwoKnobs(Task):
-    """Two knobs of 3 and 4 positions, the right ones shown side by side as one-hots; each right knob pays a half."""
+    """Two knobs of 3 and 4 positions; the right positions are shown as one-hots, each right knob pays one half."""
 
     observation = Box((7,), 0.0, 1.0)
     action = MultiDiscrete((3, 4))
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """A pair, all twelve equally likely."""
         return np.array((rng.integers(3, size=n), rng.integers(4, size=n)))
 
-    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        """The episode ends with the answer."""
+    def advance(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> Transition:
         return state.copy(), (action == state.T).mean(axis=1), np.ones(len(action), bool)
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """Both right positions."""
         return np.hstack((_one_hot(state[0], 3), _one_hot(state[1], 4)))
 
 
@@ -261,4 +237,4 @@ TOYS: dict[str, Callable[[int], World]] = {
         "surefoot/TwoKnobs-v0": TwoKnobs,
     }.items()
 }
-"""Constructors that take the number of streams, by id."""
+"""Constructors by id that take the number of streams."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-
-from surefoot.graph.spec.model import is_reserved
+import keyword
 
 OURS = (
     "config",
@@ -32,7 +31,7 @@ class Names:
     def new(self, wanted: str) -> str:
         """`wanted`, or as near to it as can be."""
         name, count = wanted, 1
-        while name in self.taken or is_reserved(name) or name.startswith("__"):
+        while name in self.taken or keyword.iskeyword(name) or keyword.issoftkeyword(name) or name.startswith("__"):
             count += 1
             name = f"{wanted.lstrip('_') or 'x'}_{count}" if count > 2 or name.startswith("__") else f"{wanted}_"
         self.taken.add(name)

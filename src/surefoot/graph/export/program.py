@@ -31,7 +31,7 @@ from surefoot.graph.export.program_policy import PolicyNet
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.learn.prepare import to_batch
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.algorithms.hierarchy import Decisions
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.tick_collector import Chosen, Ticks
@@ -122,7 +122,7 @@ class StepCollector:
         """Return the next rollout."""
         while not self.ticks.full:
             obs, before = self.view.obs, self.context
-            seen = Seen(
+            seen = PolicyInput(
                 obs={name: torch.from_numpy(x) for name, x in obs.items()},
                 start=torch.from_numpy(self.start) if self.policy.sequential else None,
                 context=before,

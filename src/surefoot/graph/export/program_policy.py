@@ -19,7 +19,7 @@ from surefoot.envs.api import Arrays
 from surefoot.nets.continuous_heads import GaussianHead
 from surefoot.nets.heads import DiscreteHead
 from surefoot.nets.images import Parts
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.nets.recurrent import GATES, UNROLL
 from surefoot.nets.torsos import Flatten, layer, mlp
 
@@ -72,19 +72,19 @@ class PolicyNet(nn.Module):
         value = self.value_out(features if self.shared else self.critic(judged)).squeeze(-1)
         return self.policy_out(features), value, features, context
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """Choose one action per stream."""
-        start = None if seen.start is None else seen.start.unsqueeze(0)
-        streams = len(next(iter(seen.obs.values())))
-        raw, value, features, context = self(seen.obs, seen.context, start, (1, streams))
-        dist = self.head.distribution(raw, features, seen.action_mask)
+        start = None if inputs.start is None else inputs.start.unsqueeze(0)
+        streams = len(next(iter(inputs.obs.values())))
+        raw, value, features, context = self(inputs.obs, inputs.context, start, (1, streams))
+        dist = self.head.distribution(raw, features, inputs.action_mask)
         action = dist.mode() if deterministic else dist.sample(generator)
         log_prob = dist.log_prob(action)
         return PolicyOutput(action=action, value=value, log_prob=log_prob, distribution=dist, context=context)
 
-    def value(self, seen: Seen) -> Tensor:
+    def value(self, inputs: PolicyInput) -> Tensor:
         """Return the expected return of each stream."""
-        return self(seen.obs, seen.context, None, (1, len(next(iter(seen.obs.values())))))[1]
+        return self(inputs.obs, inputs.context, None, (1, len(next(iter(inputs.obs.values())))))[1]
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """Return log-probs, entropies and values of stored steps, each [T, B]."""

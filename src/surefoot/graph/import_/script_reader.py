@@ -13,8 +13,7 @@ from typing import Any
 from surefoot.data.kinds import as_list
 from surefoot.errors import GraphError
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.code import declared_as
-from surefoot.graph.spec.declare import NodeType
+from surefoot.graph.spec.declare import NodeType, code_type
 from surefoot.graph.spec.model import ABSENT, NAME, Delay, Edge, End, Graph, Node
 from surefoot.graph.spec.params import read_params
 from surefoot.graph.wiring import ROLES, connect_plain
@@ -318,7 +317,7 @@ class ScriptReader:
         params: dict[str, Any] = {"source": source, "inputs": inputs, "outputs": outputs}
         params |= {"once": True} if once else {}
         self.graph.nodes[id] = Node("Code", read_params(REGISTRY.get("Code"), params, who=id))
-        self.types[id] = declared_as(id, self.graph.nodes[id].params)
+        self.types[id] = code_type(REGISTRY.get("Code"), id, self.graph.nodes[id].params)
         return source
 
 

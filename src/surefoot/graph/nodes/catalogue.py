@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
-from surefoot.data.kinds import Interval, Kind, choice, flag, optional, real, whole
+from surefoot.data.kinds import Interval, Kind, choice, flag, integer, optional, real
 from surefoot.data.shipped_yaml import read_shipped
 from surefoot.graph.nodes import param_kinds
 from surefoot.graph.spec.declare import REQUIRED, Clocks, Infer, Lint, NodeType, Param, Port, Streams
@@ -96,7 +96,8 @@ def _param(
     if config:
         entry = next(each for each in dataclasses.fields(CONFIGS[config]) if each.name == knob)
         chosen, help = chosen or entry.metadata["kind"], entry.metadata["help"]
-        others = [other for other in (knob, *others) if other != name]
+        former = [old for old, new in CONFIGS[config].vocabulary().former.items() if new == knob]
+        others = [other for other in (knob, *others, *former) if other != name]
     assert chosen is not None, f"{name} has neither a kind nor a setting"
     value = default if default is REQUIRED else chosen.accept(default)
     return Param(name, chosen, help, value, aliases=tuple(others), config=CONFIGS.get(config), setting=knob)
@@ -112,6 +113,6 @@ def kind_of(text: str | list[str] | tuple[str, ...]) -> Kind:
         kind, above, low, below, high = number.groups()
         bounds = {key: json.loads(bound) for key, bound in (("low", low), ("high", high)) if bound}
         within = Interval(**bounds, open_low=above == ">", open_high=below == "<")
-        return whole(within) if kind == "int" else real(within)
+        return integer(within) if kind == "int" else real(within)
     name, _, most = text.partition(" ")
     return param_kinds.text(int(most)) if most else KINDS[name]()

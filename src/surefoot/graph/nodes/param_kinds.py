@@ -7,12 +7,12 @@ import math
 import re
 from typing import Any
 
-from surefoot.data.kinds import Interval, Kind, as_list, as_mapping, number, whole, whole_number
+from surefoot.data.kinds import Interval, Kind, as_list, as_mapping, integer, number, whole_number
 from surefoot.learn.schedule_text import parse_schedule, schedule_to_json
 
 MOST = 1_000_000
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-./]{0,99}")
-COUNT = whole(Interval(1, MOST))
+COUNT = integer(Interval(1, MOST))
 
 
 def text(most: int = 200) -> Kind:

@@ -85,7 +85,7 @@ def _preset(name: str) -> dict[str, Any]:
 
 
 _IN_PRESETS = {
-    "horizon_length": "steps",
+    "horizon_length": "rollout_steps",
     "epochs": "epochs",
     "minibatch_size": "minibatch_size",
     "learning_rate": "lr",

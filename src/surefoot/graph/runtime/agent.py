@@ -15,7 +15,7 @@ from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.description import load_weights
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.kernel_actor import kernel_actor
 from surefoot.train.collect.kernel_rollout import KernelActor
@@ -85,7 +85,7 @@ class PPOAgentNode(RuntimeNode):
             return self._by_kernel(self.actor, observations, mask), policy
         start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
         before = self.context
-        seen = Seen(
+        seen = PolicyInput(
             obs={name: torch.from_numpy(x) for name, x in observations.items()},
             action_mask=None if mask is None else torch.from_numpy(mask),
             start=start,

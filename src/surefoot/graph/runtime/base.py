@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from surefoot.data.seeds import seed_for
 from surefoot.graph.nodes import REGISTRY
-from surefoot.graph.spec.params import whole_params
+from surefoot.graph.spec.params import complete_params
 
 C = TypeVar("C")
 COMPLETE = "complete"
@@ -28,7 +28,7 @@ class RuntimeNode:
         declared = REGISTRY.by_runtime(type(self).__name__)
         assert declared is not None, f"{type(self).__name__} has no declaration in surefoot.graph.nodes"
         self.declared, self.seed, self.total_steps, self.path, self.into = declared, seed, total_steps, path, Path(into)
-        self.params: Any = SimpleNamespace(**whole_params(declared, params))
+        self.params: Any = SimpleNamespace(**complete_params(declared, params))
         self.setup()
 
     def setup(self) -> None:

@@ -44,7 +44,7 @@ class Rollouts:
         self.collector = Collector(
             env.world,
             policy,
-            steps=config.steps,
+            steps=config.rollout_steps,
             gamma=config.gamma,
             config=CollectConfig(normalize_reward=trainer.normalize_rewards),
             seed=env.seed,

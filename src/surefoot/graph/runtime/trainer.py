@@ -60,7 +60,7 @@ class PPOTrainerNode(RuntimeNode):
         if not self.ticks.full:
             return None, None, None, None
         assert self.learner is not None
-        progress = min(1.0, (self.ticks.env_steps - self.config.steps * len(rewards)) / self.total_steps)
+        progress = min(1.0, (self.ticks.env_steps - self.config.rollout_steps * len(rewards)) / self.total_steps)
         rollout, after = self.ticks.rollout(self.learner.policy_version), self.ticks.after
         if self.curiosity is not None:
             last = after or {name: x[-1] for name, x in rollout.obs.items()}
@@ -77,7 +77,7 @@ class PPOTrainerNode(RuntimeNode):
             config = config.replace(lr=schedule)
         self.learner = Learner(policy, config, total_updates=max(1, -(-self.total_steps // config.batch_size)))
         self.ticks = Ticks(
-            policy, streams, steps=config.steps, gamma=config.gamma, scale_rewards=self.normalize_rewards
+            policy, streams, steps=config.rollout_steps, gamma=config.gamma, scale_rewards=self.normalize_rewards
         )
         if curiosity is not None:
             self.curiosity = curiosity.build(policy, streams, gamma=config.gamma)

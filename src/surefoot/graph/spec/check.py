@@ -1,4 +1,4 @@
-"""Does a graph hold together? Every finding names its node and port and says what would fit. Nothing is run."""
+"""Check a graph without running it: node types, edges, firing order, types and clocks. Findings name node and port."""
 
 from __future__ import annotations
 
@@ -7,283 +7,266 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from surefoot.errors import GraphError
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.checked import Checked, GraphFinding
-from surefoot.graph.spec.declare import Misfit, NodeType, Registry
-from surefoot.graph.spec.flatten import flatten
+from surefoot.graph.spec.declare import Misfit, NodeType, code_type
 from surefoot.graph.spec.model import ABSENT, Edge, End, Graph
-from surefoot.graph.spec.params import read_params, whole_params
+from surefoot.graph.spec.params import complete_params, read_params
+from surefoot.graph.spec.subgraphs import flatten
 from surefoot.graph.spec.types import ANY, TICK, Clock, Type, misfit, when
 
 
-def check(graph: Graph, registry: Registry | None = None) -> Checked:
-    """Look at a graph. Whatever it says, nothing in it is run."""
-    if registry is None:
-        from surefoot.graph.nodes import REGISTRY as registry
+def check(graph: Graph) -> Checked:
+    """Return the findings about a graph and what was inferred; nothing in the graph is run.
+
+    Args:
+        graph: The graph, with or without sub-graphs.
+    """
     try:
         flat = flatten(graph)
     except GraphError as why:
         return Checked(graph, graph, [GraphFinding(level="error", code="sub-graph", node="", message=str(why))])
-    found = Checked(graph, flat)
-    looker = _Looker(found, registry)
-    if not looker.nodes():
-        return found
-    looker.edges()
-    looker.inputs()
-    looker.share_learning_rate()
-    if not found.errors:
-        looker.put_in_order()
-    if not found.errors:
-        looker.infer()
-    if not found.errors:
-        looker.lint()
-    return found
+    checked = Checked(graph, flat)
+    checker = _Checker(checked)
+    if not checker.nodes():
+        return checked
+    checker.edges()
+    checker.inputs()
+    checker.share_learning_rate()
+    # Each stage needs the result of the one before: inference on a graph with a cycle would not end.
+    for stage in (checker.put_in_order, checker.infer, checker.lint):
+        if not checked.errors:
+            stage()
+    return checked
 
 
-class _Looker:
-    def __init__(self, found: Checked, registry: Registry) -> None:
-        self.found, self.flat, self.registry = found, found.flat, registry
+class _Checker:
+    def __init__(self, checked: Checked) -> None:
+        self.checked, self.flat = checked, checked.flat
         self.types: dict[str, NodeType] = {}
-        self.into: dict[str, dict[str, Edge]] = {id: {} for id in found.flat.nodes}
+        self.into: dict[str, dict[str, Edge]] = {id: {} for id in checked.flat.nodes}
 
-    def say(
+    def report(
         self, code: str, node: str, port: str, message: str, *, level: str = "error", nodes: tuple[str, ...] = ()
     ) -> None:
-        self.found.findings.append(
+        self.checked.findings.append(
             GraphFinding(level=level, code=code, node=node, port=port, message=message, nodes=nodes)
         )
 
     def nodes(self) -> bool:
-        """Kinds and parameters; False if some kind is not known, as then little else can be said."""
+        """Check types and parameters; return False if a type is unknown, as the other checks need all types."""
         for id, node in sorted(self.flat.nodes.items()):
-            declared = self.registry.find(node.type)
+            declared = REGISTRY.find(node.type)
             if declared is None:
-                self.say(
-                    "unknown-node",
-                    id,
-                    "",
-                    f"there is no node called {node.type[:60]!r}{self.registry.near(node.type[:60])}",
-                )
+                name = node.type[:60]
+                self.report("unknown-node", id, "", f"there is no node type {name!r}{REGISTRY.near(name)}")
                 continue
             if "inputs" in node.params and declared.name == "Code":
-                from surefoot.graph.spec.code import declared_as
-
                 try:
                     node.params = read_params(declared, node.params, who=id)
-                    declared = declared_as(id, node.params)
+                    declared = code_type(declared, id, node.params)
                 except GraphError as why:
-                    self.say("param", id, "", str(why))
+                    self.report("param", id, "", str(why))
                     continue
             self.types[id] = declared
             try:
-                self.found.params[id] = whole_params(declared, node.params, who=id)
+                self.checked.params[id] = complete_params(declared, node.params, who=id)
             except GraphError as why:
-                self.say("param", id, "", str(why).removeprefix(f"{id}: "))
+                self.report("param", id, "", str(why).removeprefix(f"{id}: "))
         return len(self.types) == len(self.flat.nodes)
 
     def edges(self) -> None:
         for edge in self.flat.edges:
-            for end, what in ((edge.source, "output"), (edge.target, "input")):
+            for end, side in ((edge.source, "output"), (edge.target, "input")):
                 if end.node not in self.types:
-                    self.say("dangling", end.node, end.port, f"{edge}: there is no node {end.node!r}")
+                    self.report("dangling", end.node, end.port, f"{edge}: there is no node {end.node!r}")
                     break
                 declared = self.types[end.node]
-                port = declared.output(end.port) if what == "output" else declared.input(end.port)
-                if port is None:
-                    there = declared.outputs if what == "output" else declared.inputs
-                    names = ", ".join(each.name for each in there) or "none"
-                    self.say(
-                        "no-port", end.node, end.port, f"{declared.name} has no {what} {end.port!r}; it has {names}"
-                    )
+                if (declared.output(end.port) if side == "output" else declared.input(end.port)) is None:
+                    ports = declared.outputs if side == "output" else declared.inputs
+                    names = ", ".join(each.name for each in ports) or "none"
+                    message = f"{declared.name} has no {side} {end.port!r}; it has {names}"
+                    self.report("no-port", end.node, end.port, message)
                     break
             else:
-                self._take(edge)
+                self._add_edge(edge)
 
-    def _take(self, edge: Edge) -> None:
-        declared = self.types[edge.target.node]
+    def _add_edge(self, edge: Edge) -> None:
+        declared, node = self.types[edge.target.node], edge.target.node
         port = declared.input(edge.target.port)
         assert port is not None
-        taken = self.into[edge.target.node].get(port.name)
-        if taken is not None:
-            self.say(
-                "two-sources",
-                edge.target.node,
-                port.name,
-                f"it has two sources, {taken.source} and {edge.source}; merge them with an OR",
-            )
+        other = self.into[node].get(port.name)
+        if other is not None:
+            sources = f"{other.source} and {edge.source}"
+            self.report("two-sources", node, port.name, f"it has two sources, {sources}; merge them with an OR")
             return
-        self.into[edge.target.node][port.name] = edge
+        self.into[node][port.name] = edge
         absent = edge.delay is not None and edge.delay.initial is ABSENT
         if absent and not port.optional and declared.name != "OR":
-            self.say(
+            self.report(
                 "no-initial",
-                edge.target.node,
+                node,
                 port.name,
-                "its delay has no initial value, so there is nothing to read in the first tick; give it one, or put an OR "
-                "in front that has a first value from elsewhere",
+                "its delay has no initial value, so there is nothing to read in the first tick; set an initial value, or "
+                "put an OR in front that gets its first value from elsewhere",
             )
 
     def inputs(self) -> None:
         for id, declared in sorted(self.types.items()):
             for port in declared.inputs:
                 if not port.optional and port.name not in self.into[id]:
-                    self.say("unconnected", id, port.name, f"nothing is connected; it takes {port.type}: {port.help}")
+                    message = f"nothing is connected; it takes {port.type}: {port.help}"
+                    self.report("unconnected", id, port.name, message)
 
     def share_learning_rate(self) -> None:
-        """A learning rate that is set on an agent is its trainer's; two that differ are an error."""
+        """Copy a learning rate that is set on an agent to its trainer; two different rates are an error."""
         for id, edges in self.into.items():
             agent = edges["model"].source.node if "model" in edges and self.types[id].trains else ""
             rate = self.flat.nodes[agent].params.get("learning_rate") if agent in self.types else None
-            if rate is None or id not in self.found.params:
+            if rate is None or id not in self.checked.params:
                 continue
-            own = {name: self.flat.nodes[id].params.get(name) for name in ("learning_rate", "lr_schedule")}
-            other = next((name for name, value in own.items() if value is not None and value != rate), None)
+            rates = {name: self.flat.nodes[id].params.get(name) for name in ("learning_rate", "lr_schedule")}
+            other = next((name for name, value in rates.items() if value is not None and value != rate), None)
             if other is not None:
                 message = (
-                    f"{agent} sets learning_rate to {rate} and {id} sets {other} to {own[other]}; set it on {id} only"
+                    f"{agent} sets learning_rate to {rate} and {id} sets {other} to {rates[other]}; set it on {id} only"
                 )
-                self.say("param", id, other, message)
-            self.found.params[id]["learning_rate"] = rate
+                self.report("param", id, other, message)
+            self.checked.params[id]["learning_rate"] = rate
 
     def put_in_order(self) -> None:
-        """Kahn's algorithm, the smallest name first, so that neither the order of nodes nor of edges matters."""
-        waits = dict.fromkeys(self.types, 0)
-        after: dict[str, list[str]] = {id: [] for id in self.types}
+        """Sort the nodes topologically (Kahn's algorithm); ties go to the smaller name, so the order of edges is irrelevant."""
+        pending = dict.fromkeys(self.types, 0)
+        readers: dict[str, list[str]] = {id: [] for id in self.types}
         for id, edges in self.into.items():
             for edge in edges.values():
                 if edge.delay is None:
-                    waits[id] += 1
-                    after[edge.source.node].append(id)
-        ready = [id for id, count in waits.items() if count == 0]
+                    pending[id] += 1
+                    readers[edge.source.node].append(id)
+        ready = [id for id, count in pending.items() if count == 0]
         heapq.heapify(ready)
         while ready:
             id = heapq.heappop(ready)
-            self.found.order.append(id)
-            for next_one in after[id]:
-                waits[next_one] -= 1
-                if waits[next_one] == 0:
-                    heapq.heappush(ready, next_one)
-        left = {id for id, count in waits.items() if count > 0}
-        if left:
-            loop = self._loop(left)
-            way = " → ".join([*loop, loop[0]])
-            self.say(
+            self.checked.order.append(id)
+            for reader in readers[id]:
+                pending[reader] -= 1
+                if pending[reader] == 0:
+                    heapq.heappush(ready, reader)
+        stuck = {id for id, count in pending.items() if count > 0}
+        if stuck:
+            cycle = self._cycle(stuck)
+            self.report(
                 "cycle",
-                loop[0],
+                cycle[0],
                 "",
-                f"a cycle without a delay: {way}; each waits for the others in the same tick. Put a delay with an initial "
-                "value on one of its edges, usually the one that goes back",
-                nodes=tuple(loop),
+                f"a cycle without a delay: {' → '.join([*cycle, cycle[0]])}; each node waits for the others in the same "
+                "tick. Put a delay with an initial value on one of its edges, usually the one that goes back",
+                nodes=tuple(cycle),
             )
 
-    def _loop(self, left: set[str]) -> list[str]:
-        """Some cycle among nodes that wait for each other: walk upstream until a node comes again."""
+    def _cycle(self, stuck: set[str]) -> list[str]:
+        """Return a cycle among nodes that wait for each other: walk upstream until a node repeats."""
         before = {
-            id: min(e.source.node for e in self.into[id].values() if e.delay is None and e.source.node in left)
-            for id in left
-            if any(e.delay is None and e.source.node in left for e in self.into[id].values())
+            id: min(sources)
+            for id in stuck
+            if (
+                sources := [e.source.node for e in self.into[id].values() if e.delay is None and e.source.node in stuck]
+            )
         }
-        at, seen = min(before), list[str]()
-        while at not in seen:
-            seen.append(at)
-            at = before[at]
-        return seen[seen.index(at) :][::-1]
+        node, path = min(before), list[str]()
+        while node not in path:
+            path.append(node)
+            node = before[node]
+        return path[path.index(node) :][::-1]
 
     def infer(self) -> None:
-        """Types and clocks, twice: what comes by a delay is known only after the first time."""
+        """Infer types and clocks in two passes: the source of a delayed edge is only known after the first."""
         for last in (False, True):
-            for id in self.found.order:
+            for id in self.checked.order:
                 self.infer_one(id, last=last)
-            if self.found.errors:
+            if self.checked.errors:
                 return
 
     def infer_one(self, id: str, *, last: bool) -> None:
-        """Of one node, once its sources are known."""
-        declared, params, found = self.types[id], self.found.params[id], self.found
+        """Infer the types and clocks of one node from its sources."""
+        declared, checked = self.types[id], self.checked
         types: dict[str, Type] = {}
         clocks: dict[str, Clock] = {}
         for name, edge in self.into[id].items():
-            source = self._output(edge.source)
-            known = source in found.types
-            given = found.types.get(source, ANY)
-            port = declared.input(name)
+            source, port = self._output(edge.source), declared.input(name)
             assert port is not None
-            why = misfit(given, port.type)
+            types[name] = checked.types.get(source, ANY)
+            why = misfit(types[name], port.type)
             if why is not None and (edge.delay is None or last):
-                self.say("type", id, name, f"{edge.source} does not fit: {why}{self._would_fit(port.type, edge)}")
+                fitting = [
+                    str(end)
+                    for end, type in sorted(checked.types.items())
+                    if end.node != id and type.kind != "any" and misfit(type, port.type) is None
+                ]
+                advice = f"; {' or '.join(fitting[:3])} would" if fitting else ""
+                self.report("type", id, name, f"{edge.source} does not fit: {why}{advice}")
                 return
-            types[name] = given
-            if known or edge.delay is None:
-                clocks[name] = found.clocks.get(source, TICK)
+            if source in checked.types or edge.delay is None:
+                clocks[name] = checked.clocks.get(source, TICK)
         try:
-            outputs = declared.outputs_of(params, types)
-            fires, given_clocks = declared.clocks_of(params, clocks)
+            outputs = declared.outputs_of(checked.params[id], types)
+            fires, output_clocks = declared.clocks_of(checked.params[id], clocks)
         except Misfit as why:
+            # In the first pass the inputs behind a delay have no types yet, so a complaint may be premature.
             if last or not any(edge.delay for edge in self.into[id].values()):
-                self.say("fit", id, why.where, why.message)
+                self.report("fit", id, why.where, why.message)
             outputs = {port.name: port.type for port in declared.outputs}
-            fires, given_clocks = TICK, dict.fromkeys(outputs, TICK)
-        found.fires[id] = fires
+            fires, output_clocks = TICK, dict.fromkeys(outputs, TICK)
+        checked.fires[id] = fires
         for name, type in outputs.items():
-            found.types[End(id, name)] = type
-            clock = given_clocks.get(name, fires)
-            own = clock.kind == "when" and "." not in clock.of  # of this node, not one that it passes on
-            found.clocks[End(id, name)] = when(f"{id}.{clock.of}") if own else clock
-
-    def pass_on(self, id: str) -> None:
-        """An OR with a single source so far gives what that gives."""
-        output, sources = End(id, "output"), list(self.into[id].values())
-        if self.types[id].name == "OR" and len(sources) == 1:
-            self.found.types[output] = self.found.types.get(self._output(sources[0].source), ANY)
+            clock = output_clocks.get(name, fires)
+            # A `when` without a dot refers to a port of this node; one with a dot was passed on from a source.
+            if clock.kind == "when" and "." not in clock.of:
+                clock = when(f"{id}.{clock.of}")
+            checked.types[End(id, name)], checked.clocks[End(id, name)] = type, clock
 
     def _output(self, end: End) -> End:
         port = self.types[end.node].output(end.port)
         assert port is not None
         return End(end.node, port.name)
 
-    def _would_fit(self, wanted: Type, edge: Edge) -> str:
-        fitting = [
-            str(end)
-            for end, given in sorted(self.found.types.items())
-            if end.node != edge.target.node and given.kind != "any" and misfit(given, wanted) is None
-        ]
-        return f"; {' or '.join(fitting[:3])} would" if fitting else ""
+    def source_types(self, id: str) -> dict[str, Type]:
+        """Return the types of the sources of a node by input."""
+        return {name: self.checked.types.get(self._output(edge.source), ANY) for name, edge in self.into[id].items()}
 
     def lint(self) -> None:
-        for id in self.found.order:
-            declared = self.types[id]
-            if declared.lint is None:
-                continue
-            types = {name: self.found.types.get(self._output(edge.source), ANY) for name, edge in self.into[id].items()}
-            for where, message in declared.lint(self.found.params[id], types):
-                self.say("lint", id, where, message, level="lint")
+        for id in self.checked.order:
+            lint = self.types[id].lint
+            for where, message in lint(self.checked.params[id], self.source_types(id)) if lint is not None else ():
+                self.report("lint", id, where, message, level="lint")
 
 
-def declared_types(checked: Checked, registry: Registry | None = None) -> Mapping[str, NodeType]:
-    """{node: its kind} of a graph that was checked."""
-    if registry is None:
-        from surefoot.graph.nodes import REGISTRY as registry
-    looker = _Looker(Checked(checked.graph, checked.flat), registry)
-    looker.nodes()
-    return looker.types
+def declared_types(checked: Checked) -> Mapping[str, NodeType]:
+    """Return {node: its type} of a checked graph."""
+    checker = _Checker(Checked(checked.graph, checked.flat))
+    checker.nodes()
+    return checker.types
 
 
-def guess_types(checked: Checked, registry: Registry | None = None) -> Checked:
-    """Of a graph that is not finished: the types that are known all the same, and what already does not fit."""
+def guess_types(checked: Checked) -> Checked:
+    """Return the types that are known in an unfinished graph, and the findings about what does not fit already."""
     if not checked.errors:
         return checked
-    if registry is None:
-        from surefoot.graph.nodes import REGISTRY as registry
-    found = Checked(checked.graph, checked.flat)
-    looker = _Looker(found, registry)
-    if not looker.nodes():
-        return found
-    looker.edges()
-    looker.put_in_order()
+    guess = Checked(checked.graph, checked.flat)
+    checker = _Checker(guess)
+    if not checker.nodes():
+        return guess
+    checker.edges()
+    checker.put_in_order()
     for last in (False, True):
-        found.findings = []
-        for id in found.order:
-            if id in found.params:
-                with suppress(KeyError):  # of an input that is not connected yet
-                    looker.infer_one(id, last=last)
-                looker.pass_on(id)
-    return found
+        guess.findings = []
+        for id in guess.order:
+            if id in guess.params:
+                # `infer` functions index inputs that are not connected yet.
+                with suppress(KeyError):
+                    checker.infer_one(id, last=last)
+                # An OR with a single source so far has the type of that source.
+                types = list(checker.source_types(id).values())
+                if checker.types[id].name == "OR" and len(types) == 1:
+                    guess.types[End(id, "output")] = types[0]
+    return guess

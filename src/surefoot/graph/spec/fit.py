@@ -1,4 +1,4 @@
-"""May this output go into that input? Asked of graphs that are not finished yet, before an edge is drawn."""
+"""Whether an output may be connected to an input, decided for unfinished graphs before the edge is drawn."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.check import check, guess_types
-from surefoot.graph.spec.checked import Checked, GraphFinding
-from surefoot.graph.spec.declare import NodeType, Port
-from surefoot.graph.spec.flatten import SUBGRAPH, ports_of
-from surefoot.graph.spec.model import Edge, End, Graph, as_end
-from surefoot.graph.spec.ops import Op
+from surefoot.graph.spec.checked import Checked
+from surefoot.graph.spec.declare import NodeType, Port, code_type
+from surefoot.graph.spec.model import Delay, Edge, End, Graph, as_end
+from surefoot.graph.spec.ops import Op, connect_op
+from surefoot.graph.spec.subgraphs import SUBGRAPH, ports_of
 from surefoot.graph.spec.types import ANY, Type, misfit
 
 READY = "ready"
-"""What a delayed trigger says in the first tick."""
+"""Initial value of a delayed trigger, so that nodes that wait for it start in the first tick."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether an edge may be drawn; if not, why, and if it would close a loop, with a delay."""
+    """Whether an edge may be drawn: the reason against it or "", and whether it needs a delay as it closes a loop."""
 
     why: str = ""
     delay: bool = False
@@ -30,67 +31,60 @@ class Fit:
 
 
 def fits(graph: Graph, source: End | str) -> dict[str, Fit]:
-    """{input: may it be connected to this output}, of all inputs in the graph."""
+    """Return {input: whether `source` may be connected to it} for all inputs of the graph."""
     source = as_end(source)
-    given, before = _type_of(graph, source), _reaches(graph, source.node)
+    type, upstream = _type_of(graph, source), _upstream(graph, source.node)
     return {
-        str(End(id, port.name)): _fit(graph, source, End(id, port.name), given, port, before)
+        str(End(id, port.name)): _fit(graph, source, End(id, port.name), type, port, upstream)
         for id in graph.nodes
         for port in _inputs(graph, id)
     }
 
 
 def join(graph: Graph, source: End | str, target: End | str) -> Op:
-    """The operation that draws this edge, with a delay where it closes a loop; raises the reason why it may not be."""
+    """Return the operation that draws an edge, delayed if it closes a loop; raise `GraphError` if it does not fit."""
     source, target = as_end(source), as_end(target)
     port = next((each for each in _inputs(graph, target.node) if each.name == target.port), None)
     if port is None:
         raise GraphError(f"{target.node} has no input {target.port!r}")
-    given = _type_of(graph, source)
-    fit = _fit(graph, source, target, given, port, _reaches(graph, source.node))
-    if why := fit.why or ("" if fit.delay else _inferred(graph, Edge(source, target))):
+    fit = _fit(graph, source, target, _type_of(graph, source), port, _upstream(graph, source.node))
+    if why := fit.why or ("" if fit.delay else _objection(graph, Edge(source, target))):
         raise GraphError(why)
-    op: Op = {"op": "connect", "from": str(source), "to": str(target)}
-    if fit.delay:
-        op["delay"] = {"initial": READY} if port.type.kind == "trigger" else {}
-    return op
+    delay = None if not fit.delay else Delay(READY) if port.type.kind == "trigger" else Delay()
+    return connect_op(source, target, delay)
 
 
-def _fit(graph: Graph, source: End, target: End, given: Type, port: Port, before: set[str]) -> Fit:
-    taken = next((edge for edge in graph.edges if edge.target == target), None)
-    if taken is not None:
-        return Fit(f"{target} is connected already, from {taken.source}; remove that edge, or merge two with an OR")
-    why = misfit(given, port.type)
+def _fit(graph: Graph, source: End, target: End, type: Type, port: Port, upstream: set[str]) -> Fit:
+    edge = next((edge for edge in graph.edges if edge.target == target), None)
+    if edge is not None:
+        return Fit(f"{target} is already connected to {edge.source}; remove that edge, or merge both with an OR")
+    why = misfit(type, port.type)
     if why is not None:
         return Fit(f"{source} does not fit {target}: {why}")
-    loop = target.node == source.node or target.node in before
-    if not loop:
+    if target.node != source.node and target.node not in upstream:
         return Fit()
     if not (port.optional or port.type.kind in ("any", "trigger")):
         return Fit(
-            f"{source} → {target} closes a loop, so it needs a delay with a first value, and a delay cannot make up "
-            f"{port.type}; put an OR in front of {target.node} that has a first value from elsewhere"
+            f"{source} → {target} closes a loop, so it needs a delay with an initial value, and there is no constant of "
+            f"type {port.type}; put an OR in front of {target.node} that gets its first value from elsewhere"
         )
     return Fit(delay=True)
 
 
-def _inferred(graph: Graph, edge: Edge) -> str:
-    """What inference would say against this edge that it does not say without; "" if nothing.
-
-    That another input waits to be connected is no reason against this one.
-    """
-    known = _misfits(check(graph))
-    tried = graph.copy()
-    tried.edges.append(edge)
-    node = edge.target.node
-    empty = {port.name for port in _inputs(tried, node)} - set(tried.into(node))
-    new = [each for each in _misfits(check(tried)) if each not in known and each[0] == node and each[1] not in empty]
+def _objection(graph: Graph, edge: Edge) -> str:
+    """Return what type inference reports about the target only with this edge; "" if nothing."""
+    known, node = _misfits(check(graph)), edge.target.node
+    trial = graph.copy()
+    trial.edges.append(edge)
+    # A complaint about an input that is not connected yet is no reason against this edge.
+    empty = {port.name for port in _inputs(trial, node)} - set(trial.into(node))
+    new = [each for each in _misfits(check(trial)) if each not in known and each[0] == node and each[1] not in empty]
     return f"{edge} does not fit: {new[0][2]}" if new else ""
 
 
 def _misfits(checked: Checked) -> list[tuple[str, str, str]]:
-    found: list[GraphFinding] = [each for each in guess_types(checked).findings if each.code in ("type", "fit")]
-    return [(each.node, each.port, each.message) for each in found]
+    findings = [each for each in guess_types(checked).findings if each.code in ("type", "fit")]
+    return [(each.node, each.port, each.message) for each in findings]
 
 
 def _type_of(graph: Graph, source: End) -> Type:
@@ -116,21 +110,19 @@ def _inputs(graph: Graph, id: str) -> tuple[Port, ...]:
 
 
 def _declared(graph: Graph, id: str) -> NodeType:
-    from surefoot.graph.nodes import REGISTRY
-    from surefoot.graph.spec.code import declared_as
-
     node = graph.nodes[id]
-    return declared_as(id, node.params) if node.type == "Code" else REGISTRY.get(node.type)
+    declared = REGISTRY.get(node.type)
+    return code_type(declared, id, node.params) if node.type == "Code" else declared
 
 
-def _reaches(graph: Graph, id: str) -> set[str]:
-    """All nodes from which this one is reached within a tick; an edge to one of them closes a loop."""
-    found: set[str] = set()
+def _upstream(graph: Graph, id: str) -> set[str]:
+    """Return all nodes that lead to this one without a delay; an edge to one of them closes a loop."""
+    nodes: set[str] = set()
     todo = [id]
     while todo:
-        here = todo.pop()
+        current = todo.pop()
         for edge in graph.edges:
-            if edge.target.node == here and edge.delay is None and edge.source.node not in found:
-                found.add(edge.source.node)
+            if edge.target.node == current and edge.delay is None and edge.source.node not in nodes:
+                nodes.add(edge.source.node)
                 todo.append(edge.source.node)
-    return found
+    return nodes

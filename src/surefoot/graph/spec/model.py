@@ -1,9 +1,8 @@
-"""A graph as a value, and the few verbs that build one: add, connect, set, remove."""
+"""The graph as a value: nodes, edges, run settings, and the methods that build it (add, connect, disconnect, remove)."""
 
 from __future__ import annotations
 
 import hashlib
-import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +10,12 @@ from typing import Any
 
 from surefoot.errors import GraphError
 
+# Names become Python variables in exported code (a keyword gets another name there); 64 characters keep lines readable.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-"""What nodes and ports may be called. A keyword may be a name; exported code gives it another."""
 
 
 class Absent:
-    """The initial value of a delay that has nothing to say yet; only an OR (or an optional port) can wait for that."""
+    """The initial value of a delay that has no value in the first tick; only an OR or an optional port accepts it."""
 
     _one: Absent | None = None
 
@@ -33,14 +32,14 @@ ABSENT = Absent()
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """One tick, and what the far end reads in the first."""
+    """A delay of one tick; `initial` is what the target reads in the first tick."""
 
     initial: Any = ABSENT
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class End:
-    """A port of a node."""
+    """A port of a node: one end of an edge."""
 
     node: str
     port: str
@@ -54,7 +53,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From an output to an input, in the same tick or a tick later."""
+    """A connection from an output to an input, within the tick or, with a delay, to the next one."""
 
     source: End
     target: End
@@ -66,17 +65,17 @@ class Edge:
 
 @dataclass(slots=True)
 class Node:
-    """One node: what kind it is and what is set on it."""
+    """A node: its type and the parameters that are set on it."""
 
     type: str
     params: dict[str, Any] = field(default_factory=dict[str, Any])
     ranges: dict[str, Any] = field(default_factory=dict[str, Any])
-    """{parameter: {low, high, log} or {choices}}: where a search may look. It changes nothing else."""
+    """{parameter: {low, high, log} or {choices}}: the search space of `surefoot tune`; runs ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A node in its graph; `placed["port"]` and `placed.end("port")` are its ends."""
+    """A node in its graph; `placed["port"]` is one of its ports."""
 
     graph: Graph
     id: str
@@ -84,40 +83,44 @@ class Placed:
     def __getitem__(self, port: str) -> End:
         return End(self.id, port)
 
-    def end(self, port: str) -> End:
-        return End(self.id, port)
-
 
 @dataclass(slots=True)
 class RunSettings:
-    """What belongs to a run of the whole graph."""
+    """Settings of a run."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """All random numbers of the run derive from it."""
     total_steps: int = 100_000
     """Env steps to run for."""
     path: str = "auto"
-    """auto, native or torch: which implementation learns."""
+    """Implementation of the update: auto, native or torch."""
 
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes by id and the edges between them; `graphs` are the sub-graphs that nodes of type SubGraph name."""
+    """Nodes by id and the edges between them; `graphs` are the sub-graphs that SubGraph nodes refer to."""
 
     name: str = "graph"
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     edges: list[Edge] = field(default_factory=list[Edge])
     run: RunSettings = field(default_factory=RunSettings)
     layout: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    """Where nodes are drawn; it changes nothing else."""
+    """Positions in the editor; runs ignore them."""
     graphs: dict[str, Graph] = field(default_factory=lambda: dict[str, Graph]())
     about: str = ""
 
     def add(self, id: str, node: Node | str, at: tuple[float, float] | None = None, **params: Any) -> Placed:
-        """Put a node in: one that was made (`PPOAgentNode(…)`), or the name of its kind and its parameters."""
+        """Add a node and return it.
+
+        Args:
+            id: Unique name of the node: letters, digits and underscores.
+            node: A node such as `PPOAgentNode(…)`, or the name of a node type.
+            at: Position (x, y) in the editor.
+            **params: Parameters of the node, if `node` is the name of a type.
+        """
         require_name(id, "a node")
         if id in self.nodes:
-            raise GraphError(f"there is a node {id!r} already; ids are unique")
+            raise GraphError(f"the graph has a node {id!r} already; ids must be unique")
         if isinstance(node, str):
             node = make_node(node, **params)
         self.nodes[id] = Node(node.type, dict(node.params), dict(node.ranges))
@@ -126,21 +129,27 @@ class Graph:
         return Placed(self, id)
 
     def connect(self, source: End | str, target: End | str, delay: Any = None) -> Edge:
-        """Draw an edge; with `delay=Delay(initial)` it takes a tick. An input has one edge: a second one is refused."""
+        """Add an edge and return it; raise `GraphError` if the input is connected already.
+
+        Args:
+            source: The output, such as "agent.model".
+            target: The input, such as "trainer.model".
+            delay: `Delay(initial)` or just the initial value, to deliver values one tick later.
+        """
         edge = Edge(
             as_end(source), as_end(target), delay if delay is None or isinstance(delay, Delay) else Delay(delay)
         )
         for end in (edge.source, edge.target):
             if end.node not in self.nodes:
-                raise GraphError(f"{edge}: there is no node {end.node!r}; there are {_some(self.nodes)}")
-        taken = next((old for old in self.edges if old.target == edge.target), None)
-        if taken is not None:
-            raise GraphError(f"{edge.target} is connected already, from {taken.source}; merge two sources with an OR")
+                raise GraphError(f"{edge}: there is no node {end.node!r}; the graph has {_some(self.nodes)}")
+        previous = next((old for old in self.edges if old.target == edge.target), None)
+        if previous is not None:
+            raise GraphError(f"{edge.target} is already connected to {previous.source}; merge two sources with an OR")
         self.edges.append(edge)
         return edge
 
     def disconnect(self, target: End | str) -> Edge:
-        """Remove the edge into an input."""
+        """Remove and return the edge into an input."""
         end = as_end(target)
         for edge in self.edges:
             if edge.target == end:
@@ -151,17 +160,17 @@ class Graph:
     def remove(self, id: str) -> None:
         """Remove a node and its edges."""
         if id not in self.nodes:
-            raise GraphError(f"there is no node {id!r}; there are {_some(self.nodes)}")
+            raise GraphError(f"there is no node {id!r}; the graph has {_some(self.nodes)}")
         del self.nodes[id]
         self.layout.pop(id, None)
         self.edges = [edge for edge in self.edges if id not in (edge.source.node, edge.target.node)]
 
     def into(self, id: str) -> dict[str, Edge]:
-        """{input: its edge} of a node."""
+        """Return {input: edge} of a node."""
         return {edge.target.port: edge for edge in self.edges if edge.target.node == id}
 
     def copy(self) -> Graph:
-        """All of it, anew."""
+        """Return a deep copy."""
         return Graph(
             self.name,
             {id: Node(node.type, dict(node.params), dict(node.ranges)) for id, node in self.nodes.items()},
@@ -173,7 +182,7 @@ class Graph:
         )
 
     def sha256(self) -> str:
-        """Of what it means: the same for another layout, another order of edges, other words about it."""
+        """Return a hash of what the graph computes; name, layout, description, ranges and order do not change it."""
         from surefoot.graph.spec.text import canonical
 
         bare = self.copy()
@@ -184,7 +193,7 @@ class Graph:
 
 
 def make_node(type: str, /, **params: Any) -> Node:
-    """A node of a kind in the catalogue, its parameters read and checked."""
+    """Return a node of a registered type with checked parameters."""
     from surefoot.graph.nodes import REGISTRY
     from surefoot.graph.spec.params import read_params
 
@@ -193,28 +202,22 @@ def make_node(type: str, /, **params: Any) -> Node:
 
 
 def as_end(end: End | str) -> End:
-    """From text such as "agent.model"."""
+    """Return the port that text such as "agent.model" names."""
     if isinstance(end, End):
         return end
     node, dot, port = end.rpartition(".")
     if not dot or not node or not port:
-        raise GraphError(f"{end!r} is not an end of an edge; write node.port")
+        raise GraphError(f"{end!r} is not a port; write node.port")
     return End(node, port)
 
 
 def require_name(name: Any, what: str) -> str:
-    """Raise unless `name` is letters, digits and underscores."""
+    """Return `name`; raise `GraphError` if it is not a valid name."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        shown = repr(name)[:60]
         raise GraphError(
-            f"{what} is called {shown}; a name begins with a letter and has only letters, digits and _, at most 64"
+            f"{what} is called {repr(name)[:60]}; a name begins with a letter and has up to 64 letters, digits and _"
         )
     return name
-
-
-def is_reserved(name: str) -> bool:
-    """True for words that Python keeps for itself."""
-    return keyword.iskeyword(name) or keyword.issoftkeyword(name)
 
 
 def _some(names: Mapping[str, Any]) -> str:

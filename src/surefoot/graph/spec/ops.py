@@ -1,4 +1,4 @@
-"""Changes to a graph as a log of operations: each knows its undoing, so that history, autosave and undo are one thing."""
+"""Changes to a graph as JSON operations. Each has an inverse, so undo, history and autosave use the same log."""
 
 from __future__ import annotations
 
@@ -11,104 +11,97 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import GraphError
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph, Node, require_name
-from surefoot.graph.spec.params import params_to_json, read_params, read_ranges
-from surefoot.graph.spec.text import canonical, from_json, parse_json, to_json
+from surefoot.graph.spec.params import find_param, params_to_json, read_params, read_ranges
+from surefoot.graph.spec.text import FORMAT, VERSION, canonical, delay_to_json, from_json, parse_json, read_run, to_json
 
 Op = dict[str, Any]
 
 
 def apply(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """Make a change; returns the operation that takes it back. A change that cannot be made leaves all as it was."""
+    """Change the graph and return the inverse operation; an operation that fails changes nothing."""
     kind = op.get("op")
     if kind not in _OPS:
-        raise GraphError(f"there is no operation {str(kind)[:40]!r}; there are {', '.join(_OPS)}")
+        raise GraphError(f"there is no operation {str(kind)[:40]!r}; use one of {', '.join(_OPS)}")
     try:
         return _OPS[kind](graph, op)
     except (KeyError, TypeError) as why:
-        raise GraphError(f"the operation {kind} lacks something: {why}") from why
+        raise GraphError(f"the operation {kind} is incomplete: {why}") from why
+
+
+def _node(graph: Graph, op: Mapping[str, Any]) -> Node:
+    node = graph.nodes.get(op["id"])
+    if node is None:
+        raise GraphError(f"there is no node {str(op['id'])[:40]!r} for the operation {op['op']}")
+    return node
+
+
+def _graph_of(content: Mapping[str, Any]) -> Graph:
+    """Read a graph without header, as operations hold it."""
+    return from_json({"format": FORMAT, "version": VERSION, **content})
 
 
 def _add(graph: Graph, op: Mapping[str, Any]) -> Op:
-    from surefoot.graph.nodes import REGISTRY
-
-    id = op["id"]
-    at = op.get("at")
-    declared = REGISTRY.get(op["type"])
+    id, at, declared = op["id"], op.get("at"), REGISTRY.get(op["type"])
     params, ranges = op.get("params", {}), op.get("ranges", {})
     node = Node(declared.name, read_params(declared, params, who=id), read_ranges(declared, ranges, who=id))
     graph.add(id, node, None if at is None else (at[0], at[1]))
     return {"op": "remove", "id": id}
 
 
-def adding(id: str, node: Node) -> Op:
-    """The operation that puts such a node in."""
-    told: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
-    return told | ({"ranges": dict(node.ranges)} if node.ranges else {})
+def add_op(id: str, node: Node) -> Op:
+    """Return the operation that adds such a node."""
+    op: Op = {"op": "add", "id": id, "type": node.type, "params": shown_params(node)}
+    return op | ({"ranges": dict(node.ranges)} if node.ranges else {})
 
 
 def shown_params(node: Node) -> dict[str, Any]:
-    """What is set on a node, as JSON values."""
-    from surefoot.graph.nodes import REGISTRY
-
+    """Return the parameters that are set on a node as JSON values."""
     return params_to_json(REGISTRY.find(node.type), node.params)
 
 
 def _remove(graph: Graph, op: Mapping[str, Any]) -> Op:
-    id = op["id"]
-    if id not in graph.nodes:
-        raise GraphError(f"there is no node {str(id)[:40]!r} to remove")
-    node, at = graph.nodes[id], graph.layout.get(id)
+    node, id = _node(graph, op), op["id"]
+    at = graph.layout.get(id)
     edges = [edge for edge in graph.edges if id in (edge.source.node, edge.target.node)]
     graph.remove(id)
-    add = adding(id, node)
-    if at is not None:
-        add["at"] = list(at)
-    back = [connection(str(edge.source), str(edge.target), edge.delay) for edge in edges]
-    return {"op": "batch", "ops": [add, *back]}
+    add = add_op(id, node) | ({} if at is None else {"at": list(at)})
+    return {"op": "batch", "ops": [add, *(connect_op(edge.source, edge.target, edge.delay) for edge in edges)]}
 
 
-def connection(source: str, target: str, delay: Delay | None) -> Op:
-    """The operation that draws an edge."""
-    told: Op = {"op": "connect", "from": source, "to": target}
-    if delay is not None:
-        told["delay"] = {} if delay.initial is ABSENT else {"initial": delay.initial}
-    return told
+def connect_op(source: End, target: End, delay: Delay | None) -> Op:
+    """Return the operation that adds an edge."""
+    return {"op": "connect", "from": str(source), "to": str(target)} | delay_to_json(delay)
 
 
 def _connect(graph: Graph, op: Mapping[str, Any]) -> Op:
-    delay = op.get("delay")
-    made = None if delay is None else Delay(delay["initial"]) if "initial" in delay else Delay(ABSENT)
-    edge = graph.connect(op["from"], op["to"], made)
-    return {"op": "disconnect", "to": str(edge.target)}
+    delay = None if op.get("delay") is None else Delay(op["delay"].get("initial", ABSENT))
+    return {"op": "disconnect", "to": str(graph.connect(op["from"], op["to"], delay).target)}
 
 
 def _disconnect(graph: Graph, op: Mapping[str, Any]) -> Op:
     edge = graph.disconnect(op["to"])
-    return connection(str(edge.source), str(edge.target), edge.delay)
+    return connect_op(edge.source, edge.target, edge.delay)
 
 
 def _set(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """`params` are set, the names in `unset` go back to their defaults."""
-    from surefoot.graph.nodes import REGISTRY
-
-    node = graph.nodes.get(op["id"])
-    if node is None:
-        raise GraphError(f"there is no node {str(op['id'])[:40]!r} to set anything on")
-    before = shown_params(node)
-    read = read_params(REGISTRY.get(node.type), op.get("params", {}), who=op["id"])
-    gone = set(op.get("unset", ()))
-    touched = set(read) | gone
-    node.params = {name: value for name, value in {**node.params, **read}.items() if name not in gone}
-    back: Op = {"op": "set", "id": op["id"], "params": {name: before[name] for name in before if name in touched}}
-    fresh = sorted(touched - set(before))
-    return back | ({"unset": fresh} if fresh else {})
+    """Set `params` and return the names in `unset` to their defaults."""
+    node = _node(graph, op)
+    declared, before = REGISTRY.get(node.type), shown_params(node)
+    values = read_params(declared, op.get("params", {}), who=op["id"])
+    # Logs of earlier versions hold older names.
+    unset = {find_param(declared, name, who=op["id"]).name for name in op.get("unset", ())}
+    changed = set(values) | unset
+    node.params = {name: value for name, value in {**node.params, **values}.items() if name not in unset}
+    inverse: Op = {"op": "set", "id": op["id"], "params": {name: before[name] for name in before if name in changed}}
+    added = sorted(changed - set(before))
+    return inverse | ({"unset": added} if added else {})
 
 
 def _move(graph: Graph, op: Mapping[str, Any]) -> Op:
+    _node(graph, op)
     id, before = op["id"], graph.layout.get(op["id"])
-    if id not in graph.nodes:
-        raise GraphError(f"there is no node {str(id)[:40]!r} to move")
     if op["at"] is None:
         graph.layout.pop(id, None)
     else:
@@ -117,9 +110,10 @@ def _move(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 
 def _rename(graph: Graph, op: Mapping[str, Any]) -> Op:
+    _node(graph, op)
     id, to = op["id"], require_name(op["to"], "a node")
-    if id not in graph.nodes or to in graph.nodes:
-        raise GraphError(f"{str(id)[:40]!r} cannot be called {to!r}: it is not there, or that name is taken")
+    if to in graph.nodes:
+        raise GraphError(f"{id!r} cannot be renamed to {to!r}: the graph has a node of that name")
 
     def named(end: End) -> End:
         return End(to, end.port) if end.node == id else end
@@ -132,7 +126,7 @@ def _rename(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 def _run(graph: Graph, op: Mapping[str, Any]) -> Op:
     before = dict(to_json(graph)["run"])
-    graph.run = from_json({"format": "surefoot.graph", "version": 1, "run": before | dict(op["settings"])}).run
+    graph.run = read_run(before | dict(op["settings"]))
     return {"op": "run", "settings": {name: before[name] for name in op["settings"]}}
 
 
@@ -143,41 +137,38 @@ def _title(graph: Graph, op: Mapping[str, Any]) -> Op:
 
 
 def _define(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """Set or (None) drop a sub-graph."""
+    """Set a sub-graph, or remove it if `graph` is None."""
     name = require_name(op["name"], "a sub-graph")
     before = graph.graphs.get(name)
     if op["graph"] is None:
         graph.graphs.pop(name, None)
     else:
-        graph.graphs[name] = from_json({"format": "surefoot.graph", "version": 1, **op["graph"]})
+        graph.graphs[name] = _graph_of(op["graph"])
     return {"op": "define", "name": name, "graph": None if before is None else to_json(before)}
 
 
 def _within(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """A change inside a sub-graph."""
-    inner = graph.graphs.get(op["graph"])
+    """Apply an operation inside a sub-graph."""
+    inner, names = graph.graphs.get(op["graph"]), ", ".join(graph.graphs) or "none"
     if inner is None:
-        raise GraphError(
-            f"there is no sub-graph {str(op['graph'])[:40]!r}; there are {', '.join(graph.graphs) or 'none'}"
-        )
+        raise GraphError(f"there is no sub-graph {str(op['graph'])[:40]!r}; the graph has {names}")
     return {"op": "within", "graph": op["graph"], "do": apply(inner, op["do"])}
 
 
 def _replace(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """Another graph in its place, as when its file was changed by somebody else."""
-    before = to_json(graph)
-    new = from_json({"format": "surefoot.graph", "version": 1, **op["graph"]})
+    """Replace the content of the graph, for instance after its file was changed by another program."""
+    before, new = to_json(graph), _graph_of(op["graph"])
     for name in ("name", "nodes", "edges", "run", "layout", "graphs", "about"):
         setattr(graph, name, getattr(new, name))
     return {"op": "replace", "graph": before}
 
 
 def _batch(graph: Graph, op: Mapping[str, Any]) -> Op:
-    """Several changes as one: all of them, or none."""
+    """Apply several operations: all of them or none."""
     undo: list[Op] = []
     try:
         for each in op["ops"]:
-            undo.append(apply(graph, each))  # noqa: PERF401  what was done so far must be known when one fails
+            undo.append(apply(graph, each))  # noqa: PERF401  the handler needs those that were applied before the failure
     except GraphError:
         for each in reversed(undo):
             apply(graph, each)
@@ -203,40 +194,45 @@ _OPS = {
 
 
 class History:
-    """A graph with its past: `do`, `undo`, `redo`; with a file, each change is on disk before `do` returns."""
+    """A graph with undo and redo.
+
+    Args:
+        graph: The graph to start with; empty by default.
+        file: Log file. Each change is on disk before `do` returns; an existing log is replayed.
+    """
 
     def __init__(self, graph: Graph | None = None, file: Path | str | None = None) -> None:
         self.graph = graph or Graph()
-        self.was: set[str] = set()
-        """What the graph ever was, by the digest of its text, as far as the file tells."""
+        self.digests: set[str] = set()
+        """Digests of all states in the log; a file with one of them is an older state, not somebody else's edit."""
         self.done: list[tuple[Op, Op]] = []
-        """(what was done, what takes it back)"""
+        """(operation, inverse)"""
         self.undone: list[tuple[Op, Op]] = []
         self.file = None if file is None else Path(file)
         if self.file is not None and self.file.exists():
-            self._replay()
+            self._replay(self.file)
         elif self.file is not None:
             self._write({"op": "open", "graph": to_json(self.graph)})
 
     def do(self, op: Op) -> None:
-        """Make a change; what was undone before is forgotten."""
-        back = apply(self.graph, op)
-        self.done.append((op, back))
+        """Apply an operation; operations that were undone can no longer be redone."""
+        inverse = apply(self.graph, op)
+        self.done.append((op, inverse))
         self.undone = []
         self._write(op)
 
     def undo(self) -> bool:
-        """Take the last change back; False if there is none."""
+        """Undo the last operation; return False if there is none."""
         if not self.done:
             return False
-        op, back = self.done.pop()
-        apply(self.graph, back)
-        self.undone.append((op, back))
+        op, inverse = self.done.pop()
+        apply(self.graph, inverse)
+        self.undone.append((op, inverse))
         self._write({"op": "undo"})
         return True
 
     def redo(self) -> bool:
-        """Make the change again that was taken back last; False if there is none."""
+        """Apply the operation that was undone last; return False if there is none."""
         if not self.undone:
             return False
         op, _ = self.undone.pop()
@@ -253,35 +249,31 @@ class History:
             file.flush()
             os.fsync(file.fileno())
 
-    def _replay(self) -> None:
-        """From the log; a torn last line is left out."""
-        assert self.file is not None
-        path, self.file = self.file, None
+    def _replay(self, path: Path) -> None:
+        """Apply a log; a torn last line, left by a crash while writing, is cut off."""
+        self.file = None
         lines = path.read_text(encoding="utf-8").split("\n")
         for number, line in enumerate(lines[:-1], 1):
             try:
-                self._replay_one(parse_json(line))
-                self.was.add(digest(self.graph))
+                op = parse_json(line)
+                match op.get("op"):
+                    case "open":
+                        self.graph = _graph_of(op["graph"])
+                    case "undo":
+                        self.undo()
+                    case "redo":
+                        self.redo()
+                    case _:
+                        self.do(op)
+                self.digests.add(digest(self.graph))
             except GraphError as why:
                 raise GraphError(f"{path}, line {number}: {why}") from why
         self.file = path
         if lines[-1]:
-            keep = sum(len(line.encode()) + 1 for line in lines[:-1])
             with open(path, "r+b") as file:
-                file.truncate(keep)
-
-    def _replay_one(self, op: Op) -> None:
-        match op.get("op"):
-            case "open":
-                self.graph = from_json({"format": "surefoot.graph", "version": 1, **op["graph"]})
-            case "undo":
-                self.undo()
-            case "redo":
-                self.redo()
-            case _:
-                self.do(op)
+                file.truncate(sum(len(line.encode()) + 1 for line in lines[:-1]))
 
 
 def digest(graph: Graph) -> str:
-    """Of its text, layout included."""
+    """Return the sha256 of the canonical text, layout included."""
     return hashlib.sha256(canonical(graph).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What may go along an edge: kind, dtype, shape, tags; and how often something does."""
+"""Types and clocks of ports: which values an edge may carry (kind, dtype, shape, tags), and in which ticks."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ KINDS = {
     "world": "an environment (a handle)",
     "learner": "a learner (a handle)",
     "manager": "a manager of sub-goals (a handle)",
-    "curiosity": "a source of curiosity (a handle)",
+    "curiosity": "a curiosity module (a handle)",
     "schedule": "a schedule of values",
     "trigger": "a trigger",
     "dict": "a table of numbers",
     "episodes": "finished episodes",
     "queries": "questions",
     "choices": "chosen tools",
-    "results": "answers of tools",
+    "results": "results of tools",
     "toolbox": "tools (a handle)",
-    "encoder": "an encoder of texts (a handle)",
+    "encoder": "a text encoder (a handle)",
     "chooser": "a policy over tools (a handle)",
     "prompts": "prompts",
     "responses": "responses of a language model",
     "language": "a language model (a handle)",
 }
+# Handles are live objects: they are passed by reference and never serialised, so both ends stay in one process.
 HANDLES = frozenset({"model", "world", "learner", "manager", "curiosity", "toolbox", "encoder", "chooser", "language"})
-"""What is shared rather than sent: the nodes at both ends stay in one process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What a port takes or gives; None where it is not known or does not matter."""
+    """The type of a port; None means unknown or irrelevant."""
 
     kind: str = "any"
     dtype: str | None = None
     shape: Shape | None = None
     parts: Parts | None = None
-    """Of observations, and of the observations that a policy's output belongs to."""
+    """Parts of the observations; for a policy's output, of the observations that it acted on."""
     tags: frozenset[str] = frozenset()
-    """Words such as raw and normalised that two ends of an edge must agree on."""
+    """Words such as raw and normalised on which both ends of an edge must agree."""
 
     def tagged(self, *tags: str) -> Type:
-        """The same with these tags in place of its own."""
+        """Return this type with `tags` instead of its tags."""
         return replace(self, tags=frozenset(tags))
 
     def __str__(self) -> str:
         words = [self.kind]
         if self.parts is not None:
-            inside = ", ".join(f"{name} {_shape(shape)} {dtype}" for name, dtype, shape in self.parts)
-            words.append(f"{{{inside}}}")
+            parts = ", ".join(f"{name} {_shape(shape)} {dtype}" for name, dtype, shape in self.parts)
+            words.append(f"{{{parts}}}")
         if self.shape is not None:
             words.append(_shape(self.shape))
         if self.dtype is not None:
@@ -68,59 +68,52 @@ class Type:
         return " ".join([*words, *sorted(self.tags)])
 
     def to_json(self) -> dict[str, Any]:
-        """For the editor."""
-        told: dict[str, Any] = {"kind": self.kind, "text": str(self)}
-        if self.dtype is not None:
-            told["dtype"] = self.dtype
-        if self.shape is not None:
-            told["shape"] = list(self.shape)
-        if self.parts is not None:
-            told["parts"] = {name: {"dtype": dtype, "shape": list(shape)} for name, dtype, shape in self.parts}
-        if self.tags:
-            told["tags"] = sorted(self.tags)
-        return told
+        """Return the type for the editor; fields that are unknown are left out."""
+        fields = {
+            "dtype": self.dtype,
+            "shape": None if self.shape is None else list(self.shape),
+            "parts": self.parts and {name: {"dtype": dtype, "shape": list(shape)} for name, dtype, shape in self.parts},
+            "tags": sorted(self.tags) or None,
+        }
+        return {"kind": self.kind, "text": str(self)} | {k: value for k, value in fields.items() if value is not None}
 
 
 ANY = Type()
 
 
 def tensor(dtype: str | None = None, *shape: int | str) -> Type:
-    """An array; without a shape, of any."""
+    """Return an array type; without sizes it has any shape."""
     return Type("tensor", dtype, shape or None)
 
 
-def misfit(given: Type, wanted: Type) -> str | None:
-    """None if `given` may go where `wanted` is asked for, else a sentence that says why not."""
-    if "any" in (given.kind, wanted.kind):
+def misfit(source: Type, target: Type) -> str | None:
+    """Return None if a value of type `source` may enter a port of type `target`, else the reason as a sentence."""
+    if "any" in (source.kind, target.kind):
         return None
-    if given.kind != wanted.kind:
-        if (given.kind, wanted.kind) in (("number", "tensor"), ("flag", "tensor")):
+    if source.kind != target.kind:
+        # numpy treats numbers and flags as arrays without axes.
+        if (source.kind, target.kind) in (("number", "tensor"), ("flag", "tensor")):
             return None
-        return f"it takes {KINDS[wanted.kind]} and was given {KINDS[given.kind]}"
-    if None not in (given.dtype, wanted.dtype) and given.dtype != wanted.dtype:
-        return f"it takes {wanted.dtype} and was given {given.dtype}"
-    if given.shape is not None and wanted.shape is not None and not _same_shape(given.shape, wanted.shape):
-        return f"it takes {_shape(wanted.shape)} and was given {_shape(given.shape)}"
-    if given.tags and wanted.tags and not given.tags & wanted.tags:
-        return (
-            f"it takes what is {' or '.join(sorted(wanted.tags))} and was given what is {' '.join(sorted(given.tags))}"
-        )
-    if given.parts is not None and wanted.parts is not None:
-        return _misfit_parts(given.parts, wanted.parts)
-    return None
-
-
-def _misfit_parts(given: Parts, wanted: Parts) -> str | None:
-    has, needs = {name: shape for name, _, shape in given}, {name: shape for name, _, shape in wanted}
+        return f"it takes {KINDS[target.kind]} but gets {KINDS[source.kind]}"
+    if None not in (source.dtype, target.dtype) and source.dtype != target.dtype:
+        return f"it takes {target.dtype} but gets {source.dtype}"
+    if source.shape is not None and target.shape is not None and not _same_shape(source.shape, target.shape):
+        return f"it takes {_shape(target.shape)} but gets {_shape(source.shape)}"
+    if source.tags and target.tags and not source.tags & target.tags:
+        return f"it takes {' or '.join(sorted(target.tags))} values but gets {' '.join(sorted(source.tags))} ones"
+    if source.parts is None or target.parts is None:
+        return None
+    has, needs = ({name: shape for name, _, shape in parts} for parts in (source.parts, target.parts))
     if set(has) != set(needs):
-        return f"it takes the parts {', '.join(sorted(needs))} and was given {', '.join(sorted(has))}"
+        return f"it takes the parts {', '.join(sorted(needs))} but gets {', '.join(sorted(has))}"
     for name, shape in needs.items():
         if not _same_shape(has[name], shape):
-            return f"it takes {name} {_shape(shape)} and was given {_shape(has[name])}"
+            return f"it takes {name} {_shape(shape)} but gets {_shape(has[name])}"
     return None
 
 
 def _same_shape(a: Shape, b: Shape) -> bool:
+    # A letter such as "N" stands for a size that is not known yet and fits any size.
     return len(a) == len(b) and all(
         isinstance(x, str) or isinstance(y, str) or x == y for x, y in zip(a, b, strict=True)
     )
@@ -132,7 +125,7 @@ def _shape(shape: Shape) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When a value is there: always (const), in the first tick (once), in every tick, every n ticks, or when another is."""
+    """The ticks in which a port has a value: const (all), once (the first), tick (each), every(n), or when(another has)."""
 
     kind: str
     n: int = 1
@@ -140,35 +133,31 @@ class Clock:
 
     @property
     def rate(self) -> float:
-        """Values a tick in the long run; at most that for `when`."""
+        """Values per tick in the long run; for `when` the upper bound."""
         return {"const": 0.0, "once": 0.0, "tick": 1.0, "every": 1.0 / self.n, "when": 1.0}[self.kind]
 
     def __str__(self) -> str:
-        match self.kind:
-            case "every":
-                return f"every({self.n})"
-            case "when":
-                return f"when({self.of})"
-            case kind:
-                return kind
+        argument = {"every": self.n, "when": self.of}.get(self.kind)
+        return self.kind if argument is None else f"{self.kind}({argument})"
 
 
 CONST, ONCE, TICK = Clock("const"), Clock("once"), Clock("tick")
 
 
 def every(n: int) -> Clock:
-    """Once in n ticks, in the last of them."""
+    """Return the clock of one value per n ticks, in the last of them."""
     return TICK if n == 1 else Clock("every", n)
 
 
 def when(port: str) -> Clock:
-    """Whenever that port has something to say."""
+    """Return the clock of values that come with those of `port`."""
     return Clock("when", of=port)
 
 
 def may_meet(a: Clock, b: Clock) -> bool:
-    """True if both can have a value in the same tick."""
+    """Return whether both can have a value in the same tick."""
     if "once" in (a.kind, b.kind):
         other = b if a.kind == "once" else a
-        return not (other.kind == "every" and other.n > 1)  # the first tick is never the last of several
+        # every(n) has its first value in tick n - 1, which for n > 1 is not the first tick.
+        return not (other.kind == "every" and other.n > 1)
     return True

@@ -16,7 +16,7 @@ from surefoot.lm.policy.backbone import Backbone
 from surefoot.lm.policy.vocabulary_head import logits_of, score
 from surefoot.lm.sampling.layout import Sequences, predicting, response_states, sequences_of
 from surefoot.nets.distributions import Categorical
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 
 KL_IN_LOSS = ("k2", "k3", "exact")
 
@@ -138,25 +138,25 @@ class LMPolicy:
             laid_out(said.log_prob), laid_out(said.entropy), laid_out(value), None if kl is None else laid_out(kl)
         )
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
         """The next token of N streams, without a cache; `sample.generate` is the way to whole responses."""
-        rows = self._last(seen)
+        rows = self._last(inputs)
         with torch.no_grad():
             states, _ = response_states(self.backbone, rows)
             spread = Categorical(logits_of(states, self.backbone.head, temperature=self.temperature, support=None))
             action = spread.mode() if deterministic else spread.sample(generator)
             value = cast(Critic, self.critic).values(states, rows)
         return PolicyOutput(
-            action=action, value=value, log_prob=spread.log_prob(action), distribution=spread, context=seen.context
+            action=action, value=value, log_prob=spread.log_prob(action), distribution=spread, context=inputs.context
         )
 
-    def value(self, seen: Seen) -> Tensor:
+    def value(self, inputs: PolicyInput) -> Tensor:
         """[N]: what the critic expects of a response to what was said so far."""
-        rows = self._last(seen)
+        rows = self._last(inputs)
         return cast(Critic, self.critic).values(response_states(self.backbone, rows)[0], rows)
 
-    def _last(self, seen: Seen) -> Sequences:
-        prompt, length = seen.context["prompt"].long(), seen.context["prompt_length"].long()
+    def _last(self, inputs: PolicyInput) -> Sequences:
+        prompt, length = inputs.context["prompt"].long(), inputs.context["prompt_length"].long()
         return Sequences(prompt, length, torch.ones_like(length))
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from surefoot.data.kinds import Interval, real, whole
+from surefoot.data.kinds import Interval, integer, real
 from surefoot.data.knobs import knob, settle
 from surefoot.errors import ConfigError
 from surefoot.lm.policy.kv_cache import Prefill, Slots
@@ -23,14 +23,14 @@ from surefoot.lm.sampling.layout import Sequences
 class Sampling:
     """How responses are drawn. Log-probs are those of exactly this distribution, whatever is set here."""
 
-    max_new_tokens: int = knob(64, "The longest response, in tokens.", whole(Interval(1)))
-    min_new_tokens: int = knob(0, "Before this many tokens a response cannot end.", whole(Interval(0)))
+    max_new_tokens: int = knob(64, "The longest response, in tokens.", integer(Interval(1)))
+    min_new_tokens: int = knob(0, "Before this many tokens a response cannot end.", integer(Interval(0)))
     temperature: float = knob(1.0, "Logits are divided by it; 0 takes the likeliest token.", real(Interval(0)))
-    top_k: int = knob(0, "Only the likeliest so many tokens are sampled; 0 for all.", whole(Interval(0)))
+    top_k: int = knob(0, "Only the likeliest so many tokens are sampled; 0 for all.", integer(Interval(0)))
     top_p: float = knob(
         1.0, "Only the likeliest tokens that make up this probability are sampled.", real(Interval(0, 1, open_low=True))
     )
-    rows: int = knob(32, "Responses written side by side.", whole(Interval(1)))
+    rows: int = knob(32, "Responses written side by side.", integer(Interval(1)))
 
     def __post_init__(self) -> None:
         settle(self)

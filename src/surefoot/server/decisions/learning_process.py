@@ -69,7 +69,7 @@ def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
     else:
         policy = DescribedPolicy(size, prior=declared.prior, seed=seed)
     usual = DEFAULTS if actions else DESCRIBED
-    learner = Learner(policy, PPOConfig(envs=1, steps=1).replace(**{**usual, **ppo, "seed": seed}))
+    learner = Learner(policy, PPOConfig(envs=1, rollout_steps=1).replace(**{**usual, **ppo, "seed": seed}))
     versions = Versions(root)
     if versions.numbers:
         parts: dict[str, Any] = versions.load(versions.numbers[-1]).parts

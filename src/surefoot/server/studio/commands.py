@@ -12,9 +12,9 @@ from surefoot.graph.export.script import to_script
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Break
 from surefoot.graph.spec.fit import fits, join
-from surefoot.graph.spec.groups import group, ungroup, within
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import Op
+from surefoot.graph.spec.subgraphs import group, ungroup, within
 from surefoot.graph.spec.text import to_json
 from surefoot.graph.templates import NAMES, template
 from surefoot.server.studio.doctor_fixes import pinned_on, remedy

@@ -30,7 +30,7 @@ class Document:
         if graph is None and file.exists():
             # Adopt a file that the log never produced: somebody edited it. After a crash it is only older than the log.
             found = load_graph(file)
-            if self.history.was and digest(found) not in self.history.was:
+            if self.history.digests and digest(found) not in self.history.digests:
                 self.history.do({"op": "replace", "graph": to_json(found)})
         self._save()
 

@@ -240,7 +240,7 @@ def parse_rule(text: str) -> AlertRule:
     `queue_conflict_events<25 when data_mode=rollout,mixed` concerns only lines with one of these labels.
     """
     found = re.fullmatch(
-        r"\s*([\w.|/-]+)\s*([<>])\s*([^:\s]+?)(?::(\d+))?(?::(\w+))?(?:\s+when\s+(\w+)=([\w,-]+))?\s*", text
+        r"\s*([\w.|/-]+)\s*([<>])\s*([^:\s]+?)\s*(?::(\d+))?(?::(\w+))?(?:\s+when\s+(\w+)=([\w,-]+))?\s*", text
     )
     try:
         if found is None:

@@ -13,22 +13,22 @@ from surefoot.telemetry.doctor.findings import gravity
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
 from surefoot.telemetry.reader import RecordTable, load_curves
-from surefoot.telemetry.town_metrics import ANNEAL_FLAGS, ANNEAL_NUMBERS, CONFLICT, SOCIAL
 
 SHOWN = (
-    "episodes.return_mean",
-    "loss",
-    "policy_loss",
-    "value_loss",
-    "entropy",
-    "approx_kl",
-    "kl_divergence",
-    "clip_fraction",
-    "grad_norm",
-    "explained_variance",
-    "reward_advantage_corr",
-    "lr",
+    *("episodes.return_mean", "loss", "policy_loss", "value_loss", "entropy", "approx_kl", "kl_divergence"),
+    *("clip_fraction", "grad_norm", "explained_variance", "reward_advantage_corr", "lr"),
 )
+# The numbers that trainings of towns add to an update, by subject.
+CONFLICT = tuple(f"conflict.rivalry_{x}_avg" for x in ("max_mean", "max_max", "avoid_count_mean", "avoid_count_max"))
+SOCIAL = (
+    *("shared_meal_events", "late_help_events", "shift_takeover_events", "chat_success_events", "chat_failure_events"),
+    *("chat_quality_mean", "utility_outage_events", "shower_complete_events", "sleep_complete_events"),
+)
+ANNEAL_NUMBERS = (
+    *("anneal_cycle", "anneal_bc_accuracy", "anneal_bc_threshold"),
+    *("anneal_loss_baseline", "anneal_queue_baseline", "anneal_intensity_baseline"),
+)
+ANNEAL_FLAGS = ("anneal_bc_passed", "anneal_loss_flag", "anneal_queue_flag", "anneal_intensity_flag")
 _FINDING_FIELDS = (
     *("rule", "severity", "status", "title", "since_update", "since_env_steps"),
     *("causes", "patch", "primary"),

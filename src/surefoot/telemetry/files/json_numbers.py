@@ -1,4 +1,4 @@
-"""Numbers that JSON can hold: what is not finite becomes null and is named, so that nothing is hidden."""
+"""Conversion of numbers that JSON cannot hold: NaN and infinity become null, and `nonfinite` names them."""
 
 from __future__ import annotations
 
@@ -9,56 +9,52 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from surefoot.telemetry.schema import Episodes
-
 
 def finite(numbers: Mapping[str, float | None], where: str, bad: dict[str, str]) -> dict[str, float | None]:
-    """The numbers, those that JSON cannot hold set to None and named in `bad` as `where.name`."""
-    if all_finite(numbers.values()):
-        return dict(numbers)
-    plain: dict[str, float | None] = {}
-    for name, x in numbers.items():
-        if x is None or math.isfinite(x):
-            plain[name] = x
-        else:
-            plain[name] = None
-            bad[f"{where}.{name}" if where else name] = spelled(x)
-    return plain
-
-
-def finite_rows(
-    rows: Sequence[Mapping[str, float | None]], where: str, bad: dict[str, str]
-) -> list[dict[str, float | None]]:
-    """Each row made `finite`, named in `bad` by its number."""
-    if all(all_finite(row.values()) for row in rows):
-        return [dict(row) for row in rows]
-    return [finite(row, f"{where}.{i}", bad) for i, row in enumerate(rows)]
-
-
-def finite_episodes(episodes: Episodes, bad: dict[str, str]) -> Episodes:
-    """The summary, its non-finite numbers set to None and named in `bad`."""
-    if all_finite(numbers_of(episodes)):
-        return episodes
-    numbers = msgspec.structs.asdict(episodes)
-    count = numbers.pop("count")
-    return Episodes(count=count, **finite(numbers, "episodes", bad))
-
-
-def numbers_of(episodes: Episodes) -> tuple[float | None, ...]:
-    """What of a summary may fail to be finite; `success_rate`, which is often None and never infinite, is no part."""
-    return episodes.return_mean, episodes.return_min, episodes.return_max, episodes.length_mean
+    """Return the numbers with None for those that JSON cannot hold, which are added to `bad` as `where.name`."""
+    result = dict(numbers)
+    if not all_finite(result.values()):
+        for name, x in result.items():
+            if x is not None and not math.isfinite(x):
+                result[name] = None
+                bad[f"{where}.{name}" if where else name] = spelled(x)
+    return result
 
 
 def all_finite(numbers: Iterable[float | None]) -> bool:
-    """One sum instead of a test a number: NaN and infinity survive addition. False may also mean that one is None."""
+    """Return whether all numbers are finite; also False if one is None.
+
+    One sum is faster than a test per number, and NaN and infinity survive addition.
+    """
     try:
         return math.isfinite(sum(cast(Iterable[float], numbers)))
     except TypeError:
         return False
 
 
+def evaluation_fields(
+    returns: Sequence[float], lengths: Sequence[int], successes: Sequence[bool | None]
+) -> dict[str, Any]:
+    """Return the fields of an `EvaluationRecord` that are computed from its episodes, `nonfinite` included."""
+    known = [bool(s) for s in successes if s is not None]
+    bad: dict[str, str] = {}
+    values = np.asarray(returns, np.float64)
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, and recorded as such
+        numbers = {"mean": values.mean(), "std": values.std(), "min": values.min(), "max": values.max()}
+    stats = finite({name: float(x) for name, x in numbers.items()}, "return", bad)
+    each = finite({str(i): float(r) for i, r in enumerate(returns)}, "returns", bad)
+    return {f"return_{name}": x for name, x in stats.items()} | {
+        "episodes": len(returns),
+        "length_mean": float(np.mean(lengths)),
+        "returns": list(each.values()),
+        "lengths": [int(n) for n in lengths],
+        "success_rate": sum(known) / len(known) if known else None,
+        "nonfinite": bad,
+    }
+
+
 def plain_json(value: Mapping[str, Any], where: str, bad: dict[str, str]) -> dict[str, Any]:
-    """`value` as plain JSON values, non-finite numbers at any depth set to None and named in `bad`."""
+    """Return `value` as JSON values, with None for non-finite numbers at any depth, which are added to `bad`."""
 
     def walk(x: Any, where: str) -> Any:
         if isinstance(x, dict):
@@ -74,14 +70,10 @@ def plain_json(value: Mapping[str, Any], where: str, bad: dict[str, str]) -> dic
 
 
 def plain(x: Any) -> Any:
-    """JSON for what msgspec does not know: numpy's numbers and arrays as numbers and lists, the rest as text."""
-    if isinstance(x, np.generic | np.ndarray):
-        return cast(Any, x).tolist()
-    return str(x)
+    """Return a JSON value for a type unknown to msgspec: numpy's as numbers and lists, others as text."""
+    return cast(Any, x).tolist() if isinstance(x, np.generic | np.ndarray) else str(x)
 
 
 def spelled(x: float) -> str:
-    """How a record names a number that JSON cannot hold."""
-    if math.isnan(x):
-        return "nan"
-    return "inf" if x > 0 else "-inf"
+    """Return the text for a number that JSON cannot hold: "nan", "inf" or "-inf"."""
+    return "nan" if math.isnan(x) else "inf" if x > 0 else "-inf"

@@ -1,4 +1,4 @@
-"""A file that only ever grows by whole lines."""
+"""A file that grows by complete lines only."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class LineFile:
-    """Appends lines, one `write` each, so that a killed process leaves no half of one; holds the writer's lock.
+    """Append lines with one `write` each, so that a killed process leaves no partial line; hold the writer's lock.
 
-    The disk is waited for in a thread of its own: its error is raised by the next call that begins or awaits a `sync`.
+    A background thread waits for the disk. Its error is raised by the next call that starts or awaits a `sync`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,28 +28,30 @@ class LineFile:
             raise
         self._fd: int | None = fd
         self.size = os.fstat(fd).st_size
-        self._fresh = True
-        """Something may have been written since the last sync began: by us, or by a writer who was killed."""
+        # True if there may be bytes that no sync has covered: also those of an earlier writer that was killed.
+        self._unsynced = True
         self._disk = ThreadPoolExecutor(1, "record-sync")
         self._syncing: Future[None] | None = None
 
     @property
     def closed(self) -> bool:
-        """True once `close` was called."""
+        """Whether `close` was called."""
         return self._fd is None
 
     def append(self, line: bytes) -> None:
-        """Write `line`, which ends in a newline; all of it, or (on a full disk) nothing and an error."""
+        """Write `line`, which ends in a newline. On a full disk nothing of it is written, and an error is raised."""
         fd = self._descriptor()
         try:
             written = os.write(fd, line)
-            while written < len(line):  # the disk is nearly full, and will say so
+            while written < len(line):  # a nearly full disk takes a part, then raises
                 written += os.write(fd, line[written:])
         except OSError as error:
             os.ftruncate(fd, self.size)
-            raise TelemetryError(f"{self.path} cannot be written: {error.strerror}; make room and resume") from error
+            raise TelemetryError(
+                f"{self.path} cannot be written: {error.strerror}; free disk space and resume"
+            ) from error
         self.size += len(line)
-        self._fresh = True
+        self._unsynced = True
 
     def rotate(self) -> None:
         """Move everything so far into a compressed part; the file is empty afterwards."""
@@ -57,17 +59,17 @@ class LineFile:
         self.size = 0
 
     def begin_sync(self) -> None:
-        """Push everything to the disk itself, beside whatever comes next; where a push is under way, later."""
+        """Start writing everything to the disk, in the background; do nothing if a sync is already running."""
         fd = self._descriptor()
         if self._syncing is not None and not self._syncing.done():
             return
         self._await()
-        if self._fresh:
-            self._fresh = False
+        if self._unsynced:
+            self._unsynced = False
             self._syncing = self._disk.submit(_sync, fd)
 
     def sync(self) -> None:
-        """Wait until everything is on the disk itself."""
+        """Wait until everything is on the disk."""
         self._await()
         self.begin_sync()
         self._await()
@@ -78,16 +80,16 @@ class LineFile:
         try:
             self._syncing.result()
         except OSError as error:
-            self._fresh = True
+            self._unsynced = True
             raise TelemetryError(
-                f"{self.path} could not be pushed to the disk: {error.strerror}; the disk may be failing or full"
+                f"{self.path} could not be synchronised to the disk: {error.strerror}; the disk may be failing or full"
             ) from error
         finally:
-            if self._syncing.done():  # not so where Ctrl-C ended the wait
+            if self._syncing.done():  # still running if Ctrl-C ended the wait
                 self._syncing = None
 
     def close(self) -> None:
-        """Let go of the file and its lock; what the disk last said is told after that."""
+        """Close the file and release its lock, then raise the error of the last sync, if any."""
         if self._fd is None:
             return
         try:
@@ -99,12 +101,12 @@ class LineFile:
 
     def _descriptor(self) -> int:
         if self._fd is None:
-            raise TelemetryError(f"the record {self.path} is closed; open a new Recorder to go on with it")
+            raise TelemetryError(f"the record {self.path} is closed; open a new Recorder to continue it")
         return self._fd
 
 
 class NoFile:
-    """Takes lines and keeps none: for a run whose record is switched off."""
+    """Discard all lines: for a run whose record is switched off."""
 
     last: rotation.Position | None = None
     torn_bytes = size = 0
@@ -113,19 +115,19 @@ class NoFile:
         self.closed = False
 
     def append(self, line: bytes) -> None:
-        """Forget `line`."""
+        """Discard `line`."""
         if self.closed:
-            raise TelemetryError("the record is closed; open a new Recorder to go on with it")
+            raise TelemetryError("the record is closed; open a new Recorder to continue it")
 
     def rotate(self) -> None:
-        """Nothing is there to be moved."""
+        """Do nothing."""
 
     def begin_sync(self) -> None:
-        """Nothing is there to be pushed."""
+        """Do nothing."""
 
     def sync(self) -> None:
-        """Nothing is there to be waited for."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more lines."""
         self.closed = True

@@ -1,7 +1,8 @@
-"""Several updates as one line, for runs that learn faster than anybody reads."""
+"""Updates waiting for their line, and their merge: a run that learns faster than lines are written shares lines."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
@@ -9,25 +10,28 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from surefoot.telemetry.files.json_numbers import all_finite, finite, finite_episodes, finite_rows, numbers_of
+from surefoot.telemetry.files.json_numbers import all_finite, finite
 from surefoot.telemetry.schema import VERSION, Episodes, UpdateRecord
 
 _Numbers = dict[str, float | None]
+# Sums of values beyond this could overflow a float64 (1.8e308); they take the slow path.
 _MOST = 1e290
-"""Beyond it, sums may leave what a float can hold."""
-
+# Lines may take 0.2 % of the run's time. Expensive lines are therefore further apart, but at most five times as far,
+# so that a run can still be watched.
+_SHARE = 0.002
+_LONGEST = 5.0
 
 Rows = Sequence[Mapping[str, float | None]]
 NewRows = list[dict[str, float | None]]
-"""Rows that nobody else keeps."""
+"""Rows that no caller keeps a reference to."""
 Row = tuple[tuple[str, ...], Sequence[float | None]]
 """Names and their numbers."""
 MetricSource = Mapping[str, float | None] | Callable[[], Row]
-"""Numbers by name, or what gives them when it is asked."""
+"""Numbers by name, or a function that returns them when the line is due."""
 
 
 class PendingUpdate(NamedTuple):
-    """An update as the run told it, before it is a line: nothing asked for, nothing copied, nothing checked."""
+    """An update before it becomes a line: nothing is evaluated, copied or checked yet."""
 
     t: float
     env_steps: int
@@ -43,11 +47,11 @@ class PendingUpdate(NamedTuple):
     labels: Mapping[str, str]
 
     def row(self) -> Row:
-        """What `m` says."""
+        """Return the names and numbers of `m`."""
         return self.m() if callable(self.m) else (tuple(self.m), tuple(self.m.values()))
 
     def record(self, run: str) -> UpdateRecord:
-        """The update as a line of its own; what is not finite is not yet looked for."""
+        """Return the update as one record; non-finite numbers are not replaced yet."""
         epochs = self.epochs() if callable(self.epochs) else [dict(epoch) for epoch in self.epochs]
         return UpdateRecord(
             v=VERSION,
@@ -68,29 +72,82 @@ class PendingUpdate(NamedTuple):
         )
 
 
+class UpdateQueue:
+    """Hold updates until a line is due: immediately for the first `early` lines, then `updates_per_second` at most."""
+
+    def __init__(self, run: str, *, updates_per_second: float, early: int) -> None:
+        self._run, self._gap, self._early = run, 1.0 / updates_per_second, early
+        self._deferred: list[Callable[[], None]] = []
+        self._waiting: list[PendingUpdate] = []
+        self._catching_up = False
+        self._written_at = -math.inf
+        self.line_seconds = 0.0
+        """Duration of the last line, from merging to writing."""
+
+    def defer(self, report: Callable[[], None]) -> None:
+        """Call `report`, which adds an update, before the next `take`."""
+        self._deferred.append(report)
+
+    def add(self, update: PendingUpdate) -> None:
+        """Append one update to the next line."""
+        self._waiting.append(update)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a line may be written now."""
+        if self._catching_up:
+            return False
+        gap = min(max(self._gap, self.line_seconds / _SHARE), _LONGEST * self._gap) if self._early <= 0 else 0.0
+        # A negative difference means that the clock was set back; waiting for it to catch up could take hours.
+        return not 0 <= now - self._written_at < gap
+
+    def take(self) -> UpdateRecord | None:
+        """Return all waiting updates as one record; None if there are none."""
+        if self._deferred:
+            deferred, self._deferred, self._catching_up = self._deferred, [], True
+            try:
+                for report in deferred:
+                    report()
+            finally:
+                self._catching_up = False
+        if not self._waiting:
+            return None
+        waiting, self._waiting = self._waiting, []
+        record = merge_pending(waiting, self._run)
+        self._written_at, self._early = record.t, self._early - 1
+        return record
+
+
 def merge_pending(waiting: Sequence[PendingUpdate], run: str) -> UpdateRecord:
-    """Return the updates as one record, with null for what JSON cannot hold."""
+    """Return the updates as one record, with null for numbers that JSON cannot hold."""
     merged = merge_plain(waiting, run) if len(waiting) > 1 else None
     return merged or merge([_finite(update.record(run)) for update in waiting])
 
 
 def _finite(update: UpdateRecord) -> UpdateRecord:
-    """The update with null for what JSON cannot hold, and its name."""
+    """Replace non-finite numbers by null and name them in `nonfinite`."""
+    episodes = update.episodes
     if all_finite(chain.from_iterable(row.values() for row in (update.m, update.seconds, *update.epochs))) and (
-        update.episodes is None or all_finite(numbers_of(update.episodes))
+        episodes is None or all_finite(_numbers_of(episodes))
     ):
         return update
     bad: dict[str, str] = {}
     update.m = finite(update.m, "m", bad)
-    update.epochs = finite_rows(update.epochs, "epochs", bad)
+    update.epochs = [finite(epoch, f"epochs.{i}", bad) for i, epoch in enumerate(update.epochs)]
     update.seconds = finite(update.seconds, "seconds", bad)
-    update.episodes = finite_episodes(update.episodes, bad) if update.episodes else None
+    if episodes is not None:
+        numbers = msgspec.structs.asdict(episodes)
+        update.episodes = Episodes(count=numbers.pop("count"), **finite(numbers, "episodes", bad))
     update.nonfinite = bad
     return update
 
 
+def _numbers_of(episodes: Episodes) -> tuple[float | None, ...]:
+    """Return the numbers that may be non-finite; not `success_rate`, which is often None and never infinite."""
+    return episodes.return_mean, episodes.return_min, episodes.return_max, episodes.length_mean
+
+
 def merge(updates: Sequence[UpdateRecord]) -> UpdateRecord:
-    """One record for all: means with the range of what varied, times and counts summed, the rest from the last."""
+    """Return one record: means with the range of what varied, sums of times and counts, other fields of the last."""
     last = updates[-1]
     if len(updates) == 1:
         return last
@@ -109,33 +166,36 @@ def merge(updates: Sequence[UpdateRecord]) -> UpdateRecord:
     )
 
 
-def merge_plain(told: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
-    """What `merge` gives, many numbers at a time; None where that cannot be: a number is missing or not finite.
+def merge_plain(updates: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
+    """Return the same as `merge`, vectorised; None if a number is missing or not finite.
 
-    The updates begin with the same names; what some say beyond them, as they do now and then, is added up by itself.
+    The updates start with the same names; names that only some of them have are merged separately.
     """
-    last, rows, times = told[-1], [u.row() for u in told], tuple(told[-1].seconds)
+    last, rows, times = updates[-1], [u.row() for u in updates], tuple(updates[-1].seconds)
     names = min([names for names, _ in rows], key=len)
     width = len(names)
-    more = [dict(zip(said[width:], x[width:], strict=True)) for said, x in rows if len(said) > width]
-    if any(said[:width] != names for said, _ in rows) or any(tuple(u.seconds) != times for u in told):
+    extra = [dict(zip(row[width:], x[width:], strict=True)) for row, x in rows if len(row) > width]
+    if any(row[:width] != names for row, _ in rows) or any(tuple(u.seconds) != times for u in updates):
         return None
     try:
-        grid = np.array([(*x[:width], *u.seconds.values()) for (_, x), u in zip(rows, told, strict=True)], np.float64)
-    except TypeError:  # what is neither a number nor None
+        grid = np.array(
+            [(*x[:width], *u.seconds.values()) for (_, x), u in zip(rows, updates, strict=True)], np.float64
+        )
+    except TypeError:  # neither a number nor None
         return None
     smallest, largest, total = grid.min(axis=0).tolist(), grid.max(axis=0).tolist(), grid.sum(axis=0).tolist()
-    episodes = [u.episodes for u in told if u.episodes]
-    if not all(low > -_MOST and high < _MOST for low, high in zip(smallest, largest, strict=True)):  # NaN is neither
+    # NaN fails both comparisons.
+    if not all(low > -_MOST and high < _MOST for low, high in zip(smallest, largest, strict=True)):
         return None
-    if not all(map(all_finite, [*map(numbers_of, episodes), *(row.values() for row in more)])):
+    episodes = [_numbers_of(u.episodes) for u in updates if u.episodes]
+    if not all(map(all_finite, [*episodes, *(row.values() for row in extra)])):
         return None
     m, low, high = _Numbers(zip(names, rows[-1][1], strict=False)), _Numbers(), _Numbers()
     for name, least, most, added in zip(names, smallest, largest, total, strict=False):
         if least < most:
-            m[name], low[name], high[name] = added / len(told), least, most
-    if more:
-        m, low, high = (mine | its for mine, its in zip((m, low, high), _ranges(more), strict=True))
+            m[name], low[name], high[name] = added / len(updates), least, most
+    if extra:
+        m, low, high = (common | some for common, some in zip((m, low, high), _ranges(extra), strict=True))
     return UpdateRecord(
         v=VERSION,
         run=run,
@@ -144,24 +204,25 @@ def merge_plain(told: Sequence[PendingUpdate], run: str) -> UpdateRecord | None:
         env_steps=last.env_steps,
         updates=last.updates,
         m=m,
-        covers=len(told),
+        covers=len(updates),
         m_min=low,
         m_max=high,
         seconds=dict(zip(times, total[width:], strict=True)),
-        **_totals(told),
+        **_totals(updates),
         labels=dict(last.labels),
     )
 
 
 def _ranges(rows: Sequence[Mapping[str, float | None]]) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Mean, smallest and largest of each name; the last two only of what varied."""
+    """Return mean, minimum and maximum of each name; the last two only if it varied."""
     m, low, high = _Numbers(), _Numbers(), _Numbers()
     for name, values in _columns(rows):
         if not values:
             m[name] = None
             continue
         smallest, largest = min(values), max(values)
-        if smallest == largest:  # so that what is constant stays itself to the last digit
+        # sum / len of equal numbers can differ from them in the last digit.
+        if smallest == largest:
             m[name] = smallest
         else:
             m[name], low[name], high[name] = sum(values) / len(values), smallest, largest
@@ -169,7 +230,7 @@ def _ranges(rows: Sequence[Mapping[str, float | None]]) -> tuple[_Numbers, _Numb
 
 
 def _columns(rows: Sequence[Mapping[str, float | None]]) -> Iterable[tuple[str, Sequence[float]]]:
-    """Each name with its numbers over the rows that have one."""
+    """Yield each name with its numbers, from the rows that have one."""
     names = rows[0].keys()
     if all(row.keys() == names for row in rows):
         for name, column in zip(names, zip(*(row.values() for row in rows), strict=True), strict=True):
@@ -184,21 +245,17 @@ def _totals(updates: Sequence[UpdateRecord] | Sequence[PendingUpdate]) -> dict[s
     skipped = [u.skipped_reason for u in updates if u.skipped_reason]
     counts = ("episodes_dropped", "stopped_early", "rolled_back")
     totals: dict[str, Any] = {name: sum([getattr(u, name) for u in updates]) for name in counts}
-    episodes = _merge_episodes([u.episodes for u in updates if u.episodes])
+    parts, episodes = [u.episodes for u in updates if u.episodes], None
+    if parts:
+        episodes = Episodes(
+            count=sum(p.count for p in parts),
+            return_mean=_weighted([(p.count, p.return_mean) for p in parts]),
+            return_min=min((p.return_min for p in parts if p.return_min is not None), default=None),
+            return_max=max((p.return_max for p in parts if p.return_max is not None), default=None),
+            length_mean=_weighted([(p.count, p.length_mean) for p in parts]),
+            success_rate=_weighted([(p.count, p.success_rate) for p in parts]),
+        )
     return totals | {"episodes": episodes, "skipped_reason": skipped[-1] if skipped else None}
-
-
-def _merge_episodes(parts: Sequence[Episodes]) -> Episodes | None:
-    if not parts:
-        return None
-    return Episodes(
-        count=sum(p.count for p in parts),
-        return_mean=_weighted([(p.count, p.return_mean) for p in parts]),
-        return_min=min((p.return_min for p in parts if p.return_min is not None), default=None),
-        return_max=max((p.return_max for p in parts if p.return_max is not None), default=None),
-        length_mean=_weighted([(p.count, p.length_mean) for p in parts]),
-        success_rate=_weighted([(p.count, p.success_rate) for p in parts]),
-    )
 
 
 def _weighted(parts: Sequence[tuple[int, float | None]]) -> float | None:

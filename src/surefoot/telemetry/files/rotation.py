@@ -1,4 +1,4 @@
-"""Where a record lies on disk: one live file, the compressed parts it was rotated into, and the lock of its writer."""
+"""The files of a record: one live file, the compressed parts it was rotated into, and the lock of its writer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ import msgspec
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.schema import FILE_NAME, VERSION
 
+# Bytes read per step from the end of a file; a line is a few hundred bytes, so one step is nearly always enough.
+_CHUNK = 1 << 16
+
 
 class Position(msgspec.Struct, kw_only=True):
-    """Just enough of a line to know where it stands; reads kinds of later versions too."""
+    """The fields of a line that tell where it stands; also decodes kinds of later versions."""
 
     seq: int
     v: str
@@ -33,7 +36,7 @@ _positions = msgspec.json.Decoder(Position)
 
 
 def position(line: bytes) -> Position | None:
-    """Where a line stands, or None if it is no record."""
+    """Return the position of a line; None if it is not a record."""
     try:
         return _positions.decode(line)
     except msgspec.DecodeError:
@@ -41,12 +44,12 @@ def position(line: bytes) -> Position | None:
 
 
 def live_file(path: Path) -> Path:
-    """The file that is being written: `path` itself, or the one in the run directory `path`."""
+    """Return the file that is being written: `path` itself, or the record in the run directory `path`."""
     return path / FILE_NAME if path.is_dir() else path
 
 
 def rotated_parts(live: Path) -> list[Path]:
-    """The compressed parts that came before `live`, oldest first."""
+    """Return the compressed parts that were rotated out of `live`, oldest first."""
     if not live.parent.is_dir():
         return []
     pattern = re.compile(re.escape(live.stem) + r"\.(\d{4,})" + re.escape(live.suffix) + r"\.gz")
@@ -55,16 +58,14 @@ def rotated_parts(live: Path) -> list[Path]:
 
 
 def open_part(part: Path) -> BinaryIO:
-    """A part's plain bytes, decompressed where it is compressed."""
+    """Open a part for reading, decompressed if it is compressed."""
     return cast(BinaryIO, gzip.open(part, "rb")) if part.suffix == ".gz" else part.open("rb")
 
 
 def open_locked(live: Path) -> int:
-    """A descriptor that appends to `live`, created if missing; only one process may hold one.
-
-    A child that was forked while its parent held the lock keeps it a moment longer, hence the patience.
-    """
+    """Return a descriptor that appends to `live`, created if missing. Raise if another process has one."""
     fd = os.open(live, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    # A child that was forked while its parent held the lock holds it until its own exec: retry for 0.3 s.
     for _ in range(6):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,7 +77,7 @@ def open_locked(live: Path) -> int:
 
 
 def is_being_written(path: Path) -> bool:
-    """True while a recorder holds the record of `path` (a run directory or its live file)."""
+    """Return whether a recorder holds the record of `path` (a run directory or its live file)."""
     try:
         fd = os.open(live_file(path), os.O_RDONLY)
     except FileNotFoundError:
@@ -91,15 +92,17 @@ def is_being_written(path: Path) -> bool:
 
 
 def rotate(fd: int, live: Path) -> Path:
-    """Move what `live` holds into a new compressed part and empty it. The descriptor and its lock stay good.
+    """Compress `live` into a new part and empty it. The descriptor and its lock stay valid.
 
-    A crash before the emptying leaves the same lines in both files; `settle` and the readers know that.
+    A crash before the truncation leaves the same lines in both files; `settle` and the readers handle that.
     """
     parts = rotated_parts(live)
     number = int(parts[-1].name.removesuffix(live.suffix + ".gz").rpartition(".")[2]) + 1 if parts else 1
     part = live.with_name(f"{live.stem}.{number:04d}{live.suffix}.gz")
     draft = part.with_name(part.name + ".draft")
     with draft.open("wb") as raw:
+        # Level 3: rotation pauses the run, so speed counts more than the last percent of size. No name, no time: the
+        # same lines give the same bytes.
         with live.open("rb") as plain, gzip.GzipFile("", "wb", compresslevel=3, fileobj=raw, mtime=0) as packed:
             shutil.copyfileobj(plain, packed, 1 << 20)
         raw.flush()
@@ -111,7 +114,7 @@ def rotate(fd: int, live: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames and removals in `folder` survive a power cut."""
+    """Make renames and removals in `folder` survive a power failure."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -120,12 +123,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def settle(fd: int, live: Path) -> tuple[Position | None, int]:
-    """Where the record stands, and how many bytes of a torn last line were cut off to make it end in a whole one."""
+    """Cut off a torn last line. Return the position of the last record and the number of bytes cut off."""
     torn = _cut_torn_tail(fd)
     parts = rotated_parts(live)
     old = last_position(parts[-1]) if parts else None
     new = last_position(live)
-    if old and new and new.seq <= old.seq:  # the process ended between writing a part and emptying the live file
+    # The process ended between writing a part and emptying the live file.
+    if old and new and new.seq <= old.seq:
         os.ftruncate(fd, 0)
         new = None
     if new is None and os.fstat(fd).st_size:
@@ -134,39 +138,39 @@ def settle(fd: int, live: Path) -> tuple[Position | None, int]:
         )
     last = new or old
     if last and last.v.partition(".")[0] != VERSION.partition(".")[0]:
-        raise TelemetryError(f"{live} is of version {last.v} and this is {VERSION}; go on in a new run directory")
+        raise TelemetryError(f"{live} has version {last.v} and this is {VERSION}; continue in a new run directory")
     return last, torn
 
 
 def _cut_torn_tail(fd: int) -> int:
     size = os.fstat(fd).st_size
-    whole, tail = size, b""
-    while whole > 0 and b"\n" not in tail:
-        start = max(0, whole - (1 << 16))
-        tail = os.pread(fd, whole - start, start)
-        whole = start
-    whole += tail.rfind(b"\n") + 1
-    if whole < size:
-        os.ftruncate(fd, whole)
-    return size - whole
+    end, tail = size, b""
+    while end > 0 and b"\n" not in tail:
+        start = max(0, end - _CHUNK)
+        tail = os.pread(fd, end - start, start)
+        end = start
+    end += tail.rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(fd, end)
+    return size - end
 
 
 def last_position(part: Path) -> Position | None:
-    """Where the last good line of a file stands; None if it has none."""
+    """Return the position of the last valid line of a file; None if it has none."""
     return next(filter(None, map(position, _lines_from_end(part))), None)
 
 
 def _lines_from_end(part: Path) -> Iterator[bytes]:
-    """Whole lines, last first. A compressed part can only be read from its beginning, and is."""
+    """Yield complete lines, last first. A compressed part can only be read from its beginning."""
     with open_part(part) as file:
         if part.suffix == ".gz":
             yield from reversed(file.readlines())
             return
-        end, rest = file.seek(0, os.SEEK_END), b""
+        end, tail = file.seek(0, os.SEEK_END), b""
         while end > 0:
-            start = max(0, end - (1 << 16))
+            start = max(0, end - _CHUNK)
             file.seek(start)
-            first, *lines = (file.read(end - start) + rest).split(b"\n")
+            tail, *lines = (file.read(end - start) + tail).split(b"\n")
             yield from reversed(lines)
-            end, rest = start, first
-        yield rest
+            end = start
+        yield tail

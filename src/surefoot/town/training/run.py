@@ -13,7 +13,7 @@ from surefoot.data.replayset import ReplayDataset, RolloutBuffer
 from surefoot.data.trajectory import Recording
 from surefoot.envs.api import View
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.town.scenarios.scenario import Scenario, load_scenario
 from surefoot.town.sim.world import TownWorld
 from surefoot.town.training.capture import capture_samples
@@ -159,7 +159,7 @@ class PolicyRuntime:
         """Return one action per stream."""
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(self.device)
         obs = {name: torch.from_numpy(x).to(self.device) for name, x in view.obs.items()}
-        seen = Seen(obs=obs, action_mask=mask, context=self.policy.initial_context(world.num_envs))
+        seen = PolicyInput(obs=obs, action_mask=mask, context=self.policy.initial_context(world.num_envs))
         out = self.policy.act(seen, generator=self.generator, deterministic=self.deterministic)
         self.log_prob, self.value = out.log_prob.cpu().numpy(), out.value.cpu().numpy()
         return self.policy.env_action(out.action.cpu().numpy())

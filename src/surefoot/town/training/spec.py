@@ -30,7 +30,7 @@ def town_spec(
     wanted = min(-(-rules.towns * rules.rollout_ticks // count), scenario.ticks)
     chosen: dict[str, Any] = {
         "envs": count * len(scenario.agents),
-        "steps": rollout_ticks or max(rules.rollout_ticks, wanted),
+        "rollout_steps": rollout_ticks or max(rules.rollout_ticks, wanted),
         **rules.settings,
         **({"critic_only": "state"} if central else {}),
         **(settings or {}),

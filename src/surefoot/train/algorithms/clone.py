@@ -22,7 +22,7 @@ from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead
 from surefoot.nets.multi_discrete import MultiDiscreteHead
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.reward import RewardScaler
 
 NEAREST_TO_THE_BOUND = 0.999
@@ -231,7 +231,7 @@ class _Steps:
     def _ahead(self, policy: Policy) -> np.ndarray:
         """[episodes]: the worth of where each ended."""
         if not self.sequential:
-            return policy.value(Seen(obs=self.last)).cpu().numpy()
+            return policy.value(PolicyInput(obs=self.last)).cpu().numpy()
         value = policy.evaluate(self.batch).value.cpu().numpy()
         return np.array([value[e.steps, i] for i, e in enumerate(self.episodes)])
 
@@ -250,7 +250,7 @@ class _Steps:
             return None
         hits, nothing = 0, torch.Generator(self.device)
         for part in self._parts():
-            seen = Seen(
+            seen = PolicyInput(
                 obs={name: x[0] for name, x in part.obs.items()},
                 action_mask=None if part.action_mask is None else part.action_mask[0],
             )

@@ -33,7 +33,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.description import load_weights
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played
@@ -194,7 +194,7 @@ class Decisions:
     def _decide(self, obs: Arrays, allowed: np.ndarray | None) -> tuple[Arrays, np.ndarray]:
         """What is seen, chosen and thought of it, [n, …]; and the choices as the goal takes them."""
         mask = None if allowed is None else torch.from_numpy(allowed)
-        seen = Seen(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
+        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
         out = self.policy.act(seen, generator=self.generator, deterministic=self.deterministic)
         action = out.action.numpy()
         made = {f"obs.{name}": x for name, x in obs.items()}
@@ -203,7 +203,7 @@ class Decisions:
 
     @torch.no_grad()
     def _worth(self, obs: Arrays) -> np.ndarray:
-        return self.policy.value(Seen(obs={name: torch.from_numpy(x) for name, x in obs.items()})).numpy()
+        return self.policy.value(PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()})).numpy()
 
 
 def _saved(name: str) -> str:
@@ -233,7 +233,7 @@ class Hierarchy:
         manages = spec.manager.replace(gamma=config.gamma**spec.every, seed=seed_for("manager", seed))
         self.manager_learner = Learner(self.manager, manages, total_updates=spec.total_updates)
         self.collector = Collector(
-            self.world, self.worker, steps=config.steps, gamma=config.gamma, seed=seed, path=config.path
+            self.world, self.worker, steps=config.rollout_steps, gamma=config.gamma, seed=seed, path=config.path
         )
 
     @property
@@ -296,7 +296,7 @@ class Hierarchy:
         quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
         while quota.any():
             mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-            seen = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+            seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
             out = self.worker.act(seen, generator=generator, deterministic=deterministic)
             decisions.reset_tape()
             view = world.step(self.worker.env_action(out.action.numpy())).view
@@ -342,7 +342,12 @@ class Hierarchy:
     def _decisions(self, streams: int) -> Decisions:
         config = self.spec.worker
         return Decisions(
-            self.manager, streams, steps=config.steps, every=self.spec.every, gamma=config.gamma, seed=config.seed
+            self.manager,
+            streams,
+            steps=config.rollout_steps,
+            every=self.spec.every,
+            gamma=config.gamma,
+            seed=config.seed,
         )
 
     def _over(self, base: World, decisions: Decisions) -> GoalWorld:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, real, whole
+from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, integer, real
 from surefoot.data.knobs import Config, knob
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.algorithms.ratings import START, after_game, expected
 from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
 
@@ -36,9 +36,9 @@ class SelfPlayConfig(Config):
         "How a past self is chosen: all alike, or by elo, each as likely as its expected score against the learner.",
         choice("uniform", "elo"),
     )
-    every: int = knob(50_000, "Env steps between two past selves that are kept.", whole(Interval(1)))
+    every: int = knob(50_000, "Env steps between two past selves that are kept.", integer(Interval(1)))
     keep: int = knob(
-        20, "Most past selves at once; beyond that the one goes whose neighbours are closest.", whole(Interval(2))
+        20, "Most past selves at once; beyond that the one goes whose neighbours are closest.", integer(Interval(2))
     )
     elo_k: float = knob(8.0, "How far one game moves a rating.", real(NOT_NEGATIVE))
 
@@ -79,7 +79,7 @@ class Player:
         if self.actor is not None:
             return kernel_actions(self.actor, view, noise.kernel, deterministic=deterministic)
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        seen = Seen(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         out = self.policy.act(seen, generator=noise.torch, deterministic=deterministic)
         return self.policy.env_action(out.action.numpy())
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from surefoot.data.rollout import Rollout
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.kernel_actor import kernel_values
 from surefoot.train.collect.kernel_rollout import KernelActor
@@ -204,4 +204,4 @@ class Ticks:
         if chosen.actor is not None:
             return kernel_values(chosen.actor, after)
         obs = {name: torch.from_numpy(x) for name, x in after.items() if name in chosen.obs}
-        return self.policy.value(Seen(obs=obs, context=chosen.context_after)).numpy()
+        return self.policy.value(PolicyInput(obs=obs, context=chosen.context_after)).numpy()

@@ -12,7 +12,7 @@ from torch import Tensor
 from surefoot.data.rollout import Rollout
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 if TYPE_CHECKING:
     from surefoot.train.collect.collector import Collector
@@ -65,16 +65,18 @@ def _follow(collector: Collector, step: Step, t: int, builder: RolloutBuilder) -
     collector.episodes.finish(step, ended)
     if step.truncated.any():
         assert step.final_obs is not None, f"{collector.world.name} cut an episode short without its last observation"
-        value = collector.policy.value(Seen(obs=_load(collector.device, step.final_obs), context=collector.context))
+        value = collector.policy.value(
+            PolicyInput(obs=_load(collector.device, step.final_obs), context=collector.context)
+        )
         builder.cut(t, step.truncated, value.cpu().numpy())
     collector.start = ended | ~step.valid
     collector.view = step.view
 
 
-def _seen(collector: Collector, view: View) -> Seen:
+def _seen(collector: Collector, view: View) -> PolicyInput:
     mask = None if view.action_mask is None else torch.from_numpy(view.action_mask).to(collector.device)
     start = torch.from_numpy(collector.start).to(collector.device) if collector.policy.sequential else None
-    return Seen(obs=_load(collector.device, view.obs), action_mask=mask, start=start, context=collector.context)
+    return PolicyInput(obs=_load(collector.device, view.obs), action_mask=mask, start=start, context=collector.context)
 
 
 def _load(device: torch.device, obs: Arrays) -> dict[str, Tensor]:

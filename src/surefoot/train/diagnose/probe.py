@@ -20,7 +20,7 @@ from surefoot.errors import SurefootError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Policy, Seen
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
@@ -95,7 +95,13 @@ def probe(
 
 
 def _spec(name: str, total: int, **ppo: Any) -> RunSpec:
-    common: dict[str, Any] = {"envs": STREAMS, "steps": STEPS, "minibatch_size": 128, "epochs": 8, "gamma": GAMMA}
+    common: dict[str, Any] = {
+        "envs": STREAMS,
+        "rollout_steps": STEPS,
+        "minibatch_size": 128,
+        "epochs": 8,
+        "gamma": GAMMA,
+    }
     learning: dict[str, Any] = {"lr": 3e-3, "ent_coef": 0.01, "max_grad_norm": 5.0, "lam": 0.95, "device": "cpu"}
     config = PPOConfig(**(common | learning | ppo))
     return RunSpec(
@@ -147,7 +153,7 @@ def _worth(*expected: tuple[float, float], within: float) -> Callable[[Policy, f
         obs = torch.tensor([seen for seen, _ in expected], dtype=torch.float32).reshape(-1, 1)
         start = torch.ones(len(obs), dtype=torch.bool) if policy.sequential else None
         with torch.no_grad():
-            seen = Seen(obs={"obs": obs}, start=start, context=policy.initial_context(len(obs)))
+            seen = PolicyInput(obs={"obs": obs}, start=start, context=policy.initial_context(len(obs)))
             values = policy.value(seen).cpu().numpy()
         right = np.array([worth for _, worth in expected])
         shown, wanted = (", ".join(f"{x:.2f}" for x in each) for each in (values, right))
@@ -164,7 +170,7 @@ def _chooses(contexts: int) -> Callable[[Policy, float], tuple[bool, str]]:
         right = torch.ones(1) if contexts == 1 else torch.arange(contexts)
         rows = obs.repeat(50, 1)
         start = torch.ones(len(rows), dtype=torch.bool) if policy.sequential else None
-        seen = Seen(obs={"obs": rows}, start=start, context=policy.initial_context(len(rows)))
+        seen = PolicyInput(obs={"obs": rows}, start=start, context=policy.initial_context(len(rows)))
         with torch.no_grad():
             action = policy.act(seen, generator=torch.Generator().manual_seed(0)).action.cpu()
         share = float((action.flatten() == right.repeat(50)).float().mean())
@@ -244,7 +250,9 @@ def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result
     try:
         world = make(4)
         policy = build(world)
-        training = trainer(_spec(world.name, 4 * world.num_envs * 64, envs=world.num_envs, steps=64), world, policy)
+        training = trainer(
+            _spec(world.name, 4 * world.num_envs * 64, envs=world.num_envs, rollout_steps=64), world, policy
+        )
         worst = max(report.first_ratio_error for report in training)
         ends = training.collector.episodes.take_fresh()
         world.close()

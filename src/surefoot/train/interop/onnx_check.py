@@ -15,7 +15,7 @@ from surefoot.envs.api import World
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.images import Parts
 from surefoot.nets.onnx import MASK, port_name
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 TOLERANCE = 1e-5
 STREAMS = 20
@@ -102,8 +102,8 @@ def _ask(
     proof.observations += asked
 
 
-def _seen(question: Question, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> Seen:
-    return Seen(
+def _seen(question: Question, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
+    return PolicyInput(
         obs={name: torch.from_numpy(x) for name, x in question.obs.items()},
         action_mask=None if mask is None else torch.from_numpy(mask),
         start=torch.from_numpy(question.start),

@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.data.spaces import Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.envs.api import World
-from surefoot.envs.builtin.units import Components, meaning
+from surefoot.envs.builtin.classic import Components, units_of
 from surefoot.errors import CheckpointIncompatible, PolicyError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, make_directory, replace_file
 from surefoot.nets.actor_critic import ActorCritic
@@ -121,7 +121,7 @@ def weights_hash(policy: ActorCritic) -> str:
 
 
 def _ports(policy: ActorCritic, sheet: Sheet, env: str) -> dict[str, Any]:
-    observed, done = meaning(env)
+    observed, done = units_of(env)
     boxes = {port_name(name): box for name, box in policy.observation.items()}
     inputs = [_input(port, boxes.get(port.name), observed) for port in sheet.inputs]
     outputs = [_output(port, policy, done) for port in sheet.outputs]

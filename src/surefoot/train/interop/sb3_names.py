@@ -195,7 +195,7 @@ _ATTRIBUTES = {
     "observation_space": "model.spaces.gym_observation is Gymnasium's",
     "action_space": "model.spaces.gym_action is Gymnasium's",
     "n_envs": "model.spec.ppo.envs says it",
-    "n_steps": "model.spec.ppo.steps says it",
+    "n_steps": "use model.spec.ppo.rollout_steps",
 }
 
 

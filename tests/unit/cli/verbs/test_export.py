@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
-    quick = ["--set", "envs=2", "--set", "steps=32", "--eval-every", "0", "--display", "quiet"]
+    quick = ["--set", "envs=2", "--set", "rollout_steps=32", "--eval-every", "0", "--display", "quiet"]
     assert main(["train", "Pendulum-v1", "--steps", "64", "--name", "swing", "--runs", str(root), *quick]) == 0
     return root
 

@@ -91,7 +91,7 @@ def test_a_log_from_before_versions_is_1_0():
 def test_an_unknown_version_names_the_known():
     problem = read_line("x", 3, b'{"telemetry_version": 1.7}')
     assert isinstance(problem, LineProblem)
-    assert str(problem) == "x:3: telemetry_version 1.7 is unknown; there were 1.0, 1.1, 1.2"
+    assert str(problem) == "x:3: not a record: telemetry_version 1.7 is unknown; known versions are 1.0, 1.1, 1.2"
 
 
 def test_an_anneal_goes_to_numbers_and_words():

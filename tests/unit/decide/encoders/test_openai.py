@@ -62,9 +62,9 @@ def test_the_openai_encoder_batches_retries_and_caches_on_disk(server, tmp_path:
 
 def test_a_wrong_dimension_a_missing_key_and_plain_http_are_refused(server, monkeypatch):
     url, _ = server
-    with pytest.raises(EncoderError, match="4 numbers; dim is 8"):
+    with pytest.raises(EncoderError, match="4 numbers, but dim is 8"):
         OpenAIEncoder("m", dim=8, base_url=url).encode(["a"])
-    with pytest.raises(EncoderError, match="only sent over https"):
+    with pytest.raises(EncoderError, match="the key is sent over https"):
         OpenAIEncoder(base_url="http://example.com/v1")
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(EncoderError, match="OPENAI_API_KEY"):

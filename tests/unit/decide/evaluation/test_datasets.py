@@ -1,4 +1,4 @@
-"""Data sets of both forms, what a log of decisions comes to, and scales of what is learned from it."""
+"""Tests of `surefoot.decide.evaluation.datasets`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_labels_are_read_from_csv_and_grouped_by_topics(tmp_path: Path):
     topics.write_text(json.dumps({"talk": {"description": "small talk", "labels": ["greet_user", "leave?"]}}))
     assert read(tmp_path, "labels", topics).right == [0, 0]
     topics.write_text(json.dumps({"talk": {"description": "small talk", "labels": ["leave?"]}}))
-    with pytest.raises(RecordingError, match="every label but 'greet_user'"):
+    with pytest.raises(RecordingError, match="does not list the label 'greet_user'"):
         read(tmp_path, "labels", topics)
 
 
@@ -35,33 +35,42 @@ def test_candidates_are_read_from_jsonl_and_tools_of_one_name_stay_apart(tmp_pat
     assert (data.right, data.candidates) == ([1, 2], [[0, 1], [2, 1]])
 
 
+def test_a_byte_order_mark_before_the_header_is_ignored(tmp_path: Path):
+    # Excel writes one when a sheet is saved as "CSV UTF-8".
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbftext,category\nhi,greet\n")
+    assert read(tmp_path).texts == ["hi"]
+    row = {"text": "x", "tools": [{"name": "f", "description": "one"}], "correct": "f"}
+    (tmp_path / "queries.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(row).encode())
+    assert read(tmp_path).texts == ["x"]
+
+
 def test_what_cannot_be_read_is_named(tmp_path: Path):
     with pytest.raises(RecordingError, match="neither queries.jsonl nor any .csv"):
         read(tmp_path)
-    for written, told in (
-        ("a,b\n1,2\n", "has a, b at its top"),
-        ("", "no line at all"),
+    for content, message in (
+        ("a,b\n1,2\n", "has the columns a, b"),
+        ("", "is empty"),
         ("text,category\n", "no queries"),
     ):
-        (tmp_path / "a.csv").write_text(written)
-        with pytest.raises(RecordingError, match=told):
+        (tmp_path / "a.csv").write_text(content)
+        with pytest.raises(RecordingError, match=message):
             read(tmp_path)
-    for written, told in (
+    for content, message in (
         ('{"text": "x", "tools": [], "correct": "f"}', "'f' is not among its tools"),
-        ("not json", "line 1 of .* is no object with text"),
-        ('{"text": "x"}', "is no object with text, tools"),
+        ("not json", "line 1 of .* must be an object with text"),
+        ('{"text": "x"}', "must be an object with text, tools"),
         ("", "has no queries"),
     ):
-        (tmp_path / "queries.jsonl").write_text(written)
-        with pytest.raises(RecordingError, match=told):
+        (tmp_path / "queries.jsonl").write_text(content)
+        with pytest.raises(RecordingError, match=message):
             read(tmp_path)
 
 
 def test_topics_that_cannot_be_read_are_named(tmp_path: Path):
     (tmp_path / "a.csv").write_text("text,category\nhello,greet\n")
-    for written in ("{", "[]", '{"a": {"labels": ["greet"]}}'):
-        (tmp_path / "t.json").write_text(written)
-        with pytest.raises(RecordingError, match="cannot be read as {name: {description, labels}}"):
+    for content in ("{", "[]", '{"a": {"labels": ["greet"]}}'):
+        (tmp_path / "t.json").write_text(content)
+        with pytest.raises(RecordingError, match="must be {name: {description, labels}}"):
             read(tmp_path, topics=tmp_path / "t.json")
     with pytest.raises(RecordingError, match=r"FileNotFoundError"):
         read(tmp_path, topics=tmp_path / "none.json")

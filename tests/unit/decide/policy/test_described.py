@@ -7,7 +7,7 @@ import torch
 
 from surefoot.core.batch import Batch
 from surefoot.decide.policy.described import DescribedPolicy
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.server.decisions.numpy_network import Described, probabilities
 
 
@@ -27,7 +27,7 @@ def trained_at_random(dim: int = 6) -> DescribedPolicy:
 
 def chances(policy: DescribedPolicy, x: np.ndarray, d: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
     obs = {"obs": torch.tensor(x), "candidates": torch.tensor(d)}
-    seen = Seen(obs=obs, action_mask=None if mask is None else torch.tensor(mask))
+    seen = PolicyInput(obs=obs, action_mask=None if mask is None else torch.tensor(mask))
     return policy.act(seen, generator=torch.Generator()).distribution.params()["probs"].detach().numpy()
 
 
@@ -60,14 +60,14 @@ def test_the_service_answers_with_the_same_digits():
     for n in range(3):
         expected = chances(policy, x[n : n + 1], d[n : n + 1, : n + 2])[0]
         np.testing.assert_allclose(probabilities(logits[n], None), expected, atol=1e-5)
-    value = policy.value(Seen(obs={"obs": torch.tensor(x)})).detach().numpy()
+    value = policy.value(PolicyInput(obs={"obs": torch.tensor(x)})).detach().numpy()
     np.testing.assert_allclose(net.values(x), value, atol=1e-5)
 
 
 def test_learning_asks_about_what_acting_did():
     policy, (x, d) = trained_at_random(), drawn()
     obs = {"obs": torch.tensor(x), "candidates": torch.tensor(d)}
-    did = policy.act(Seen(obs=obs), generator=torch.Generator().manual_seed(0))
+    did = policy.act(PolicyInput(obs=obs), generator=torch.Generator().manual_seed(0))
     zeros = torch.zeros(1, 3)
     batch = Batch(
         obs={name: part[None] for name, part in obs.items()},

@@ -12,7 +12,6 @@ import pytest
 from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import World
 from surefoot.envs.builtin.classic import CLASSIC
-from surefoot.envs.builtin.pendulum_acrobot import _square
 from surefoot.errors import ConfigError, EnvError, ShapeError
 
 OURS = "surefoot/CartPoleContinuous-v0"
@@ -29,13 +28,6 @@ def same(ours: np.ndarray, theirs: np.ndarray) -> bool:
     if LIBM:
         return np.array_equal(ours, theirs)
     return np.allclose(ours, theirs, rtol=1e-12 if np.asarray(ours).dtype == np.float64 else 1e-6, atol=1e-14)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_squares_are_those_of_scalars_to_the_last_digit(kind: type):
-    x = _X.astype(kind)
-    assert np.array_equal(_square(x), [one**2 for one in x])
-    assert _square(x).dtype == kind
 
 
 def put(world: World, task: list[list[float]] | np.ndarray, elapsed: list[int] | None = None) -> None:
@@ -210,13 +202,6 @@ def test_an_episode_is_cut_at_the_registered_limit_and_not_before(name: str) -> 
     assert first.truncated.tolist() == [False, False, True]
     assert second.truncated.tolist() == [True, False, False]
     assert world.state()["elapsed"].tolist() == [0, 2, 1]
-
-
-def test_a_pendulum_is_cut_every_200_steps() -> None:
-    world = CLASSIC["Pendulum-v1"](2)
-    world.reset(seed=0)
-    cuts = [t for t in range(1, 601) if world.step(np.zeros((2, 1), np.float32)).truncated.all()]
-    assert cuts == [200, 400, 600]
 
 
 def test_streams_of_different_age_are_each_cut_at_their_own_time() -> None:

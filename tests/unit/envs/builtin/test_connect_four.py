@@ -69,7 +69,9 @@ def test_the_board_is_seen_by_who_moves_next():
 def test_a_full_column_is_closed_and_refused():
     state, _, _ = play("000000")
     assert Connect().mask(state).tolist() == [[False, *[True] * 6]]
-    with pytest.raises(EnvError, match=r"column 0 of board 0 takes no stone; open are \[1, 2, 3, 4, 5, 6\]"):
+    with pytest.raises(
+        EnvError, match=r"column 0 of board 0 is full or outside; open columns are \[1, 2, 3, 4, 5, 6\]"
+    ):
         play("0000000")
     with pytest.raises(EnvError, match="column 7"):
         play("7")

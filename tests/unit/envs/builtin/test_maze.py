@@ -134,7 +134,7 @@ def test_the_picture_shows_the_walker(name: str) -> None:
     [
         ("###\n#S#\n###", "one 'G'"),
         ("####\n#SG#\n#S.#\n####", "one 'S'"),
-        ("####\n#SG.\n####", "open at its edge"),
+        ("####\n#SG.\n####", "open at its border"),
         ("####\n#SX#\n####", "three or more rows"),
         ("", "three or more rows"),
     ],

@@ -1,31 +1,31 @@
-"""The choir and the relay: what they pay is worked out by hand."""
+"""The shared-reward teams and the relay, with rewards computed by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from surefoot.envs.builtin.multi_agent_toys import CHOIRS, Choir, Relay
+from surefoot.envs.builtin.multi_agent_toys import SHARED_REWARD, Relay, SharedReward
 from surefoot.envs.make import make_world
 from surefoot.errors import ConfigError, EnvError
 
 
-def test_a_choir_shares_one_reward_right_answers_plus_luck():
-    world = Choir("choir", 8, central=True, voices=4, cues=4, luck=3.0)
+def test_a_team_shares_one_reward_right_answers_plus_noise():
+    world = SharedReward("team", 8, central=True, team=4, cues=4, noise=3.0)
     view = world.reset(0)
     cue = view.obs["obs"].argmax(axis=1)
-    luck = view.obs["state"].reshape(8, 4, 5)[:, :, 4].sum(axis=1)
+    noise = view.obs["state"].reshape(8, 4, 5)[:, :, 4].sum(axis=1)
     answer = cue.copy()
     answer[5] = (answer[5] + 1) % 4
     step = world.step(answer)
-    assert step.reward[:4] == pytest.approx(1.0 + luck[:4], abs=1e-6)
-    assert step.reward[4:] == pytest.approx(0.75 + luck[4:], abs=1e-6)
+    assert step.reward[:4] == pytest.approx(1.0 + noise[:4], abs=1e-6)
+    assert step.reward[4:] == pytest.approx(0.75 + noise[4:], abs=1e-6)
     assert step.terminated.all()
     assert step.stats["success"].tolist() == [1, 1, 1, 1, 1, 0, 1, 1]
 
 
-def test_the_state_is_all_cues_and_lucks_and_the_same_for_the_whole_choir():
-    world = Choir("choir", 8, central=True, voices=4)
+def test_the_state_is_all_cues_and_noise_terms_and_the_same_for_the_whole_team():
+    world = SharedReward("team", 8, central=True, team=4)
     view = world.reset(3)
     state = view.obs["state"].reshape(8, 4, 5)
     for stream in range(8):
@@ -33,8 +33,8 @@ def test_the_state_is_all_cues_and_lucks_and_the_same_for_the_whole_choir():
         assert np.array_equal(state[stream, stream % 4, :4], view.obs["obs"][stream])
 
 
-def test_luck_has_the_deviation_it_is_said_to_have_and_cannot_be_seen_in_the_cue():
-    world = Choir("choir", 4000, luck=3.0)
+def test_noise_has_its_standard_deviation_and_is_not_observed():
+    world = SharedReward("team", 4000, noise=3.0)
     view = world.reset(0)
     reward = world.step(view.obs["obs"].argmax(axis=1)).reward[::4]
     assert reward.mean() == pytest.approx(1.0, abs=0.4)
@@ -42,19 +42,19 @@ def test_luck_has_the_deviation_it_is_said_to_have_and_cannot_be_seen_in_the_cue
     assert list(world.observation) == ["obs"]
 
 
-def test_a_choir_that_is_not_full_is_smaller():
-    world = Choir("choir", 5, central=True, voices=4, luck=0.0)
+def test_the_last_team_may_be_smaller():
+    world = SharedReward("team", 5, central=True, team=4, noise=0.0)
     cue = world.reset(0).obs["obs"].argmax(axis=1)
     step = world.step((cue + 1) % 4)
     assert step.reward.tolist() == [0.0] * 5
     view = step.view
-    assert not view.obs["state"][4].reshape(4, 5)[1:].any(), "three seats are empty"
+    assert not view.obs["state"][4].reshape(4, 5)[1:].any(), "three members are missing"
     step = world.step(view.obs["obs"].argmax(axis=1))
     assert step.reward.tolist() == [1.0] * 5
 
 
-@pytest.mark.parametrize("name", CHOIRS)
-def test_a_choir_is_made_by_its_id_and_goes_on_from_its_state(name: str):
+@pytest.mark.parametrize("name", SHARED_REWARD)
+def test_a_team_is_made_by_its_id_and_continues_from_its_state(name: str):
     world, again = make_world(name, 8), make_world(name, 8)
     world.reset(5)
     world.step(np.zeros(8, np.int64))

@@ -21,7 +21,6 @@ from surefoot.envs.api import Step
 from surefoot.envs.builtin.classic import CLASSIC, IN_KERNEL, definition
 from surefoot.envs.builtin.native import NativeWorld, load_library
 from surefoot.envs.builtin.streams import Streams
-from surefoot.envs.ids import is_code, is_library, short_name
 from surefoot.envs.make import backend_of, make_world
 from surefoot.errors import ConfigError, EnvError, ShapeError, UnknownEnv
 
@@ -170,7 +169,7 @@ def test_without_the_kernel_the_definition_runs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(native, "kernel", None)
     monkeypatch.setattr(native, "why_not", "it was left out")
     assert isinstance(CLASSIC["CartPole-v1"](2), Streams)
-    with pytest.raises(EnvError, match=r"x\.so is run by the kernel, and it was left out"):
+    with pytest.raises(EnvError, match=r"x\.so needs the kernel, and it was left out"):
         load_library("./x.so")
 
 
@@ -317,18 +316,6 @@ def test_what_is_no_library_or_no_world_is_refused(tmp_path: Path):
         load_library(text)
     with pytest.raises(EnvError, match="does not export surefoot_env_main"):
         load_library(str(native.kernel.__file__))
-
-
-def test_which_ids_are_code():
-    assert is_library("./a.so")
-    assert is_library("worlds/a.dylib")
-    assert not is_library("a.so")
-    assert not is_library("surefoot/Signal-v0")
-    assert is_code("module:function")
-    assert is_code("./a.so")
-    assert not is_code("CartPole-v1")
-    assert short_name("../worlds/lander.so") == "lander"
-    assert short_name("surefoot/Signal-v0") == "surefoot/Signal-v0"
 
 
 def test_a_library_is_loaded_only_where_code_is_allowed():

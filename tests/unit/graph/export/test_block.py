@@ -9,9 +9,9 @@ def test_a_graph_comes_back_from_the_lines_below_a_program_only_while_that_is_as
     graph = template("cartpole")
     graph.about = "two  spaces, a | and ünïcode\u2028" * 20
     text = with_graph("x = 1\n", graph)
-    program_text, found, unchanged = split_block(text)
+    program_text, result, unchanged = split_block(text)
     assert (program_text, unchanged) == ("x = 1\n", True)
-    assert found is not None
-    assert canonical(found) == canonical(graph)
+    assert result is not None
+    assert canonical(result) == canonical(graph)
     assert split_block(text.replace("x = 1", "x = 2"))[2] is False
     assert split_block("x = 1\n") == ("x = 1\n", None, False)

@@ -33,7 +33,7 @@ def test_a_change_in_the_library_changes_the_program(monkeypatch) -> None:
 
 
 def test_only_methods_that_something_mentions_are_copied_and_docstrings_have_one_line() -> None:
-    found = bundle(program.run, imports={}, reading_order=("surefoot",)).definitions
-    assert "def recent" not in found  # only a type annotation leads to the log of episodes
-    assert "def step" not in found
-    assert '"""Read weights and optimiser as `save` wrote them; the streams begin anew."""' in found
+    result = bundle(program.run, imports={}, reading_order=("surefoot",)).definitions
+    assert "def recent" not in result  # only a type annotation leads to the log of episodes
+    assert "def step" not in result
+    assert '"""Read weights and optimiser as `save` wrote them; the streams begin anew."""' in result

@@ -69,13 +69,13 @@ def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> No
     graph.nodes["goal"].params |= {"env_share": 0.25, "near": 1.0}
     text = to_standalone(graph)
     assert text.count("\n") <= LONGEST
-    found = from_program(text)
-    assert canonical(found.graph) == canonical(graph)
-    assert found.notes == []
+    result = from_program(text)
+    assert canonical(result.graph) == canonical(graph)
+    assert result.notes == []
 
 
 @pytest.mark.parametrize(
-    ("node", "param", "value", "said"),
+    ("node", "param", "value", "message"),
     [
         ("env", "env_id", "surefoot/Maze-v0", "env: only a maze of up to nine rooms"),
         ("goal", "goals", "offsets", "goal: goals='offsets'"),
@@ -85,12 +85,12 @@ def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> No
         ("trainer", "normalize_rewards", True, "trainer: normalize_rewards"),
     ],
 )
-def test_what_of_a_hierarchy_does_not_stand_alone_is_named(node: str, param: str, value: object, said: str) -> None:
+def test_what_of_a_hierarchy_does_not_stand_alone_is_named(node: str, param: str, value: object, message: str) -> None:
     graph = template("hierarchical")
     graph.nodes[node].params[param] = value
     if param == "env_id":
         graph.nodes["low"].params["input_size"] = {"goal": 2, "obs": 26}
-    with pytest.raises(GraphError, match=f"{said}.*export this graph as a script"):
+    with pytest.raises(GraphError, match=f"{message}.*export this graph as a script"):
         to_standalone(graph)
 
 
@@ -124,16 +124,18 @@ def test_a_memory_stands_alone_with_everything_else_on_and_comes_back(network: s
     text = to_standalone(with_everything_on(graph))
     assert text.count("\n") <= LONGEST
     assert f"def _{network}(" in text
-    found = from_program(text)
-    assert canonical(found.graph) == canonical(graph)
-    assert found.notes == []
+    result = from_program(text)
+    assert canonical(result.graph) == canonical(graph)
+    assert result.notes == []
 
 
-@pytest.mark.parametrize(("size", "said"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "no picture")])
-def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object, said: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "message"), [({"obs": 4}, "one row of numbers or one picture"), ((2, 2), "no picture")]
+)
+def test_only_what_the_environment_shows_in_one_piece_stands_alone(size: object, message: str) -> None:
     graph = template("cartpole")
     graph.nodes["agent"].params |= {"network": "cnn", "input_size": size}
-    with pytest.raises(GraphError, match=f"agent: .*{said}.*export this graph as a script"):
+    with pytest.raises(GraphError, match=f"agent: .*{message}.*export this graph as a script"):
         to_standalone(graph)
 
 

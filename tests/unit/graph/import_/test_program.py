@@ -16,18 +16,18 @@ from surefoot.learn.schedule import Linear
 def test_a_template_comes_back_from_its_script(name: str) -> None:
     graph = template(name)
     for fuse in (True, False):
-        found = from_program(to_script(graph, fuse=fuse))
-        assert canonical(found.graph) == canonical(graph)
-        assert found.notes == []
+        result = from_program(to_script(graph, fuse=fuse))
+        assert canonical(result.graph) == canonical(graph)
+        assert result.notes == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_script_without_its_graph_is_read_from_its_code(name: str, fuse: bool) -> None:
     graph = template(name)
-    found = from_program(split_block(to_script(graph, fuse=fuse))[0])
-    assert canonical(found.graph) == canonical(graph)
-    assert found.notes == []
+    result = from_program(split_block(to_script(graph, fuse=fuse))[0])
+    assert canonical(result.graph) == canonical(graph)
+    assert result.notes == []
 
 
 def test_a_program_that_stands_alone_needs_its_graph() -> None:
@@ -43,29 +43,29 @@ def test_an_edited_value_changes_the_graph_and_an_unknown_line_becomes_code() ->
         "        either_b = step_observations\n",
         "        total = step_rewards.sum()\n        either_b = step_observations\n",
     )
-    found = from_program(strange)
-    code = found.graph.nodes["code_1"]
+    result = from_program(strange)
+    code = result.graph.nodes["code_1"]
     assert code.type == "Code"
     assert code.params == {"source": "total = step_rewards.sum()", "inputs": ("step_rewards",), "outputs": ()}
-    assert "stands for no node" in found.notes[0]
-    assert [str(edge.source) for edge in found.graph.edges if edge.target.node == "code_1"] == ["step.rewards"]
+    assert "stands for no node" in result.notes[0]
+    assert [str(edge.source) for edge in result.graph.edges if edge.target.node == "code_1"] == ["step.rewards"]
 
 
 def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> None:
     text = to_standalone(template("cartpole"))
-    found = from_program(
+    result = from_program(
         text.replace("epochs: int = 20", "epochs: int = 3")
         .replace("learning_rate_end: float = 0.0", "learning_rate_end: float = 1e-05")
         .replace("norm = self.optimizer.clip(knobs.max_grad_norm)", "norm = self.optimizer.clip(1.0)")
     )
-    assert found.graph.nodes["trainer"].params["epochs"] == 3
-    assert found.graph.nodes["trainer"].params["learning_rate"] == Linear(0.001, 1e-05)
-    assert "class PolicyTrainer" in found.graph.nodes["code_1"].params["source"]
-    assert "was changed by hand" in found.notes[0]
+    assert result.graph.nodes["trainer"].params["epochs"] == 3
+    assert result.graph.nodes["trainer"].params["learning_rate"] == Linear(0.001, 1e-05)
+    assert "class PolicyTrainer" in result.graph.nodes["code_1"].params["source"]
+    assert "was changed by hand" in result.notes[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("def f(:", "not a Python program"),
         ("print(1)", "no function train"),
@@ -73,6 +73,6 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
         ("class Config:\n    a: int = open('x')\ndef train(config):\n    return 1", "nothing is run"),
     ],
 )
-def test_other_programs_are_refused_and_never_run(text: str, said: str) -> None:
-    with pytest.raises(GraphError, match=said):
+def test_other_programs_are_refused_and_never_run(text: str, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         from_program(text)

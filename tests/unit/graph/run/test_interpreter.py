@@ -23,7 +23,7 @@ def test_training_complete_comes_with_updates_and_never_in_between() -> None:
         while not run.finished:
             run.tick()
             seen.append(run.machine.value(End("trainer", "training_complete")))
-    assert [k for k, said in enumerate(seen) if said is not None] == [7, 15, 23]
+    assert [k for k, message in enumerate(seen) if message is not None] == [7, 15, 23]
     assert set(seen) == {None, "complete"}
 
 

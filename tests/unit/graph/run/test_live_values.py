@@ -39,6 +39,6 @@ def test_live_values_are_taken_only_where_somebody_looks_and_not_too_often() -> 
 
 
 def test_a_summary_counts_what_is_not_finite() -> None:
-    told = summary(np.array([1.0, np.nan, 3.0]))
-    assert (told["mean"], told["nonfinite"], sum(told["histogram"])) == (2.0, 1, 2)
+    content = summary(np.array([1.0, np.nan, 3.0]))
+    assert (content["mean"], content["nonfinite"], sum(content["histogram"])) == (2.0, 1, 2)
     assert summary({"a": 1, "b": float("inf")})["entries"] == {"a": 1, "b": "inf"}

@@ -69,5 +69,5 @@ def test_a_toolbox_goes_where_a_toolbox_is_taken() -> None:
     graph = template("tools")
     graph.disconnect("policy.toolbox")
     graph.connect("encoder.encoder", "policy.toolbox")
-    (found,) = check(graph).errors
-    assert found.message.endswith("it takes tools (a handle) and was given an encoder of texts (a handle)")
+    (result,) = check(graph).errors
+    assert result.message.endswith("it takes tools (a handle) but gets a text encoder (a handle)")

@@ -21,9 +21,9 @@ def test_streams_of_a_town_are_its_agents() -> None:
 def test_an_agent_that_sees_too_little_of_a_town_is_told_how_much_there_is() -> None:
     graph = template("town")
     graph.nodes["agent"].params["input_size"] = 65
-    (found,) = check(graph).errors
-    assert found.node == "agent"
-    assert "66" in found.message
+    (result,) = check(graph).errors
+    assert result.node == "agent"
+    assert "66" in result.message
 
 
 def test_what_towns_counted_is_counted_anew_after_each_look() -> None:

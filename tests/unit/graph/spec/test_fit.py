@@ -20,9 +20,9 @@ def unfinished() -> Graph:
 
 def test_another_kind_is_refused_with_what_it_takes() -> None:
     graph = unfinished()
-    found = fits(graph, "env.sim_handle")
-    assert not found["step.sim_handle"].why
-    assert "it takes observations and was given an environment" in found["agent.observations"].why
+    result = fits(graph, "env.sim_handle")
+    assert not result["step.sim_handle"].why
+    assert "it takes observations but gets an environment" in result["agent.observations"].why
     with pytest.raises(GraphError, match="env.sim_handle does not fit agent.observations"):
         join(graph, "env.sim_handle", "agent.observations")
 
@@ -44,9 +44,9 @@ def test_an_edge_that_goes_back_gets_a_delay() -> None:
     for edge in [edge for edge in graph.edges if edge.delay]:
         graph.disconnect(edge.target)
         op = join(graph, edge.source, edge.target)
-        told = wanted[str(edge)]
+        content = wanted[str(edge)]
         assert op["delay"] == ({"initial": "ready"} if edge.target.port == "trigger" else {})
-        assert told is not None
+        assert content is not None
         graph.edges.append(edge)
 
 
@@ -60,8 +60,8 @@ def test_a_loop_that_no_first_value_could_open_is_refused() -> None:
 
 
 def test_an_input_that_is_taken_says_from_where() -> None:
-    found = fits(template("cartpole"), "env.observations")
-    assert "from either.output" in found["agent.observations"].why
+    result = fits(template("cartpole"), "env.observations")
+    assert "connected to either.output" in result["agent.observations"].why
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -3,9 +3,6 @@
 import pytest
 
 from surefoot.errors import GraphError
-from surefoot.graph.spec.check import check
-from surefoot.graph.spec.groups import group, ungroup
-from surefoot.graph.spec.model import Graph
 from surefoot.graph.spec.ops import History, apply
 from surefoot.graph.spec.text import canonical, to_json
 from surefoot.graph.templates import template
@@ -65,42 +62,6 @@ def test_a_killed_editor_loses_at_most_the_line_it_was_writing(tmp_path) -> None
     assert again.undo()
     assert not again.undo()
     assert canonical(again.graph) == canonical(template("cartpole"))
-
-
-def test_nodes_are_grouped_and_the_group_is_taken_apart_again() -> None:
-    graph = template("cartpole")
-    before = canonical(graph)
-    history = History(graph)
-    history.do(group(graph, ["agent", "action"], "brain"))
-    found = check(history.graph)
-    assert found.errors == []
-    assert "brain__agent" in found.order
-    meant = template("cartpole").sha256()
-    history.do(ungroup(history.graph, "brain"))
-    assert history.graph.sha256() == meant
-    assert "brain" not in history.graph.graphs
-    history.undo()
-    history.do({"op": "within", "graph": "brain", "do": {"op": "set", "id": "agent", "params": {"hidden_sizes": [8]}}})
-    assert history.graph.graphs["brain"].nodes["agent"].params["hidden_sizes"] == (8,)
-    history.undo()
-    history.undo()
-    assert canonical(history.graph) == before
-    with pytest.raises(GraphError, match="not a sub-graph"):
-        ungroup(graph, "agent")
-    with pytest.raises(GraphError, match="there is no sub-graph"):
-        apply(graph, {"op": "within", "graph": "x", "do": {}})
-    with pytest.raises(GraphError, match="cannot be made"):
-        group(graph, ["ghost"], "x")
-
-
-def test_an_input_has_one_edge() -> None:
-    graph = template("cartpole")
-    with pytest.raises(GraphError, match="merge two sources with an OR"):
-        graph.connect("env.observations", "agent.observations")
-    with pytest.raises(GraphError, match="there is no node 'ghost'"):
-        graph.connect("ghost.x", "agent.observations")
-    with pytest.raises(GraphError, match="already"):
-        Graph(nodes=graph.nodes).add("env", "OR")
 
 
 def test_another_graph_in_its_place_can_be_taken_back() -> None:

@@ -47,7 +47,7 @@ def test_a_delay_without_and_with_a_first_value_survives(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not JSON"),
         ("[]", "JSON list"),
@@ -55,11 +55,14 @@ def test_a_delay_without_and_with_a_first_value_survives(tmp_path) -> None:
         ('{"format": "surefoot.graph"}', "version is"),
         (bare(nodes=[]), "nodes is a list"),
         (bare(nodes={"a b": {"type": "OR"}}), "called 'a b'"),
-        (bare(nodes={"__import__('os')": {"type": "OR"}}), "only letters, digits"),
-        (bare(nodes={"a": {"type": "OR", "code": "x"}}), "a node has type, params and ranges"),
+        (bare(nodes={"__import__('os')": {"type": "OR"}}), "64 letters, digits and _"),
+        (
+            bare(nodes={"a": {"type": "OR", "code": "x"}}),
+            "node a has no field 'code'; its fields are params, ranges, type",
+        ),
         (bare(nodes={"a": {"type": "OR", "params": {"mode": "first"}}}), "must be one of fby"),
         (bare(nodes={"a": {"type": "OR", "params": {"modus": "fby"}}}), "did you mean mode"),
-        (bare(nodes={"a": {"type": "PPOTrainerNode", "params": {"epochs": 1e400}}}), "not a number|too large|not JSON"),
+        (bare(nodes={"a": {"type": "PPOTrainerNode", "params": {"epochs": 1e400}}}), "not a finite number"),
         (
             bare(nodes={"e": {"type": "Environment", "params": {"env_id": "os:system"}}}),
             "module:Name and paths are refused",
@@ -68,19 +71,19 @@ def test_a_delay_without_and_with_a_first_value_survives(tmp_path) -> None:
         (bare(nodes={"c": {"type": "Checkpoint", "params": {"folder": "../../x"}}}), "below the run's directory"),
         (bare(nodes={"c": {"type": "Recorder", "params": {"folder": "/etc"}}}), "below the run's directory"),
         (bare(edges=[{"from": "a", "to": "b.c"}]), "write node.port"),
-        (bare(edges=[{"from": "a.b", "to": "b.c", "weight": 1}]), "no 'weight'"),
+        (bare(edges=[{"from": "a.b", "to": "b.c", "weight": 1}]), "no field 'weight'"),
         (bare(run={"seed": -1}), "run.seed"),
         (bare(run={"path": "gpu"}), "run.path"),
-        (bare(extra=1), "no 'extra'"),
+        (bare(extra=1), "no field 'extra'"),
         (bare(layout={"a": ["x", 1]}), "must be \\[x, y\\]"),
-        ('{"format": "surefoot.graph", "version": 1, "name": "a", "name": "b"}', "there twice"),
-        ('{"format": "surefoot.graph", "version": 1, "run": {"seed": NaN}}', "NaN is not a number"),
+        ('{"format": "surefoot.graph", "version": 1, "name": "a", "name": "b"}', "occurs twice"),
+        ('{"format": "surefoot.graph", "version": 1, "run": {"seed": NaN}}', "NaN is not a finite number"),
         ("[" * 100_000, "nested more than"),
         ('{"a": "' + "\\ud800" + '"}', "not JSON|format is"),
     ],
 )
-def test_bad_input_is_one_clear_error(text: str, said: str) -> None:
-    with pytest.raises(GraphError, match=said) as error:
+def test_bad_input_is_one_clear_error(text: str, message: str) -> None:
+    with pytest.raises(GraphError, match=message) as error:
         parse_graph(text)
     assert "\n" not in str(error.value)
 
@@ -113,18 +116,18 @@ def test_ranges_for_a_search_are_kept_and_change_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranges", "said"),
+    ("ranges", "message"),
     [
         ({"learning_rat": {"low": 1, "high": 2}}, "did you mean learning_rate"),
         ({"learning_rate": [1, 2]}, r"write \{low, high\} or \{choices\}"),
         ({"learning_rate": {"low": 0.1}}, r"write \{low, high\} or \{choices\}"),
         ({"gamma": {"low": 0.9, "high": 2.0}}, "gamma is 2.0; it must be"),
-        ({"gamma": {"low": 0.9, "high": 0.5}}, "low must be the smaller"),
+        ({"gamma": {"low": 0.9, "high": 0.5}}, "low must be below high"),
         ({"epochs": {"choices": []}}, r"write \{low, high\} or \{choices\}"),
     ],
 )
-def test_a_range_that_cannot_be_is_one_sentence(ranges: dict, said: str) -> None:
-    told = json.loads(canonical(template("cartpole")))
-    told["nodes"]["trainer"]["ranges"] = ranges
-    with pytest.raises(GraphError, match=said):
-        parse_graph(json.dumps(told))
+def test_a_range_that_cannot_be_is_one_sentence(ranges: dict, message: str) -> None:
+    content = json.loads(canonical(template("cartpole")))
+    content["nodes"]["trainer"]["ranges"] = ranges
+    with pytest.raises(GraphError, match=message):
+        parse_graph(json.dumps(content))

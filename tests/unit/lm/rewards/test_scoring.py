@@ -51,7 +51,18 @@ def test_prompts_are_judged_by_a_language_model(folder, tmp_path, monkeypatch, c
     asked = ["prompts", "rlaif", "--prompts", "p.txt", "--rounds", "1", "--human-every", "0", "--steps", "512"]
     assert main([*asked, "--judge", "lm:tiny", "--name", "r", "--runs", "runs"]) == 0
     assert "the judge prefers the policy's version" in capsys.readouterr().out
-    quick = ["-n", "64", "--set", "envs=4", "--set", "steps=16", "--set", "minibatch_size=32", "--display", "quiet"]
+    quick = [
+        "-n",
+        "64",
+        "--set",
+        "envs=4",
+        "--set",
+        "rollout_steps=16",
+        "--set",
+        "minibatch_size=32",
+        "--display",
+        "quiet",
+    ]
     words = ["prompts", "train", "--prompts", "p.txt", "--scorer", "lm:tiny", "--name", "s", "--runs", "runs", *quick]
     assert main(words) == 0
 

@@ -37,7 +37,7 @@ def test_changes_are_told_to_all_and_moves_are_told_as_moves(studio) -> None:
 
 def test_a_refused_edge_says_why_and_changes_nothing(studio) -> None:
     doc = ask(studio, "new", template="cartpole")["doc"]
-    with pytest.raises(GraphError, match="it takes an array and was given an environment"):
+    with pytest.raises(GraphError, match="it takes an array but gets an environment"):
         ask(studio, "connect", doc=doc, source="env.sim_handle", target="trainer.dones")
     assert ask(studio, "open", doc=doc)["version"] == 0
     assert ask(studio, "fits", doc=doc, source="step.dones")["trainer.dones"]["ok"]

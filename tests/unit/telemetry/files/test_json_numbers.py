@@ -3,8 +3,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from surefoot.telemetry.files.json_numbers import finite, finite_episodes, finite_rows, plain_json
-from surefoot.telemetry.schema import Episodes
+from surefoot.telemetry.files.json_numbers import evaluation_fields, finite, plain_json
 
 
 def test_finite_numbers_pass_unchanged():
@@ -36,19 +35,6 @@ def test_a_missing_number_hides_no_other():
     assert bad == {"b": "inf"}
 
 
-def test_a_row_is_named_by_its_number():
-    bad: dict[str, str] = {}
-    assert finite_rows([{"kl": 0.1}, {"kl": math.nan}], "epochs", bad) == [{"kl": 0.1}, {"kl": None}]
-    assert bad == {"epochs.1.kl": "nan"}
-
-
-def test_an_episode_summary_keeps_its_count():
-    bad: dict[str, str] = {}
-    summary = Episodes(count=2, return_mean=math.nan, return_min=0.0, return_max=1.0, length_mean=3.0)
-    assert finite_episodes(summary, bad) == Episodes(count=2, return_min=0.0, return_max=1.0, length_mean=3.0)
-    assert bad == {"episodes.return_mean": "nan"}
-
-
 def test_settings_of_any_kind_become_plain():
     bad: dict[str, str] = {}
     config = {"lr": np.float32(0.5), "hidden": (64, 64), "low": np.array([1, 2]), "out": PurePosixPath("a/b")}
@@ -60,3 +46,15 @@ def test_infinity_deep_in_the_settings_is_named():
     bad: dict[str, str] = {}
     assert plain_json({"clip": {"range": [1.0, math.inf]}}, "config", bad) == {"clip": {"range": [1.0, None]}}
     assert bad == {"config.clip.range.1": "inf"}
+
+
+def test_an_evaluation_has_the_population_deviation_and_names_its_non_finite_returns():
+    fields = evaluation_fields([1.0, 5.0], [10, 20], [True, None])
+    assert (fields["return_mean"], fields["return_std"], fields["length_mean"]) == (3.0, 2.0, 15.0)
+    assert (fields["episodes"], fields["success_rate"], fields["nonfinite"]) == (2, 1.0, {})
+    assert evaluation_fields([1.0, math.inf], [1, 1], [])["nonfinite"] == {
+        "return.mean": "inf",
+        "return.std": "nan",
+        "return.max": "inf",
+        "returns.1": "inf",
+    }

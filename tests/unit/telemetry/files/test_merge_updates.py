@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.telemetry.files.merge_updates import PendingUpdate, merge, merge_plain
+from surefoot.telemetry.files.merge_updates import PendingUpdate, UpdateQueue, merge, merge_pending, merge_plain
 from surefoot.telemetry.schema import Episodes, UpdateRecord
 
 
@@ -66,7 +66,7 @@ def test_nothing_that_went_wrong_is_lost():
     assert both.m == {"loss": 1.0}
 
 
-def told(i: int, m: dict[str, Any], **fields: Any) -> PendingUpdate:
+def pending_update(i: int, m: dict[str, Any], **fields: Any) -> PendingUpdate:
     common: dict[str, Any] = {"epochs": [{"loss": 1.0}], "seconds": {"env": 0.1 * i}, "episodes": None, "labels": {}}
     common |= {"episodes_dropped": i, "stopped_early": i == 2, "rolled_back": False, "skipped_reason": None}
     return PendingUpdate(t=float(i), env_steps=i, updates=i, m=m, **(common | fields))
@@ -75,7 +75,7 @@ def told(i: int, m: dict[str, Any], **fields: Any) -> PendingUpdate:
 @pytest.mark.parametrize("extra", [[], [3], [0, 3, 8]])
 def test_many_numbers_at_a_time_are_the_same_as_one_by_one(extra: list[int]):
     rows = [{"a": i * 0.1, "b": 5, "c": (-1.0) ** i} | ({"d": i, "e": 2} if i in extra else {}) for i in range(9)]
-    many = [told(i, row, episodes=Episodes.of([float(i)], [3])) for i, row in enumerate(rows)]
+    many = [pending_update(i, row, episodes=Episodes.of([float(i)], [3])) for i, row in enumerate(rows)]
     plain = merge_plain(many, "r")
     assert plain == merge([each.record("r") for each in many])
     assert plain is not None
@@ -86,7 +86,10 @@ def test_many_numbers_at_a_time_are_the_same_as_one_by_one(extra: list[int]):
     "other", [{"a": None}, {"a": math.nan}, {"a": math.inf}, {"b": 1.0}, {}, {"a": 1.0, "b": math.nan}]
 )
 def test_what_is_not_plain_is_left_to_the_careful_way(other: dict[str, float | None]):
-    for pair in ([told(1, other), told(2, {"a": 1.0})], [told(1, {"a": 1.0}), told(2, other)]):
+    for pair in (
+        [pending_update(1, other), pending_update(2, {"a": 1.0})],
+        [pending_update(1, {"a": 1.0}), pending_update(2, other)],
+    ):
         merged = merge_plain(pair, "r")
         # One without names leaves nothing in common: then all of it is added up by itself.
         assert merged is None or (other == {} and merged == merge([each.record("r") for each in pair]))
@@ -94,4 +97,81 @@ def test_what_is_not_plain_is_left_to_the_careful_way(other: dict[str, float | N
 
 def test_an_episode_that_is_not_finite_is_left_to_the_careful_way():
     odd = Episodes(count=1, return_mean=1.0, return_min=math.nan, return_max=1.0, length_mean=1.0)
-    assert merge_plain([told(1, {}, episodes=Episodes.of([1.0], [1])), told(2, {}, episodes=odd)], "r") is None
+    assert (
+        merge_plain([pending_update(1, {}, episodes=Episodes.of([1.0], [1])), pending_update(2, {}, episodes=odd)], "r")
+        is None
+    )
+
+
+def test_numbers_that_json_cannot_hold_are_null_and_named():
+    episodes = Episodes(count=2, return_mean=math.nan, return_min=0.0, return_max=1.0, length_mean=3.0)
+    epochs = [{"kl": 0.1}, {"kl": math.nan}]
+    record = merge_pending([pending_update(1, {"a": math.inf}, epochs=epochs, episodes=episodes)], "r")
+    assert record.m == {"a": None}
+    assert record.epochs == [{"kl": 0.1}, {"kl": None}]
+    assert record.episodes == Episodes(count=2, return_min=0.0, return_max=1.0, length_mean=3.0)
+    assert record.nonfinite == {"m.a": "inf", "epochs.1.kl": "nan", "episodes.return_mean": "nan"}
+
+
+def pending(number: int, t: float) -> PendingUpdate:
+    return PendingUpdate(t, 64 * number, number, {"loss": float(number)}, (), {}, None, 0, False, False, None, {})
+
+
+def test_an_empty_queue_has_no_record() -> None:
+    assert UpdateQueue("r", updates_per_second=10.0, early=0).take() is None
+
+
+def test_updates_within_the_gap_share_a_record() -> None:
+    queue = UpdateQueue("r", updates_per_second=10.0, early=0)
+    queue.add(pending(1, 5.0))
+    assert queue.is_due(5.0)
+    assert queue.take() is not None
+    for number, t in ((2, 5.02), (3, 5.04)):
+        queue.add(pending(number, t))
+        assert not queue.is_due(t)
+    assert queue.is_due(5.11)
+    record = queue.take()
+    assert record is not None
+    assert (record.updates, record.covers, record.m["loss"]) == (3, 2, 2.5)
+
+
+def test_a_clock_that_is_set_back_delays_no_line() -> None:
+    queue = UpdateQueue("r", updates_per_second=10.0, early=0)
+    queue.add(pending(1, 100.0))
+    queue.take()
+    assert queue.is_due(99.0)
+
+
+def test_the_first_lines_are_written_immediately() -> None:
+    queue = UpdateQueue("r", updates_per_second=0.1, early=2)
+    due: list[bool] = []
+    for number in (1, 2, 3):
+        queue.add(pending(number, float(number)))
+        due.append(queue.is_due(float(number)))
+        if due[-1]:
+            queue.take()
+    assert due == [True, True, False]
+
+
+def test_expensive_lines_are_further_apart_but_not_without_limit() -> None:
+    queue = UpdateQueue("r", updates_per_second=10.0, early=0)
+    queue.add(pending(1, 0.0))
+    queue.take()
+    queue.line_seconds = 0.0006  # 0.2 % of 0.3 s
+    assert not queue.is_due(0.29)
+    assert queue.is_due(0.31)
+    queue.line_seconds = 60.0  # five times the usual gap is the most
+    assert queue.is_due(0.51)
+
+
+def test_deferred_updates_are_added_before_the_record_is_made() -> None:
+    queue = UpdateQueue("r", updates_per_second=10.0, early=0)
+
+    def report() -> None:
+        assert not queue.is_due(1.0)  # no line between two deferred updates
+        queue.add(pending(7, 1.0))
+
+    queue.defer(report)
+    record = queue.take()
+    assert record is not None
+    assert record.updates == 7

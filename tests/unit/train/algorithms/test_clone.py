@@ -14,7 +14,7 @@ from surefoot.data.trajectory import Trajectory
 from surefoot.errors import ConfigError, RecordingError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.algorithms.clone import CloneConfig, CloneReport, clone, reward_scale_of, stored_action
 from surefoot.train.collect.reward import RewardScaler
 
@@ -58,7 +58,7 @@ def test_a_rule_is_learned_from_a_few_episodes_and_holds_where_nobody_looked():
     assert reports[-1].agreement > 0.95
     fresh = by_rule(4, seed=9)
     obs = torch.from_numpy(np.concatenate([e.obs["obs"][:-1] for e in fresh]))
-    out = policy.act(Seen(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
+    out = policy.act(PolicyInput(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
     assert (out.action.numpy() == np.concatenate([e.action for e in fresh])).mean() > 0.95
 
 
@@ -66,7 +66,7 @@ def test_where_nothing_tells_choices_apart_their_frequencies_are_learned():
     policy = a_policy(Discrete(3))
     action = np.repeat([0, 1, 2], [50, 30, 20])
     cloned(policy, [episode(action)], epochs=300, lr=1e-2, minibatch_size=100, validation=0.0)
-    out = policy.act(Seen(obs={"obs": torch.zeros(1, 2)}), generator=torch.Generator())
+    out = policy.act(PolicyInput(obs={"obs": torch.zeros(1, 2)}), generator=torch.Generator())
     np.testing.assert_allclose(out.action_params["probs"][0].detach().numpy(), [0.5, 0.3, 0.2], atol=0.01)
 
 
@@ -74,7 +74,7 @@ def test_a_gaussian_learns_mean_and_deviation_of_what_was_done():
     policy = a_policy(Box((1,), -10.0, 10.0))
     action = np.random.default_rng(0).normal(2.0, 0.5, (400, 1)).astype(np.float32)
     cloned(policy, [episode(action)], epochs=200, lr=1e-2, minibatch_size=400, validation=0.0, least_std=0.01)
-    out = policy.act(Seen(obs={"obs": torch.zeros(1, 2)}), generator=torch.Generator())
+    out = policy.act(PolicyInput(obs={"obs": torch.zeros(1, 2)}), generator=torch.Generator())
     assert out.action_params["mean"].item() == pytest.approx(float(action.mean()), abs=0.05)
     assert out.action_params["std"].item() == pytest.approx(float(action.std()), abs=0.05)
 
@@ -107,7 +107,7 @@ def test_every_kind_of_action_becomes_likelier(kind: str):
 def test_what_would_be_stored_leads_to_what_was_recorded(kind: str):
     space, net = HEADS[kind]
     policy = a_policy(space, **net)
-    seen = Seen(obs={"obs": torch.randn(7, 2)}, context=policy.initial_context(7))
+    seen = PolicyInput(obs={"obs": torch.randn(7, 2)}, context=policy.initial_context(7))
     out = policy.act(seen, generator=torch.Generator().manual_seed(0))
     sent = policy.env_action(out.action.detach().numpy())
     kept = stored_action(policy, sent)
@@ -120,20 +120,20 @@ def test_the_critic_learns_the_value_of_a_world_that_never_ends():
     policy = a_policy()
     episodes = [episode(np.zeros(30, np.int64), ends=False) for _ in range(4)]
     cloned(policy, episodes, epochs=250, lr=1e-2, gamma=0.8, validation=0.0)
-    assert policy.value(Seen(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(5.0, abs=0.05)
+    assert policy.value(PolicyInput(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(5.0, abs=0.05)
 
 
 def test_nothing_comes_after_a_termination():
     policy = a_policy()
     cloned(policy, [episode(np.zeros(1, np.int64), reward=3.0) for _ in range(8)], epochs=300, lr=1e-2, validation=0.0)
-    assert policy.value(Seen(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(3.0, abs=0.05)
+    assert policy.value(PolicyInput(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(3.0, abs=0.05)
 
 
 def test_scaled_rewards_make_scaled_values():
     policy, generator = a_policy(), torch.Generator().manual_seed(0)
     episodes = [episode(np.zeros(1, np.int64), reward=30.0) for _ in range(8)]
     list(clone(policy, episodes, CloneConfig(epochs=300, lr=1e-2), generator=generator, reward_scale=10.0))
-    assert policy.value(Seen(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(3.0, abs=0.05)
+    assert policy.value(PolicyInput(obs={"obs": torch.zeros(1, 2)})).item() == pytest.approx(3.0, abs=0.05)
 
 
 def test_without_its_weight_the_critic_stays_as_it_is():

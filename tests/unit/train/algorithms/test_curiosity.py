@@ -166,7 +166,7 @@ def test_a_rollout_of_ends_teaches_nothing_and_harms_nothing():
 
 
 def a_spec(curiosity: str = "rnd", *, env: str = "surefoot/Maze-v0", envs: int = 4, **collect: Any) -> RunSpec:
-    ppo = PPOConfig(steps=16, envs=envs, minibatch_size=32, epochs=2, lr="lin_3e-3", device="cpu")
+    ppo = PPOConfig(rollout_steps=16, envs=envs, minibatch_size=32, epochs=2, lr="lin_3e-3", device="cpu")
     return RunSpec(
         env=env,
         preset="sb3",

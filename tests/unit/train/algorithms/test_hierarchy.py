@@ -20,7 +20,7 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.algorithms.hierarchy import Decisions, Hierarchy, HierarchySpec
 
 TASK = LongMaze(1, 3, 2, limit=30)
@@ -33,7 +33,15 @@ def make(streams: int) -> World:
 
 
 def a_spec(*, total_steps: int = 4 * 64, **ppo: Any) -> HierarchySpec:
-    knobs = {"steps": 16, "envs": 4, "minibatch_size": 32, "epochs": 2, "lr": "lin_3e-3", "device": "cpu", **ppo}
+    knobs = {
+        "rollout_steps": 16,
+        "envs": 4,
+        "minibatch_size": 32,
+        "epochs": 2,
+        "lr": "lin_3e-3",
+        "device": "cpu",
+        **ppo,
+    }
     return HierarchySpec(
         total_steps=total_steps,
         every=5,
@@ -66,7 +74,7 @@ def rows(numbers: list[float]) -> np.ndarray:
 
 def worth(made: Decisions, *numbers: float) -> np.ndarray:
     with torch.no_grad():
-        return made.policy.value(Seen(obs={"obs": torch.from_numpy(rows(list(numbers)))})).numpy()
+        return made.policy.value(PolicyInput(obs={"obs": torch.from_numpy(rows(list(numbers)))})).numpy()
 
 
 def deltas(made: Decisions, view: Arrays) -> np.ndarray:

@@ -19,7 +19,7 @@ from surefoot.train.algorithms.opponents import LATEST, Noise, Player, Pool, Sel
 from surefoot.train.algorithms.selfplay import Match, SelfPlay, play_match, self_play_world
 
 GAME = Connect(4, 4, 3)
-SMALL = {"envs": 8, "steps": 16, "minibatch_size": 64, "hidden": (16,)}
+SMALL = {"envs": 8, "rollout_steps": 16, "minibatch_size": 64, "hidden": (16,)}
 
 
 def small_policy(seed: int = 0) -> ActorCritic:

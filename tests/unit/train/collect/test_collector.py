@@ -22,7 +22,7 @@ from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_distributions import Gaussian
-from surefoot.nets.policy import PolicyOutput, Seen
+from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.config import CollectConfig
 
@@ -555,20 +555,20 @@ class Adder(nn.Module):
 
     sequential = True
 
-    def _sum(self, seen: Seen) -> Tensor:
-        before = seen.context["sum"]
-        kept = before if seen.start is None else torch.where(seen.start, torch.zeros_like(before), before)
-        return kept + seen.obs["obs"][:, 2] + 1.0
+    def _sum(self, inputs: PolicyInput) -> Tensor:
+        before = inputs.context["sum"]
+        kept = before if inputs.start is None else torch.where(inputs.start, torch.zeros_like(before), before)
+        return kept + inputs.obs["obs"][:, 2] + 1.0
 
-    def act(self, seen: Seen, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        total = self._sum(seen)
+    def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
+        total = self._sum(inputs)
         dist = Gaussian(torch.zeros(len(total), 1), torch.zeros(1))
         action = dist.sample(generator)
         log_prob = dist.log_prob(action)
         return PolicyOutput(action=action, value=total, log_prob=log_prob, distribution=dist, context={"sum": total})
 
-    def value(self, seen: Seen) -> Tensor:
-        return self._sum(seen)
+    def value(self, inputs: PolicyInput) -> Tensor:
+        return self._sum(inputs)
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
         return {"sum": torch.zeros(streams)}
@@ -651,10 +651,10 @@ def test_the_true_memory_of_a_cut_stream_is_asked_by_the_real_policy_too():
     rollout = collector(Script([[-3]]), 4, policy=policy).collect()
     context = policy.initial_context(1)
     for t in range(3):
-        now = Seen(obs={"obs": torch.from_numpy(rollout.obs["obs"][t])}, context=context)
+        now = PolicyInput(obs={"obs": torch.from_numpy(rollout.obs["obs"][t])}, context=context)
         context = policy.act(now, generator=torch.Generator()).context
     last = {"obs": torch.tensor([[0.0, 0.0, 3.0]])}
-    expected = policy.value(Seen(obs=last, context=context)).item()
-    forgotten = policy.value(Seen(obs=last, context=policy.initial_context(1))).item()
+    expected = policy.value(PolicyInput(obs=last, context=context)).item()
+    forgotten = policy.value(PolicyInput(obs=last, context=policy.initial_context(1))).item()
     assert rollout.next_value[2, 0] == pytest.approx(expected, abs=1e-6)
     assert abs(expected - forgotten) > 1e-3

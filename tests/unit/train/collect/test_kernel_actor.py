@@ -11,7 +11,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.api import View
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor, kernel_values
 
 pytestmark = pytest.mark.skipif(native.kernel is None, reason=native.why_not)
@@ -25,7 +25,7 @@ def test_most_likely_actions_and_values_are_those_of_torch(action):
     assert actor is not None
     actor.net.refresh()
     obs = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    seen = Seen(obs={"obs": torch.from_numpy(obs)})
+    seen = PolicyInput(obs={"obs": torch.from_numpy(obs)})
     with torch.no_grad():
         out = policy.act(seen, generator=torch.Generator(), deterministic=True)
     actions = kernel_actions(actor, View(obs={"obs": obs}), actor.rng, deterministic=True)

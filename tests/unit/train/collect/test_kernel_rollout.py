@@ -255,7 +255,7 @@ def test_cut_episodes_are_worth_what_the_critic_says_of_their_last_observation()
 
 
 def a_run(path: str = "auto", **knobs: Any) -> RunSpec:
-    ppo = PPOConfig(steps=64, envs=4, minibatch_size=64, epochs=3, lr=1e-3, seed=4, path=path)
+    ppo = PPOConfig(rollout_steps=64, envs=4, minibatch_size=64, epochs=3, lr=1e-3, seed=4, path=path)
     return RunSpec(
         env="Pendulum-v1",
         preset="sb3",

@@ -7,7 +7,7 @@ import torch
 from surefoot.data.seeds import seed_for
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.tick_collector import Chosen, Ticks
 from surefoot.train.config import CollectConfig
@@ -37,7 +37,9 @@ def walked(env: str, *, rollouts: int, scale: bool, successors: bool = True):
     made = []
     while len(made) < rollouts:
         with torch.no_grad():
-            out = policy.act(Seen(obs={n: torch.from_numpy(x) for n, x in view.obs.items()}), generator=generator)
+            out = policy.act(
+                PolicyInput(obs={n: torch.from_numpy(x) for n, x in view.obs.items()}), generator=generator
+            )
         step = world.step(policy.env_action(out.action.numpy()))
         ended = step.terminated | step.truncated
         after = step.view.obs

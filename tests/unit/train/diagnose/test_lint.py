@@ -15,7 +15,7 @@ from surefoot.train.spec import RunSpec, make_spec
 
 
 def spec(env: str = "CartPole-v1", **settings: Any) -> RunSpec:
-    base = {"envs": 2, "steps": 64, "minibatch_size": 64, "epochs": 4} | settings
+    base = {"envs": 2, "rollout_steps": 64, "minibatch_size": 64, "epochs": 4} | settings
     return make_spec(env, make_world(env, 1).action, preset_name="sb3", settings=base, total_steps=10_000)
 
 

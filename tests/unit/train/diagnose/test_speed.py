@@ -14,7 +14,7 @@ from surefoot.train.training import Training
 
 
 def training(env: str = "CartPole-v1", backend: str = "auto", **settings: object) -> Training:
-    small = {"envs": 2, "steps": 16, "epochs": 1, "minibatch_size": 8, **settings}
+    small = {"envs": 2, "rollout_steps": 16, "epochs": 1, "minibatch_size": 8, **settings}
     spec = make_spec(env, make_world(env).action, preset_name="sb3", settings=small, backend=backend)
     return Training(spec)
 

@@ -20,7 +20,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.errors import CheckpointCorrupt, CheckpointIncompatible, CheckpointMissing
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
 from surefoot.learn.checkpoint.vecnormalize import Statistics
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 from surefoot.train.interop.sb3_import import action_of, observation_of, policy_from_sb3, read_sb3
 
 PICKLED = base64.b64encode(b"cos\nsystem\n(S'touch /tmp/never'\ntR.").decode()
@@ -106,7 +106,7 @@ def test_a_model_chooses_and_judges_as_its_weights_say(name, activation, tmp_pat
     obs = torch.randn(50, 4)
     logits, value = by_hand(tensors, obs, activation)
     with torch.no_grad():
-        out = policy.act(Seen(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
+        out = policy.act(PolicyInput(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
     assert (out.action == logits.argmax(-1)).all()
     np.testing.assert_allclose(out.action_params["probs"], logits.softmax(-1), atol=1e-5)
     np.testing.assert_allclose(out.value, value[:, 0], rtol=1e-5, atol=1e-5)
@@ -159,7 +159,7 @@ def test_pictures_go_through_the_nature_network(tmp_path):
     with torch.no_grad():
         features = torch.relu(linear(cnn(obs.float() / 255)))
         logits, value = by_hand(tensors, features, torch.tanh)
-        out = policy.act(Seen(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
+        out = policy.act(PolicyInput(obs={"obs": obs}), generator=torch.Generator(), deterministic=True)
     np.testing.assert_allclose(out.action_params["probs"], logits.softmax(-1), atol=1e-5)
     np.testing.assert_allclose(out.value, value[:, 0], rtol=1e-4, atol=1e-4)
 
@@ -234,8 +234,8 @@ def test_with_the_statistics_of_vecnormalize_it_acts_on_raw_observations_as_it_d
     raw = np.random.default_rng(0).normal(size=(50, 4)) * 3
     normalised = np.clip((raw - STATISTICS.mean) / np.sqrt(STATISTICS.var + 1e-8), -1.5, 1.5)
     with torch.no_grad():
-        there = plain.act(Seen(obs={"obs": torch.from_numpy(normalised).float()}), generator=torch.Generator())
-        here = whole.act(Seen(obs={"obs": torch.from_numpy(raw).float()}), generator=torch.Generator())
+        there = plain.act(PolicyInput(obs={"obs": torch.from_numpy(normalised).float()}), generator=torch.Generator())
+        here = whole.act(PolicyInput(obs={"obs": torch.from_numpy(raw).float()}), generator=torch.Generator())
     np.testing.assert_allclose(here.action_params["probs"], there.action_params["probs"], atol=1e-5)
     np.testing.assert_allclose(here.value, there.value, rtol=1e-4, atol=1e-5)
 
@@ -254,7 +254,7 @@ def test_the_statistics_are_in_the_run_that_is_written(tmp_path, capsys):
     sample = Path(__file__).parents[3] / "samples" / "sb3" / "vecnormalize.pkl"
     told = ["--vecnormalize", str(sample), "--env", "Pendulum-v1", "-o", "pend", "--runs", str(tmp_path / "runs")]
     assert main(["import", "sb3", str(path), *told]) == 0
-    assert "514 that VecNormalize saw" in capsys.readouterr().out
+    assert "statistics of 514 observations" in capsys.readouterr().out
     parts = load_checkpoint(tmp_path / "runs" / "pend" / "checkpoints").parts
     assert parts["weights"]["network.torso.normalizer.mean"][0] == -0.147740302579343
     assert main(["eval", "pend", "--episodes", "1", "--runs", str(tmp_path / "runs")]) == 0

@@ -59,7 +59,7 @@ def test_an_entry_comes_over_by_our_names(path):
         "lr": "lin_2.0633e-05",
         "clip": 0.1,
         "minibatch_size": 64,
-        "steps": 512,
+        "rollout_steps": 512,
         "envs": 1,
         "hidden": [256, 256],
         "critic_hidden": [128],
@@ -101,4 +101,4 @@ def test_what_is_written_is_what_train_takes(path, tmp_path, capsys):
 
 def test_something_left_out_is_a_finding(path, capsys):
     assert main(["import", "zoo", str(path), "Odd-v0"]) == 1
-    assert "not taken over: env_wrapper" in capsys.readouterr().err
+    assert "not converted: env_wrapper" in capsys.readouterr().err

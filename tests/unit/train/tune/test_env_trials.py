@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from surefoot.envs.make import make_world
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, RenamedWarning
 from surefoot.learn.schedule import Linear
 from surefoot.learn.search_ranges import Choice, Range
 from surefoot.train.spec import make_spec
@@ -21,7 +21,7 @@ def task(env="CartPole-v1", *, preset="sb3", held=None, space=None, steps=256, *
 
 def test_the_base_is_within_what_is_searched():
     found = task()
-    assert found.base["steps"] == 2048
+    assert found.base["rollout_steps"] == 2048
     assert found.base["envs"] == 1
     assert 1 in found.space["envs"].values
     assert found.spec_of(found.base, 0).ppo.replace(ent_coef=0.0) == found.spec.ppo
@@ -84,7 +84,7 @@ def test_the_settings_written_are_those_that_differ_and_make_the_same_run():
 
 
 def test_a_contest_trains_every_seed_in_lockstep_and_judges_each():
-    found = task(steps=512, held={"steps": 64, "envs": 2, "epochs": 1})
+    found = task(steps=512, held={"rollout_steps": 64, "envs": 2, "epochs": 1})
     contest = found.contest(found.base, [0, 1])
     half = contest.advance(0.5, lambda: False)
     assert [training.env_steps for training in contest.trainings] == [256, 256]
@@ -97,7 +97,7 @@ def test_a_contest_trains_every_seed_in_lockstep_and_judges_each():
 
 
 def test_a_contest_that_is_stopped_says_nothing():
-    found = task(held={"steps": 64, "envs": 2})
+    found = task(held={"rollout_steps": 64, "envs": 2})
     contest = found.contest(found.base, [0])
     assert contest.advance(1.0, lambda: True) is None
     contest.close()
@@ -108,7 +108,7 @@ def never() -> bool:
 
 
 def test_a_contest_goes_on_from_its_state_to_the_last_digit():
-    found = task(steps=512, held={"steps": 32, "envs": 4, "normalize_obs": True})
+    found = task(steps=512, held={"rollout_steps": 32, "envs": 4, "normalize_obs": True})
     straight, broken, resumed = (found.contest(found.base, [0, 1]) for _ in range(3))
     straight.advance(0.5, never)
     broken.advance(0.5, never)
@@ -117,11 +117,16 @@ def test_a_contest_goes_on_from_its_state_to_the_last_digit():
     assert [t.env_steps for t in resumed.trainings] == [512, 512]
 
 
+def test_a_space_may_use_the_former_name_of_a_setting():
+    with pytest.warns(RenamedWarning, match="rollout_steps"):
+        assert task(space={"steps": [16, 32]}).space["rollout_steps"].values == (16, 32, 2048)
+
+
 @pytest.mark.parametrize(
-    ("name", "other"), [("lr", 1e-4), ("gamma", 0.9), ("steps", 16), ("minibatch_size", 32), ("epochs", 3)]
+    ("name", "other"), [("lr", 1e-4), ("gamma", 0.9), ("rollout_steps", 16), ("minibatch_size", 32), ("epochs", 3)]
 )
 def test_settings_that_move_go_on_with_the_weights_of_others(name, other):
-    found = task(steps=512, held={"envs": 4}, space={"steps": [16, 32]}, preset="cartpole")
+    found = task(steps=512, held={"envs": 4}, space={"rollout_steps": [16, 32]}, preset="cartpole")
     assert name in found.moving
     first, second = found.contest(found.base, [0]), found.contest({**found.base, name: other}, [0])
     first.advance(0.5, never)

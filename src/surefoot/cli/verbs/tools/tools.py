@@ -224,8 +224,7 @@ class ReportToolsArgs:
     as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        from surefoot.decide.evaluation.page import page_of
-        from surefoot.decide.evaluation.summary import as_text, summary_of
+        from surefoot.decide.evaluation.summary import as_text, page_of, summary_of
         from surefoot.decide.tools.report import rows_in
 
         summary = summary_of(rows_in(self.directory))

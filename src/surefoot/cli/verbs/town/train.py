@@ -339,7 +339,7 @@ class TownTrainArgs:
             )
             print(f"samples: {captured.save(self.rollout_save_dir)}")
 
-    def _adopted(self, training: Training) -> Training:
+    def _initialized(self, training: Training) -> Training:
         if self.from_run is not None:
             from surefoot.train.rundir.initialize_from import adopt
 

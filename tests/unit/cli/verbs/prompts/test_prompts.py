@@ -46,7 +46,18 @@ def test_a_prompt_may_come_from_a_pipe(monkeypatch, capsys):
 
 def test_a_policy_is_trained_used_and_measured(prompts, tmp_path, capsys):
     runs = ["--runs", str(tmp_path / "runs")]
-    quick = ["-n", "256", "--set", "envs=4", "--set", "steps=16", "--set", "minibatch_size=32", "--display", "quiet"]
+    quick = [
+        "-n",
+        "256",
+        "--set",
+        "envs=4",
+        "--set",
+        "rollout_steps=16",
+        "--set",
+        "minibatch_size=32",
+        "--display",
+        "quiet",
+    ]
     assert main(["prompts", "train", "--prompts", str(prompts), "--name", "mine", *quick, *runs]) == 0
     assert main(["prompts", "improve", "Write a poem.", "--run", "mine", "--json", *runs]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -80,10 +91,21 @@ def test_what_prompts_say_cannot_break_out_of_the_page():
 def test_the_scorer_learns_from_people_first_if_there_are_scores(prompts, tmp_path, capsys):
     scores = tmp_path / "scores.jsonl"
     scores.write_text("\n".join(json.dumps({"prompt": p, "score": 1 + i % 5}) for i, p in enumerate(PROMPTS * 5)))
-    quick = ["-n", "64", "--set", "envs=4", "--set", "steps=16", "--set", "minibatch_size=32", "--display", "quiet"]
+    quick = [
+        "-n",
+        "64",
+        "--set",
+        "envs=4",
+        "--set",
+        "rollout_steps=16",
+        "--set",
+        "minibatch_size=32",
+        "--display",
+        "quiet",
+    ]
     args = ["--prompts", str(prompts), "--scores", str(scores), "--runs", str(tmp_path / "runs"), "--name", "mine"]
     assert main(["prompts", "train", *args, *quick]) == 0
-    assert "the scorer learned from 15 scores; on 5" in capsys.readouterr().out
+    assert "scorer fitted to 15 scores; on 5" in capsys.readouterr().out
     assert (tmp_path / "runs" / "mine" / "scorer.json").exists()
 
 
@@ -121,7 +143,8 @@ def test_a_judge_is_corrected_by_a_person(
 
 
 @pytest.mark.parametrize(
-    ("options", "why"), [(["--rounds", "0"], "nothing to judge"), (["--judge", "nobody"], "MODULE:FUNCTION")]
+    ("options", "why"),
+    [(["--rounds", "0"], "--rounds is 0; it must be at least 1"), (["--judge", "nobody"], "MODULE:FUNCTION")],
 )
 def test_a_judging_that_cannot_be_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], why: str

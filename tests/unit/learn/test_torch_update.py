@@ -1,4 +1,4 @@
-"""Bad numbers, injected everywhere an update could meet them: what is refused, skipped, taken back, ended."""
+"""Gradient steps with bad numbers injected at every place: refused, skipped, rolled back, or ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.policy import Seen
+from surefoot.nets.policy import PolicyInput
 
 T, N = 6, 4
 MINIBATCHES = 6  # 2 epochs of 3
@@ -46,7 +46,7 @@ class Faulty(ActorCritic):
 def walk(policy: ActorCritic, seed: int = 0, *, version: int = 0, **parts) -> Rollout:
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     obs = rng.normal(size=(T, N, 2)).astype(np.float32)
-    outs = [policy.act(Seen(obs={"obs": torch.from_numpy(x)}), generator=generator) for x in obs]
+    outs = [policy.act(PolicyInput(obs={"obs": torch.from_numpy(x)}), generator=generator) for x in obs]
     no = np.zeros((T, N), bool)
     made = {
         "obs": {"obs": obs},
