@@ -402,8 +402,8 @@ def examined(path: Path, case: Case) -> dict[str, Any]:
         "findings": [_short(f) for f in found],
         "updates": updates,
         "detected_at": None if first is None else first.since_update / max(updates, 1),
-        "return": None if np.isnan(doctor.chart.returns.smooth) else round(doctor.chart.returns.smooth, 3),
-        "return_at_start": _plain(doctor.chart.returns.start[0]),
+        "return": None if np.isnan(doctor.history.returns.smooth) else round(doctor.history.returns.smooth, 3),
+        "return_at_start": _plain(doctor.history.returns.start[0]),
     }
 
 

@@ -191,17 +191,17 @@ def presets_page() -> str:
 TROUBLE = """# Find out what is wrong with a run
 
 ```text
-surefoot doctor RUN              # a run going on or over: what is wrong, since when, why, what to set
-surefoot doctor lint ENV         # settings that do not go together, before a run
-surefoot doctor probe            # tiny worlds with known answers; --policy module:function, --env ENV for your own
+surefoot doctor RUN              # a running or finished run: what is wrong, since when, why, what to set
+surefoot doctor lint ENV         # settings that conflict, before a run
+surefoot doctor probe            # tiny environments with known answers; --policy module:function, --env ENV for yours
 ```
 
-The first finding is where to begin; what follows from it is folded below. `--json` is for scripts, `--strict` counts
-advice too. Exit code 0: nothing found; 1: a finding; 2: the record could not be read.
+Start with the first finding; its consequences are listed below it. `--json` is for scripts, `--strict` also counts
+findings of severity info. Exit code 0: nothing found; 1: a finding; 2: the record could not be read.
 
-A finding opens when its sign was there in k of the last n records, after a warm-up, and is resolved when it has been
-gone for some. The numbers are in `surefoot/telemetry/doctor/rules.yaml`; a file of your own beside it, `--rules FILE`, adds
-rules or replaces those of the same id:
+A finding opens when its sign was present in k of the last n records, after a warm-up, and is resolved after some records
+without it. The limits are in `surefoot/telemetry/doctor/rules.yaml`. Pass `--rules FILE` to add rules or to replace those
+with the same id:
 
 ```yaml
 rules:
@@ -213,7 +213,7 @@ rules:
     patch: {ent_coef: 0.01}
 ```
 
-`surefoot doctor RUN --rules FILE` tries it on a stored run.
+`surefoot doctor RUN --rules FILE` applies it to a stored run.
 """
 
 SAID = {

@@ -310,7 +310,7 @@ def normalised(value: float, at: int, count: int) -> str | None:
 
 def refused_layer(make: Callable[[], nn.Module]) -> str | None:
     from surefoot.errors import SurefootError
-    from surefoot.nets.own_network import refuse_stateful_layers
+    from surefoot.nets.networks import refuse_stateful_layers
 
     try:
         refuse_stateful_layers(nn.Sequential(nn.Linear(4, 4), make()))

@@ -14,8 +14,7 @@ from torch import distributions as td
 from surefoot.data.spaces import Box
 from surefoot.nets.continuous_distributions import Gaussian, TanhGaussian
 from surefoot.nets.continuous_heads import GaussianHead, TanhHead
-from surefoot.nets.distributions import Categorical, mask_logits
-from surefoot.nets.multi_discrete import MultiCategorical
+from surefoot.nets.distributions import Categorical, MultiCategorical, mask_logits
 
 FEW = settings(max_examples=60)
 logit = st.floats(-50, 50, width=32)

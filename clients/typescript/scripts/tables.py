@@ -1,6 +1,6 @@
-"""Words, weights and patterns of the prompt mutations, from the Python side: python scripts/tables.py > src/prompts/tables.ts
+"""Write the words, weights and patterns of the prompt mutations: python scripts/tables.py > src/prompts/tables.ts
 
-Patterns are rewritten so that JavaScript reads them as Python does: its \\w, \\d, \\b, \\s, ^, $ and . mean less or more.
+Patterns are rewritten for JavaScript, where \\w, \\d, \\b, \\s, ^, $ and . match other characters than in Python.
 """
 
 from __future__ import annotations
@@ -10,19 +10,7 @@ import re
 import sys
 from typing import Any
 
-from surefoot.decide.prompts import (
-    classify,
-    constrain,
-    decompose,
-    expand,
-    fallback,
-    measures,
-    mutations,
-    reduce,
-    scorers,
-    text,
-    world,
-)
+from surefoot.decide.prompts import classify, measures, mutations, restructure, scorers, text, world
 
 WORD, DIGIT = r"\p{L}\p{N}_", r"\p{Nd}"
 SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -32,7 +20,7 @@ SYNTAX = set("^$\\.*+?()[]{}|/")
 
 
 def script(pattern: re.Pattern[str]) -> list[str]:
-    """[source, flags] of the same pattern in JavaScript, with the flag u."""
+    """Return [source, flags] of the same pattern in JavaScript, with the flag u."""
     source, out, place, inside = pattern.pattern, "", 0, False
     for python, javascript in LETTERS.items():
         source = source.replace(python, f"\0{javascript}\0")
@@ -94,7 +82,7 @@ def one(pattern: re.Pattern[str] | str) -> list[str]:
 
 
 def tables() -> dict[str, Any]:
-    """Everything, by the name it has in tables.ts."""
+    """Return all tables by their names in tables.ts."""
     P = private
     return {
         "MUTATIONS": mutations.MUTATIONS,
@@ -113,16 +101,16 @@ def tables() -> dict[str, Any]:
             "space": one(r"\s+"),
         },
         "FALLBACK": {
-            "condition": one(P(fallback, "_CONDITION")),
-            "has": one(P(fallback, "_HAS_ONE")),
-            "after": P(fallback, "_AFTER"),
-            "otherwise": P(fallback, "_OTHERWISE"),
+            "condition": one(P(mutations, "_CONDITION")),
+            "has": one(P(mutations, "_HAS_FALLBACK")),
+            "after": P(mutations, "_FALLBACKS"),
+            "otherwise": P(mutations, "_OTHER_FALLBACK"),
         },
         "REDUCE": {
             **{
-                key: one(P(reduce, name))
+                key: one(P(restructure, name))
                 for key, name in (
-                    ("again", "_AGAIN"),
+                    ("again", "_REPETITION"),
                     ("fillers", "_FILLERS"),
                     ("requests", "_REQUESTS"),
                     ("longExample", "_LONG_EXAMPLE"),
@@ -130,41 +118,41 @@ def tables() -> dict[str, Any]:
                     ("binds", "_BINDS"),
                 )
             },
-            "lines": one(r"[^.!?\n]*(?:[.!?]+(?=\s|$)|\n|$)[ \t]*\n?"),
-            "shortest": reduce.SHORTEST,
-            "worth": reduce.WORTH,
+            "lines": one(restructure.SENTENCE_WITH_SPACE),
+            "shortest": restructure.SHORTEST_PROMPT,
+            "worth": restructure.SMALLEST_SAVING,
         },
         "EXPAND": {
             "terms": [
                 [term, one(re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)), about]
-                for term, about in expand.TERMS.items()
+                for term, about in mutations.TERMS.items()
             ],
-            "mostTerms": expand.MOST_TERMS,
+            "mostTerms": mutations.MOST_TERMS,
             **{
                 table: [
                     [one(re.compile(pattern, re.IGNORECASE)), entry]
-                    for pattern, entry in P(expand, "_SHIPPED")[table].items()
+                    for pattern, entry in P(mutations, "_EXPANSION")[table].items()
                 ]
                 for table in ("steps", "examples", "criteria")
             },
-            "sections": P(expand, "_SECTIONS"),
-            "hasExample": one(P(expand, "_HAS_EXAMPLE")),
+            "sections": P(mutations, "_SECTIONS"),
+            "hasExample": one(P(mutations, "_HAS_EXAMPLE")),
         },
         "CONSTRAIN": {
-            "library": constrain.LIBRARY,
-            "added": constrain.ADDED,
-            "most": constrain.MOST,
-            "title": P(constrain, "_TITLE"),
-            "below": one(rf"{P(constrain, '_TITLE')}\n(?:- .*\n?)+\Z"),
+            "library": mutations.CONSTRAINTS,
+            "added": mutations.ADDED_CONSTRAINTS,
+            "most": mutations.MOST_CONSTRAINTS,
+            "title": P(mutations, "_CONSTRAINTS_TITLE"),
+            "below": one(rf"{P(mutations, '_CONSTRAINTS_TITLE')}\n(?:- .*\n?)+\Z"),
         },
         "DECOMPOSE": {
-            "next": one(P(decompose, "_NEXT")),
-            "with": one(P(decompose, "_WITH")),
-            "and": one(P(decompose, "_AND")),
-            "section": one(P(decompose, "_SECTION")),
-            "shortest": decompose.SHORTEST,
-            "most": decompose.MOST,
-            "done": P(decompose, "_DONE"),
+            "next": one(P(restructure, "_NEXT")),
+            "with": one(P(restructure, "_WITH")),
+            "and": one(P(restructure, "_AND")),
+            "section": one(P(restructure, "_SECTION")),
+            "shortest": restructure.SHORTEST_TASK,
+            "most": restructure.MOST_TASKS,
+            "done": restructure.STEPS_TITLE,
         },
         "MEASURES": {
             "names": measures.NAMES,
@@ -177,13 +165,13 @@ def tables() -> dict[str, Any]:
             "wayOut": one(P(measures, "_WAY_OUT")),
             "steps": one(P(measures, "_STEPS")),
         },
-        "SCORE": {"own": scorers.OWN_SHARE, "full": scorers.FULL, "general": P(scorers, "_GENERAL")},
+        "SCORE": {"own": scorers.CATEGORY_SHARE, "full": scorers.FULL, "general": P(scorers, "_GENERAL")},
         "TOKEN_COST": world.PromptConfig().token_cost,
     }
 
 
 def main() -> None:
-    print("// Made from src/surefoot/decide/prompts by scripts/tables.py; a test fails when it is not current.")
+    print("// Generated from src/surefoot/decide/prompts by scripts/tables.py; a test fails if it is stale.")
     print("// A pattern is [source, flags].\n")
     for name, value in tables().items():
         body = json.dumps(value, ensure_ascii=False, indent=1, default=list)

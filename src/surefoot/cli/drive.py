@@ -15,7 +15,7 @@ from surefoot.errors import TelemetryError
 
 if TYPE_CHECKING:
     from surefoot.cli.dashboard.history import RunHeader
-    from surefoot.telemetry.doctor.live import Attending
+    from surefoot.telemetry.doctor.doctor import LiveDoctor
     from surefoot.telemetry.writer import Mirror
     from surefoot.train.collect.replay_cycles import Cycles
     from surefoot.train.run import Run
@@ -69,11 +69,11 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     return 1 if patient.given_up else 0
 
 
-def live_doctor(mode: DoctorMode) -> Attending | None:
+def live_doctor(mode: DoctorMode) -> LiveDoctor | None:
     """Return the doctor that observes a run; None if it is off."""
-    from surefoot.telemetry.doctor.live import Attending
+    from surefoot.telemetry.doctor.doctor import LiveDoctor
 
-    return None if mode == "off" else Attending(at_length=mode == "full")
+    return None if mode == "off" else LiveDoctor(at_length=mode == "full")
 
 
 def telemetry_options(telemetry: str, minibatch_rate: float) -> Keep:

@@ -12,8 +12,7 @@ from surefoot.learn.native import NativeUpdate
 from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_heads import GaussianHead, HybridHead
-from surefoot.nets.heads import DiscreteHead
-from surefoot.nets.multi_discrete import MultiDiscreteHead
+from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import Policy
 from surefoot.nets.torsos import ACTIVATIONS, Flatten

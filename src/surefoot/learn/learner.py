@@ -23,7 +23,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.report_builder import GradientSteps
 from surefoot.learn.torch_update import BAD_STEPS_BEFORE_ROLLBACK, TorchUpdate
 from surefoot.learn.value_scaling import AnyBatch, ValueScale
-from surefoot.nets.multi_discrete import at_temperature, discrete_heads
+from surefoot.nets.heads import at_temperature, discrete_heads
 from surefoot.nets.policy import Policy
 
 MakeUpdate = Callable[[Policy, Optimizer, PPOConfig, torch.Generator, torch.device], TorchUpdate]

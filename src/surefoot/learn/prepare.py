@@ -67,7 +67,7 @@ def to_batch(
 class Remembers(Protocol):
     """A policy that can return the memory it carries into given steps."""
 
-    def remembered(self, batch: Batch, at: Sequence[int]) -> list[dict[str, Tensor]]: ...
+    def remembered(self, batch: Batch, steps: Sequence[int]) -> list[dict[str, Tensor]]: ...
 
 
 def pieces(batch: Batch, policy: object, config: PPOConfig) -> Batch:
@@ -76,7 +76,7 @@ def pieces(batch: Batch, policy: object, config: PPOConfig) -> Batch:
         return batch
     if not isinstance(policy, Remembers):
         raise ConfigError(
-            f"sequence is {config.sequence} but the policy has no method remembered(batch, at); set sequence to none"
+            f"sequence is {config.sequence} but the policy has no method remembered(batch, steps); set sequence to none"
         )
     return cut(batch, policy, length=config.sequence, burn_in=config.burn_in)
 

@@ -17,7 +17,7 @@ from surefoot.lm.policy.loading import Speech, best_dtype, load_backbone, load_m
 from surefoot.lm.policy.policy import LMPolicy, NoCritic
 from surefoot.lm.rewards.reward_fit import RewardFit
 from surefoot.lm.rewards.reward_model import BackboneReward, RewardModel
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.train.rundir.rundir import RunDir
 
 

@@ -17,8 +17,8 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.lm.training import LMStep, LMTraining
+from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import sentence
-from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.doctor.rules import read_rules
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Recorder, truncate_after
@@ -35,7 +35,7 @@ class LMRun:
     """Owns a run directory while it trains; iterate `steps`, then close it."""
 
     def __init__(
-        self, directory: RunDir, training: LMTraining, recorder: Recorder, lock: RunLock, doctor: Attending
+        self, directory: RunDir, training: LMTraining, recorder: Recorder, lock: RunLock, doctor: LiveDoctor
     ) -> None:
         self.directory, self.training, self.recorder, self.lock, self.doctor = (
             directory,
@@ -202,7 +202,7 @@ def require_same(directory: RunDir, training: LMTraining, about: dict[str, Any])
 def _open(
     directory: RunDir, training: LMTraining, lock: RunLock, about: dict[str, Any], command: Sequence[str]
 ) -> LMRun:
-    doctor = Attending(read_rules(RULES))
+    doctor = LiveDoctor(read_rules(RULES))
     recorder = open_recorder(directory, Keep(), record=True, mirrors=[doctor])
     recorder.header(
         env=f"language: {about.get('model', '')}",

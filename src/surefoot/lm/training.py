@@ -36,7 +36,7 @@ from surefoot.lm.rewards.rewards import (
 )
 from surefoot.lm.sampling.rollout import ResponseBatch, consult, group_advantages, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, generate
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 
 Talk = str | Sequence[dict[str, str]]
 """A plain prompt, or the messages of a conversation."""

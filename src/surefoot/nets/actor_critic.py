@@ -1,4 +1,4 @@
-"""The standard policy: a network and a head for the actions; and the two ways to bring your own network."""
+"""The standard policy: a network and a head for the actions. Users can bring their own torso or network."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from torch import Tensor, nn
 
 from surefoot.core.batch import Batch, Evaluation
 from surefoot.data.seeds import seed_for
-from surefoot.data.spaces import ActionSpace, ObservationSpace, space_to_json
-from surefoot.errors import ConfigError, SpaceError
+from surefoot.data.spaces import ActionSpace, Box, ObservationSpace, space_from_json, space_to_json
+from surefoot.errors import CheckpointIncompatible, ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_heads import HybridHead, StateDependentHead, make_head
 from surefoot.nets.distributions import require_choice
 from surefoot.nets.images import Parts, make_torso
-from surefoot.nets.networks import Trunks, Walk
-from surefoot.nets.own_network import Whole, check_whole, feature_size
+from surefoot.nets.networks import CustomNetwork, Trunks, Walk, check_network, feature_size
 from surefoot.nets.policy import PolicyInput, PolicyOutput
 from surefoot.nets.torsos import Flatten
 
 
 class ActorCritic(nn.Module):
-    """A policy over any observation parts and any action space, with a memory if the config asks for one.
+    """A policy for any observation parts and any action space, recurrent if the config has a memory.
 
-    Your own network: `torso`, a module from the dict of observations to features [B, F], on which actor and critic
-    are built; or `network`, a module that gives (what the head needs [B, outputs], value [B]) all by itself.
+    Args:
+        observation: {name: Box} of the observation's parts, as `make_world(...).observation`.
+        action: The action space, as `make_world(...).action`.
+        config: Layers, activation, noise, memory, normalisation. Default: `NetConfig()`.
+        torso: Your own module from the dict of observations to features [B, F]; actor and critic are built on it.
+        network: Your own module from the dict of observations to (head input [B, outputs], value [B]).
+        seed: Seed of the initial weights.
     """
 
     def __init__(
@@ -44,37 +48,39 @@ class ActorCritic(nn.Module):
         self.observation, self.action, self.config = observation, action, config or NetConfig()
         self.sequential = self.config.memory != "none"
         self.torsos: list[Flatten | Parts] = []
-        """The standard ones: the policy's, and behind it the critic's where that sees more. Empty with one of your own."""
+        """The standard torsos: the policy's, then the critic's if it has its own. Empty with a custom module."""
         self.own_module = torso is not None or network is not None
         if torso is not None and network is not None:
-            raise ConfigError("torso and network were both given; a whole network needs no torso: give one of them")
+            raise ConfigError("torso and network are both set; a network needs no torso: pass one of them")
         if self.own_module and self.config.normalize_obs:
             raise ConfigError(
-                "normalize_obs=True standardises for the standard torso only; put surefoot.nets.normalizer.Normalizer "
-                "into your own module, or leave normalize_obs False"
+                "normalize_obs=True works with the standard torso only; use surefoot.nets.normalizer.Normalizer "
+                "inside your own module, or leave normalize_obs False"
             )
         if self.own_module and self.config.critic_only:
-            raise ConfigError("critic_only is for the standard torso; a network of your own sees what it likes")
+            raise ConfigError(
+                "critic_only is for the standard torso; your own module receives every observation part: leave it empty"
+            )
         if network is not None and self.sequential:
             raise ConfigError(
-                "memory is put behind a torso; give a torso instead of a network, or set memory to 'none'"
+                "memory is placed behind a torso; pass a torso instead of a network, or set memory to 'none'"
             )
-        # Modules draw their first weights from torch's global generator: lend it to them, seeded, and put it back.
+        # Modules draw their initial weights from torch's global generator: seed it here, and restore it afterwards.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for("weights", seed))
-            self.network = self._trunks(torso) if network is None else Whole(network)
+            self.network = self._trunks(torso) if network is None else CustomNetwork(network)
             features = self.network.features if isinstance(self.network, Trunks) else 0
             self.head = make_head(action, features, self.config)
             if isinstance(self.network, Trunks):
                 self.network.with_outputs(self.head.outputs, ortho_init=self.config.ortho_init)
         if network is not None:
             if self.config.gsde:
-                raise ConfigError("gsde=True needs the standard policy's features; give a torso instead of a network")
-            check_whole(network, observation, self.head.outputs)
+                raise ConfigError("gsde=True needs the standard policy's features; pass a torso instead of a network")
+            check_network(network, observation, self.head.outputs)
 
     @property
     def flatten(self) -> Flatten | None:
-        """The torso where it is nothing but a row: what the kernel knows."""
+        """The torso if it only flattens, which is the kind that the kernel supports; else None."""
         match self.torsos:
             case [Flatten() as only]:
                 return only
@@ -82,7 +88,7 @@ class ActorCritic(nn.Module):
                 return None
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        """Choose for N streams; memory and gSDE's exploration matrix come in and go out through the context."""
+        """Return actions of N streams; memory and gSDE's exploration matrix are passed in and out in the context."""
         if inputs.action_mask is not None:
             require_choice(inputs.action_mask, self.head.choices())
         walk = self._walk(inputs)
@@ -92,25 +98,28 @@ class ActorCritic(nn.Module):
         if deterministic:
             action = dist.mode()
         elif isinstance(self.head, StateDependentHead | HybridHead) and (noise := self.head.noise()) is not None:
-            context = {**context, **self._noise(noise, inputs.context, generator)}
-            action = self.head.explore(dist, features, context["gsde"], generator)
+            age, every = int(inputs.context["gsde_age"][0]), self.config.gsde_every
+            due = age == 0 or (every > 0 and age % every == 0)
+            matrix = noise.draw(len(value), generator) if due else inputs.context["gsde"]
+            context = {**context, "gsde": matrix, "gsde_age": inputs.context["gsde_age"] + 1}
+            action = self.head.explore(dist, features, matrix, generator)
         else:
             action = dist.sample(generator)
         log_prob = dist.log_prob(action)
         return PolicyOutput(action=action, value=value, log_prob=log_prob, distribution=dist, context=context)
 
     def value(self, inputs: PolicyInput) -> Tensor:
-        """[N] expected returns."""
+        """Return the expected returns, [N]."""
         return self.network.value(inputs.obs, self._walk(inputs))
 
     def critic_parameters(self) -> Iterator[nn.Parameter]:
-        """What only the critic has; nothing but its last layer where it shares the rest with the actor."""
-        own = {"critic", "critic_torso", "critic_memory", "value_out"}
-        return (p for name, p in self.named_parameters() if own & set(name.split(".")))
+        """Return the parameters that only the critic has; its last layer alone if the trunk is shared."""
+        critic = {"critic", "critic_torso", "critic_memory", "value_out"}
+        return (p for name, p in self.named_parameters() if critic & set(name.split(".")))
 
     def evaluate(self, batch: Batch) -> Evaluation:
-        """[T, B] log-probs, entropies and values of stored steps."""
-        # One row a step: the layers then see plain matrices whatever T is.
+        """Return log-probs, entropies and values of stored steps, [T, B]."""
+        # One row per step: the layers then get plain matrices for every T.
         shape = batch.advantage.shape
         walk = Walk((shape[0], shape[1]), batch.start, batch.context) if self.sequential else None
         raw, value, features = self.network({name: part.flatten(0, 1) for name, part in batch.obs.items()}, walk)
@@ -120,23 +129,23 @@ class ActorCritic(nn.Module):
         return Evaluation(log_prob.view(shape), dist.entropy().view(shape), value.view(shape))
 
     @torch.no_grad()
-    def remembered(self, batch: Batch, at: Sequence[int]) -> list[dict[str, Tensor]]:
-        """What each stream carries into the steps `at` (rising) under the weights of now; {name: [B, …]} for each."""
+    def remembered(self, batch: Batch, steps: Sequence[int]) -> list[dict[str, Tensor]]:
+        """Return the memory {name: [B, …]} before each of `steps` (ascending) under the current weights."""
         assert isinstance(self.network, Trunks)
         assert batch.start is not None
-        kept, now, carry = list[dict[str, Tensor]](), 0, batch.context
-        for step in at:
+        contexts, now, carry = list[dict[str, Tensor]](), 0, batch.context
+        for step in steps:
             if step > now:
                 rows = {name: part[now:step].flatten(0, 1) for name, part in batch.obs.items()}
                 walk = Walk((step - now, batch.columns), batch.start[now:step], carry)
                 self.network.walk_on(rows, walk)
                 now, carry = step, walk.carry
-            kept.append(carry)
-        return kept
+            contexts.append(carry)
+        return contexts
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """Empty memories and, with gSDE, an exploration matrix that is due for its first draw."""
-        context = {name: memory.nothing(streams) for name, memory in self.network.memories().items()}
+        """Return empty memories and, with gSDE, an exploration matrix that the first step replaces."""
+        context = {name: memory.empty(streams) for name, memory in self.network.memories().items()}
         if (noise := self.head.noise()) is None:
             return context
         std = noise.log_std
@@ -147,28 +156,28 @@ class ActorCritic(nn.Module):
         }
 
     def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The same; a gSDE matrix belongs to the std it was drawn with, so a new rollout draws a new one."""
+        """Return the context; a gSDE matrix depends on the std it was drawn with, so a new rollout draws a new one."""
         return {**context, "gsde_age": torch.zeros_like(context["gsde_age"])} if "gsde_age" in context else context
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
-        """What the world takes for a chosen action."""
+        """Return actions in the environment's form."""
         return self.head.env_action(action)
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Move the observation statistics, if this policy keeps any."""
+        """Update the observation statistics, if this policy has any."""
         for torso in self.torsos:
             torso.absorb(obs)
 
     def action_std(self) -> float | None:
-        """Mean standard deviation, for Gaussian heads."""
+        """Return the mean standard deviation of Gaussian heads."""
         return self.head.action_std()
 
     def choices(self) -> tuple[int, ...]:
-        """How many options each discrete choice has."""
+        """Return the number of options of each discrete choice."""
         return self.head.choices()
 
     def describe(self) -> dict[str, Any]:
-        """Spaces and config: enough for `policy_from_description`, unless a module of the user's own is inside."""
+        """Return spaces and config: enough for `policy_from_description`, unless a custom module is inside."""
         return {
             "kind": "actor_critic",
             "own_module": self.own_module,
@@ -187,18 +196,18 @@ class ActorCritic(nn.Module):
         visible = {name: box for name, box in self.observation.items() if name not in hidden}
         if hidden and not visible:
             raise SpaceError(
-                f"critic_only is {config.critic_only}, so there are no parts left for the policy; leave it one"
+                f"critic_only is {config.critic_only}, so the policy has no observation part left; leave it at least one"
             )
-        own = make_torso(visible, config)
-        self.torsos.append(own)
+        actor = make_torso(visible, config)
+        self.torsos.append(actor)
         if not hidden:
-            return Trunks(own, own.size, config)
-        judge = make_torso(self.observation, config)
-        self.torsos.append(judge)
-        return Trunks(own, own.size, config, (judge, judge.size))
+            return Trunks(actor, actor.size, config)
+        critic = make_torso(self.observation, config)
+        self.torsos.append(critic)
+        return Trunks(actor, actor.size, config, (critic, critic.size))
 
     def _walk(self, inputs: PolicyInput) -> Walk | None:
-        """One step of N streams, for a policy with memory."""
+        """Return one step of N streams for a policy with memory; None without memory."""
         if not self.sequential:
             return None
         memories = self.network.memories()
@@ -206,10 +215,18 @@ class ActorCritic(nn.Module):
         streams = len(inputs.context["memory"])
         return Walk((1, streams), start, {name: inputs.context[name] for name in memories})
 
-    def _noise(
-        self, head: StateDependentHead, context: dict[str, Tensor], generator: torch.Generator
-    ) -> dict[str, Tensor]:
-        age, every = int(context["gsde_age"][0]), self.config.gsde_every
-        due = age == 0 or (every > 0 and age % every == 0)
-        matrix = head.draw(len(context["gsde_age"]), generator) if due else context["gsde"]
-        return {"gsde": matrix, "gsde_age": context["gsde_age"] + 1}
+
+def policy_from_description(description: dict[str, Any]) -> ActorCritic:
+    """Return the architecture that `ActorCritic.describe` described, with new weights."""
+    if description.get("kind") != "actor_critic":
+        raise CheckpointIncompatible(
+            f"a policy of kind {description.get('kind')!r} cannot be built from its description"
+        )
+    if description["own_module"]:
+        raise CheckpointIncompatible("this policy contains your own network: build it and pass it as policy=")
+    observation: ObservationSpace = {}
+    for name, spec in description["observation"].items():
+        box = space_from_json(spec)
+        assert isinstance(box, Box)
+        observation[name] = box
+    return ActorCritic(observation, space_from_json(description["action"]), NetConfig.from_json(description["config"]))

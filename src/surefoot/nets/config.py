@@ -1,4 +1,4 @@
-"""The shape of a policy: layers, activation, noise, and whether observations are standardised. No torch here."""
+"""The shape of a policy: layers, activation, noise, memory, normalisation. No torch import."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ ACTIVATIONS = ("tanh", "relu", "elu", "silu", "gelu", "leaky_relu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetConfig(Config):
-    """How a policy and its critic are built. The defaults are SB3's MlpPolicy."""
+    """The architecture of a policy and its critic. The defaults are SB3's MlpPolicy."""
 
     hidden: tuple[int, ...] = knob(
         (64, 64),
-        "Widths of the policy's hidden layers, input side first, as in 64,64. None at all makes a linear policy.",
+        "Widths of the policy's hidden layers, input side first, such as 64,64. An empty list is a linear policy.",
         sizes(),
         names=("hidden_sizes", "units"),
     )
     critic_hidden: tuple[int, ...] | None = knob(
-        None, "Widths of the critic's hidden layers; none means the same as the policy's.", optional(sizes())
+        None, "Widths of the critic's hidden layers; none uses the policy's.", optional(sizes())
     )
     activation: str = knob(
         "tanh",
-        "Non-linearity after each hidden layer. tanh is the safe choice for small control tasks.",
+        "Activation after each hidden layer. tanh is a safe choice for small control tasks.",
         choice(*ACTIVATIONS),
     )
     shared: bool = knob(
         False,
-        "Policy and critic share one trunk. Saves time on pixels; on small observations separate nets learn better.",
+        "Share one trunk between policy and critic. Saves time on images; with small observations separate nets learn better.",
         flag(),
     )
     ortho_init: bool = knob(
         True,
         "Orthogonal initial weights: gain √2 in hidden layers, 0.01 at the policy's head, 1 at the critic's. "
-        "Without it, torch's own.",
+        "False uses torch's default.",
         flag(),
     )
     log_std_init: float = knob(
@@ -66,33 +66,33 @@ class NetConfig(Config):
     )
     squash: bool = knob(
         False,
-        "Bounded continuous actions pass through tanh, with the log-prob corrected, instead of being clipped.",
+        "Squash bounded continuous actions by tanh, with corrected log-probs, instead of clipping them.",
         flag(),
         names=("squash_output",),
     )
     gsde: bool = knob(
         False,
-        "State-dependent exploration: noise is a function of the state that is drawn anew now and then, "
-        "so that motion is smooth. Continuous actions only.",
+        "State-dependent exploration (gSDE): the noise is a function of the state that is redrawn every few steps, "
+        "which gives smooth motion. Continuous actions only.",
         flag(),
         names=("use_sde",),
     )
     gsde_every: int = knob(
         -1,
-        "Steps after which gsde draws a new noise matrix; -1 draws once a rollout.",
+        "Steps after which gsde draws a new noise matrix; -1 draws once per rollout.",
         integer(Interval(-1)),
         names=("sde_sample_freq",),
     )
     beta: bool = knob(
         False,
-        "Bounded continuous actions are drawn from Beta distributions, which have no mass outside the bounds, "
-        "instead of normals that are clipped.",
+        "Draw bounded continuous actions from Beta distributions, which have no mass outside the bounds, "
+        "instead of clipped normals.",
         flag(),
     )
     memory: str = knob(
         "none",
-        "What a policy remembers with: gru or lstm, between the torso and the hidden layers, for worlds that do not show "
-        "all that matters. Policy and critic have one each, unless shared.",
+        "Recurrent layer between torso and hidden layers: gru or lstm, for partially observed environments. Policy and "
+        "critic have one each, unless shared.",
         choice(*MEMORIES),
     )
     memory_size: int = knob(
@@ -100,63 +100,62 @@ class NetConfig(Config):
     )
     cnn: str = knob(
         "auto",
-        "How images are seen: nature (Mnih et al. 2015; sides of 36 or more), small (two 3x3 layers; sides of 8 or more), "
-        "auto takes the first that fits, off lays them flat.",
+        "Layers for images: nature (Mnih et al. 2015; sides of 36 or more), small (two 3x3 layers; sides of 8 or more), "
+        "auto for the first that fits, off to flatten them.",
         choice(*CNNS),
     )
     cnn_features: int | None = knob(
         None,
-        "Width of what the convolutional layers of an image end in; none means 512 for nature and 128 for small.",
+        "Features per image after the convolutional layers; none is 512 for nature and 128 for small.",
         optional(integer(Interval(1))),
         names=("features_dim",),
     )
     critic_only: tuple[str, ...] = knob(
         (),
-        "Observation parts that the critic sees and the policy does not: the whole state for a central critic (MAPPO), or "
-        "what a simulator knows and a robot will not.",
+        "Observation parts for the critic only: the full state for a central critic (MAPPO), or values that a simulator "
+        "knows and a robot does not.",
         words(),
     )
     normalize_obs: bool = knob(
         False,
-        "Standardise observations by running mean and deviation. "
-        "The statistics are part of the policy and saved with it.",
+        "Standardise observations by running mean and deviation. The statistics are saved with the policy.",
         flag(),
         names=("norm_obs", "normalize_input", "normalize_observations"),
     )
     obs_clip: float = knob(
-        10.0, "Standardised observations are held within ± this many deviations.", real(POSITIVE), names=("clip_obs",)
+        10.0, "Clip standardised observations to ± this many deviations.", real(POSITIVE), names=("clip_obs",)
     )
     allow_stateful_norm: bool = knob(
         False,
-        "Allow BatchNorm and Dropout in a network of your own. "
-        "They make the policy that learns differ from the one that acted, which PPO does not forgive.",
+        "Allow BatchNorm and Dropout in your own network. They make the policy that learns differ from the one that acted, "
+        "which breaks PPO's ratio.",
         flag(),
     )
 
     def check(self) -> None:
-        """Raise `ConfigError` if knobs contradict each other."""
+        """Raise `ConfigError` if settings contradict each other."""
         if self.shared and self.critic_hidden is not None:
             raise ConfigError(
-                f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape, drop one"
+                f"critic_hidden is {self.critic_hidden} and shared is True; a shared trunk has one shape: drop one of them"
             )
         if self.shared and self.critic_only:
             raise ConfigError(
-                f"critic_only is {self.critic_only} and shared is True; a shared trunk sees what the policy sees, drop one"
+                f"critic_only is {self.critic_only} and shared is True; a shared trunk has no part for the critic only: drop one"
             )
         noises = [name for name in ("squash", "gsde", "beta") if getattr(self, name)]
         if len(noises) > 1:
             raise ConfigError(f"{noises[0]}=True and {noises[1]}=True cannot be combined: choose one")
         if self.gsde_every == 0:
-            raise ConfigError("gsde_every is 0; it must be -1 (once a rollout) or at least 1")
+            raise ConfigError("gsde_every is 0; it must be -1 (once per rollout) or at least 1")
 
     @classmethod
     def vocabulary(cls) -> Vocabulary:
-        """Return the names by which people know the knobs, those of other libraries included."""
+        """Return the names of the settings, including those of other libraries."""
         return NET_NAMES
 
 
 def _net_arch(value: Any) -> dict[str, Any]:
-    """SB3's: [64, 64], dict(pi=[64], vf=[256]), the older [dict(pi=…, vf=…)], or text of one of them."""
+    """Read SB3's net_arch: [64, 64], dict(pi=[64], vf=[256]), the older [dict(pi=…, vf=…)], or text of one of them."""
     arch = literal(value) if isinstance(value, str) else value
     layers = as_list(arch) or []
     split = as_mapping(layers[0] if len(layers) == 1 else arch)
@@ -178,7 +177,7 @@ def _widths(value: Any) -> tuple[int, ...]:
 
 
 def _activation_fn(value: Any) -> dict[str, Any]:
-    """A class such as nn.ReLU, or its name."""
+    """Read SB3's activation_fn: a class such as nn.ReLU, or its name."""
     name = value if isinstance(value, str) else getattr(value, "__name__", repr(value))
     word = name.rpartition(".")[2].lower()
     return {"activation": "leaky_relu" if word == "leakyrelu" else word}
@@ -203,10 +202,10 @@ POLICIES: dict[str, dict[str, Any]] = {
     "MultiInputLstmPolicy": _LSTM,
     "MlpGruPolicy": {"memory": "gru"},
 }
-"""What the names of SB3 and sb3-contrib (and one of our own) stand for in NetConfig; settings may say otherwise."""
+"""The settings that policy names of SB3 and sb3-contrib (and `MlpGruPolicy`) stand for; explicit settings override them."""
 
 _FROM_SPACES = "it follows from the spaces of the env"
-_OWN_TORSO = "pass a torso of your own to the policy instead"
+_OWN_TORSO = "pass your own torso to the policy instead"
 NET_HINTS = {
     "input_dim": _FROM_SPACES,
     "input_size": _FROM_SPACES,

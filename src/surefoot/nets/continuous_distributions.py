@@ -1,4 +1,4 @@
-"""Distributions over real-valued actions: normal, squashed normal, Beta, and choices and numbers together."""
+"""Distributions over continuous and hybrid actions: normal, squashed normal, Beta, joint."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from surefoot.nets.multi_discrete import MultiCategorical
+from surefoot.nets.distributions import MultiCategorical
 
+# The limits of SAC in Spinning Up and SB3.
 LOG_STD_RANGE = (-20.0, 2.0)
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _LOG_2 = math.log(2.0)
+# A Beta action keeps this distance from its bounds, where its density can be 0 or infinite.
 _EDGE = 1e-6
-"""How near a Beta action comes to its bounds, where its density may be 0 or infinite."""
 # Nodes and weights with E[f(z)] ≈ Σ wᵢ f(zᵢ) for a standard normal z.
 _HERMITE = np.polynomial.hermite_e.hermegauss(32)
 _NODES = torch.tensor(_HERMITE[0], dtype=torch.float32)
@@ -53,7 +54,7 @@ class Gaussian:
 class TanhGaussian(Gaussian):
     """A normal squashed by tanh onto (-1, 1) and stretched to half-width `scale`.
 
-    Actions are kept *before* the tanh, so that nothing is lost to saturation; densities are those of the squashed one.
+    Actions are stored *before* the tanh, so that saturation loses nothing; densities are those of the squashed action.
     """
 
     __slots__ = ("log_scale",)
@@ -76,8 +77,8 @@ class TanhGaussian(Gaussian):
 class Beta:
     """Independent Beta(α, β) on (0, 1) with α, β > 1, so that each has one peak; rows [B, A].
 
-    Actions are kept within (0, 1); densities are those of the action stretched to width `scale`. They are worked out in
-    float64: what is left of log-gammas of hundreds would be off by 1e-4 in float32, and with it the first ratio.
+    Actions are stored within (0, 1); densities are those of the action stretched to width `scale`. They are computed in
+    float64: the difference of log-gammas in the hundreds is off by 1e-4 in float32, and so is the first ratio.
     """
 
     __slots__ = ("alpha", "beta", "log_scale")
@@ -86,7 +87,7 @@ class Beta:
         self.alpha, self.beta, self.log_scale = alpha, beta, log_scale
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        # A ratio of two gamma variables. torch.distributions draws them by the same call, but has no generator.
+        # A ratio of two gamma variables. torch.distributions uses the same call, but takes no generator.
         a = torch._standard_gamma(self.alpha, generator=generator)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         b = torch._standard_gamma(self.beta, generator=generator)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
         return (a / (a + b)).clamp(_EDGE, 1.0 - _EDGE)
@@ -109,7 +110,7 @@ class Beta:
 
 
 class Joint:
-    """Choices and real numbers at once, independent given the observation; choices are the first `columns` columns."""
+    """Choices and real numbers, independent given the observation; the first `columns` columns are the choices."""
 
     __slots__ = ("choices", "columns", "numbers")
 
@@ -134,15 +135,15 @@ class Joint:
 
 
 def side_by_side(choices: Tensor, numbers: Tensor) -> Tensor:
-    """One row of floats from indices and numbers; a float32 holds whole numbers up to 2²⁴ exactly."""
+    """Return one row of floats from indices and numbers; float32 represents integers up to 2²⁴ exactly."""
     return torch.cat([choices.to(numbers.dtype), numbers], dim=-1)
 
 
 def _log_beta(alpha: Tensor, beta: Tensor) -> Tensor:
-    """log B(α, β)"""
+    """Return log B(α, β)."""
     return alpha.lgamma() + beta.lgamma() - (alpha + beta).lgamma()
 
 
 def log_tanh_slope(u: Tensor) -> Tensor:
-    """log(1 - tanh² u) in the form that stays finite when tanh saturates (P26)."""
+    """Return log(1 - tanh² u) in the form that stays finite when tanh saturates (P26)."""
     return 2.0 * (_LOG_2 - u - F.softplus(-2.0 * u))

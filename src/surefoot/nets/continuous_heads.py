@@ -1,4 +1,4 @@
-"""Heads for real-valued actions, and for choices and real numbers together; and the head for any action space."""
+"""Heads for continuous and hybrid actions, and `make_head` for any action space."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from surefoot.errors import ConfigError, SpaceError
 from surefoot.nets.config import NetConfig
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE, Beta, Gaussian, Joint, TanhGaussian, side_by_side
 from surefoot.nets.distributions import Distribution
-from surefoot.nets.heads import DiscreteHead, Head
-from surefoot.nets.multi_discrete import MultiDiscreteHead
+from surefoot.nets.heads import DiscreteHead, Head, MultiDiscreteHead
 
 
 class GaussianHead(Head):
-    """Independent normals with a state-independent log-std; clipped for the world, stored as drawn (detail N5)."""
+    """Independent normals with a state-independent log-std; clipped for the environment, stored as drawn (detail N5)."""
 
     def __init__(self, space: Box, *, log_std_init: float) -> None:
         super().__init__()
@@ -35,7 +34,7 @@ class GaussianHead(Head):
 
 
 class TanhHead(GaussianHead):
-    """A normal squashed into the bounds, so that no probability lies outside them."""
+    """A normal squashed into the bounds by tanh, so that no probability lies outside them."""
 
     log_scale: Tensor
 
@@ -49,11 +48,11 @@ class TanhHead(GaussianHead):
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
         squashed = self.middle + self.half_width * np.tanh(action.reshape(len(action), *self.shape))
-        return np.clip(squashed, self.low, self.high)  # rounding may step over the bound
+        return np.clip(squashed, self.low, self.high)  # rounding can exceed the bound
 
 
 class BetaHead(Head):
-    """Beta distributions stretched to the bounds: no probability outside them, and no infinite tails at them."""
+    """Beta distributions stretched to the bounds: no probability lies outside them."""
 
     log_scale: Tensor
 
@@ -66,7 +65,7 @@ class BetaHead(Head):
         self.register_buffer("log_scale", log_scale, persistent=False)
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Beta:
-        # Softplus + 1 keeps both above 1: one peak, and it may lie anywhere.
+        # Softplus + 1 keeps both parameters above 1: the density then has a single peak.
         alpha, beta = (1.0 + _SMALL + nn.functional.softplus(raw)).chunk(2, dim=-1)
         return Beta(alpha, beta, self.log_scale)
 
@@ -76,10 +75,10 @@ class BetaHead(Head):
 
 
 class StateDependentHead(Head):
-    """gSDE (Raffin et al. 2021): noise = featuresᵀ·W with W ~ N(0, std²), kept for several steps.
+    """gSDE (Raffin et al. 2021): noise = featuresᵀ·W with W ~ N(0, std²), the same W for several steps.
 
-    Over W the action is normal with variance Σᵢ fᵢ² stdᵢ²; features are detached there, as the std alone should
-    learn how much to explore.
+    Over W the action is normal with variance Σᵢ fᵢ² stdᵢ². The features are detached there: only the std should learn how
+    much to explore.
     """
 
     def __init__(self, space: Box, features: int, *, log_std_init: float) -> None:
@@ -90,16 +89,16 @@ class StateDependentHead(Head):
 
     def distribution(self, raw: Tensor, features: Tensor, mask: Tensor | None) -> Gaussian:
         variance = features.detach().square() @ self._std().square()
-        # The sum over many features may well be larger than any one std may be.
+        # A sum over many features exceeds the limit of a single std (e²), so its limit is far higher. 1e-6: log(0) is -inf.
         return Gaussian(raw, 0.5 * (variance + 1e-6).log(), highest=20.0)
 
     def draw(self, streams: int, generator: torch.Generator) -> Tensor:
-        """[streams, F, A] fresh exploration matrices."""
+        """Return new exploration matrices, [streams, F, A]."""
         std = self._std().detach()
         return torch.empty((streams, *std.shape), device=std.device).normal_(generator=generator) * std
 
     def explore(self, dist: Distribution, features: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
-        """The action that goes with these exploration matrices."""
+        """Return the actions for these exploration matrices."""
         return dist.mode() + torch.bmm(features.unsqueeze(1), matrix).squeeze(1)
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
@@ -116,7 +115,7 @@ class StateDependentHead(Head):
 
 
 class HybridHead(Head):
-    """Choices and real numbers in one row, choices first; each half is a head of its own."""
+    """Choices and real numbers in one row, choices first; there is one head for each half."""
 
     def __init__(self, space: Hybrid, numbers: GaussianHead | TanhHead | BetaHead | StateDependentHead) -> None:
         super().__init__()
@@ -130,7 +129,7 @@ class HybridHead(Head):
         )
 
     def explore(self, dist: Distribution, features: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
-        """Choices as drawn, numbers as the exploration matrices have them."""
+        """Return sampled choices, with the numbers for these exploration matrices."""
         assert isinstance(dist, Joint)
         assert isinstance(self.numbers, StateDependentHead)
         numbers = self.numbers.explore(dist.numbers, features, matrix, generator)
@@ -150,19 +149,21 @@ class HybridHead(Head):
         return self.numbers.noise()
 
 
+# Keeps α + β of a Beta above 2: at 2 it is flat, and (α - 1) / (α + β - 2) is 0 / 0.
 _SMALL = 1e-4
-"""Keeps a Beta's α + β away from 2, where it is flat and has no mode."""
 
 
-def _middle_and_half_width(space: Box, asked: str) -> tuple[np.ndarray, np.ndarray]:
-    """Of each component's bounds; a space that has none on some side is refused."""
+def _middle_and_half_width(space: Box, setting: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return middle and half width of each component's bounds; raise `SpaceError` if a bound is infinite."""
     if not space.bounded:
-        raise SpaceError(f"{asked} needs an action space with finite bounds on both sides; this one is open")
+        raise SpaceError(
+            f"{setting} needs an action space with finite bounds on both sides; this one has infinite bounds"
+        )
     low, high = space.bounds()
-    # Halved first: the difference of two large float32 may not be one.
+    # Halved first: the difference of two large float32 numbers can overflow.
     middle, half_width = high / 2.0 + low / 2.0, high / 2.0 - low / 2.0
     if not ((half_width > 0) & (half_width < 1e30)).all():
-        raise SpaceError(f"{asked} needs bounds with a finite width above 0; these are {space.low} to {space.high}")
+        raise SpaceError(f"{setting} needs bounds with a finite width above 0; these are {space.low} to {space.high}")
     return middle, half_width
 
 
@@ -170,7 +171,7 @@ AnyHead = DiscreteHead | MultiDiscreteHead | GaussianHead | TanhHead | BetaHead 
 
 
 def make_head(space: ActionSpace, features: int, config: NetConfig) -> AnyHead:
-    """The head for an action space; `features` is the width of what the actor's trunk gives."""
+    """Return the head for an action space; `features` is the width of the actor's trunk."""
     if isinstance(space, Hybrid):
         return HybridHead(space, _continuous(space.box, features, config))
     if isinstance(space, Box):

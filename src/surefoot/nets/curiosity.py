@@ -1,4 +1,4 @@
-"""Networks that are surprised: by a place they have not seen (RND), or by what an action led to (ICM)."""
+"""Novelty bonuses: prediction error on new states (RND), or on the effect of an action (ICM)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from surefoot.data.spaces import ActionSpace, Box, Hybrid, choice_sizes
 from surefoot.errors import ConfigError
 from surefoot.nets.torsos import layer, mlp
 
+# Outputs of RND's two networks and of ICM's encoder. For rows of numbers; the papers use 512 and 288 for Atari frames.
 FEATURES = 32
-"""Numbers that RND's two networks are compared by, and that ICM's encoder keeps of an observation."""
 FORWARD_SHARE = 0.2
-"""β of ICM's eq. 5: the forward model's share of the loss, the inverse model has the rest."""
+"""β of ICM's eq. 5 (0.2 in the paper): the forward model's share of the loss; the inverse model's is 1 - β."""
 
 
 class RandomDistillation(nn.Module):
     """RND (Burda et al. 2018): ‖predictor(s') - target(s')‖², where the target is random and never learns.
 
-    The predictor has learned the target's answer where it has been, and nowhere else. It does not look at the action, so
-    noise that an action sets off does not hold it for ever.
+    The predictor has learned the target's output for visited states only. It does not get the action, so random effects
+    of an action do not attract it forever.
     """
 
     def __init__(self, size: int, hidden: Sequence[int], *, seed: int) -> None:
@@ -36,24 +36,28 @@ class RandomDistillation(nn.Module):
         self.target.requires_grad_(False)
 
     def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """Mean squared error over the target's outputs."""
+        """Return the mean squared error over the target's outputs."""
         return (self.predictor(after) - self.target(after)).square().mean(dim=-1)
 
     def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """The same, over all steps."""
+        """Return the mean of `surprise` over all steps."""
         return self.surprise(rows, action, after).mean()
 
 
 class InverseForward(nn.Module):
     """ICM (Pathak et al. 2017): the error of a model that predicts the features of s' from those of s and the action.
 
-    The encoder learns only from the inverse model, which guesses the action from s and s'; so it keeps what actions
-    change and drops the rest, and the forward model cannot make its own task easy by features that are all the same.
+    The encoder learns only from the inverse model, which predicts the action from s and s'. So it represents what actions
+    change, and the forward model cannot make its task easy by constant features.
     """
 
     def __init__(self, size: int, hidden: Sequence[int], action: ActionSpace, *, seed: int) -> None:
         super().__init__()
-        self.action, self.choices = action, _choices(action)
+        if isinstance(action, Hybrid):
+            raise ConfigError(
+                "curiosity='icm' does not support hybrid actions; use curiosity='rnd', which does not read actions"
+            )
+        self.action, self.choices = action, list(choice_sizes(action))
         inputs = action.size if isinstance(action, Box) else sum(self.choices)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for("curiosity-weights", seed))
@@ -62,18 +66,18 @@ class InverseForward(nn.Module):
             self.forward_model = _network(FEATURES + inputs, hidden[-1:], FEATURES)
 
     def surprise(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """Half the squared error of the predicted features (eq. 6, divided by their number)."""
+        """Return half the squared error of the predicted features (eq. 6, divided by their number)."""
         return self._surprise(self.encoder(rows), action, self.encoder(after))
 
     def loss(self, rows: Tensor, action: Tensor, after: Tensor) -> Tensor:
-        """(1 - β) L_inverse + β L_forward (eq. 5)."""
+        """Return (1 - β) L_inverse + β L_forward (eq. 5)."""
         before, then = self.encoder(rows), self.encoder(after)
         guess = self.inverse(torch.cat([before, then], dim=-1))
         forward = self._surprise(before.detach(), action, then.detach()).mean()
         return (1.0 - FORWARD_SHARE) * self._misses(guess, action) + FORWARD_SHARE * forward
 
     def _surprise(self, before: Tensor, action: Tensor, then: Tensor) -> Tensor:
-        row = action.reshape(len(action), -1)  # the numbers themselves, or one-hots side by side
+        row = action.reshape(len(action), -1)  # the numbers, or one-hot rows side by side
         if self.choices:
             columns = zip(row.long().unbind(dim=-1), self.choices, strict=True)
             row = torch.cat([functional.one_hot(column, size) for column, size in columns], -1)
@@ -81,7 +85,7 @@ class InverseForward(nn.Module):
         return 0.5 * (expected - then).square().mean(dim=-1)
 
     def _misses(self, guess: Tensor, action: Tensor) -> Tensor:
-        """Cross-entropy of the choices, or the squared error of real numbers."""
+        """Return the cross-entropy of the choices, or the squared error of real numbers."""
         if not self.choices:
             return functional.mse_loss(guess, action.reshape(len(action), -1).float())
         columns = action.reshape(len(action), -1).long().unbind(dim=-1)
@@ -94,9 +98,3 @@ def _network(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Sequential:
     body = mlp(inputs, hidden, activation="relu", ortho_init=True)
     width = hidden[-1] if hidden else inputs
     return nn.Sequential(*body, layer(width, outputs, gain=math.sqrt(2.0), ortho_init=True))
-
-
-def _choices(action: ActionSpace) -> list[int]:
-    if isinstance(action, Hybrid):
-        raise ConfigError(f"curiosity='icm' does not know actions of kind {type(action).__name__}; 'rnd' needs none")
-    return list(choice_sizes(action))

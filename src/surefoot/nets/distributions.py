@@ -1,7 +1,6 @@
-"""Distributions over actions, written out: no validation, no broadcasting, nothing that costs on the hot path.
+"""Distributions over choices, and the protocol of all action distributions. No validation, no broadcasting: this is the hot path.
 
-Each is made from a network's output, and says `sample`, `mode`, `log_prob`, `entropy` and its `params`.
-Actions are as stored in a rollout; what the world gets is the head's business.
+Each is built from a network's output. Actions are as stored in a rollout; the head converts them for the environment.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ class Distribution(Protocol):
 
 
 def mask_logits(logits: Tensor, mask: Tensor) -> Tensor:
-    """Logits with forbidden choices at the dtype's floor.
+    """Return the logits with forbidden choices at half of the dtype's lowest value.
 
-    Finite, not -inf: the entropy's p · log p of a forbidden choice must be 0, not NaN. The floor is the dtype's own,
-    halved, so that bf16 and fp16 do not overflow and a later subtraction stays finite.
+    Finite, not -inf: p · log p of a forbidden choice must be 0 in the entropy, not NaN. Half of it, so that a later
+    subtraction does not overflow, in bf16 and fp16 either.
     """
     floor = max(torch.finfo(logits.dtype).min, torch.finfo(torch.float32).min)
     return logits.masked_fill(~mask, floor / 2)
 
 
 def require_choice(mask: Tensor, choices: tuple[int, ...] = ()) -> None:
-    """Raise if some row leaves a choice with nothing: a softmax over forbidden options would quietly pick one of them.
+    """Raise `AllActionsMasked` if a row allows nothing: a softmax over forbidden options would silently pick one.
 
-    `choices` says how many options each choice has, if there are several side by side.
+    `choices` is the number of options of each choice, if several lie side by side.
     """
     for part in mask.split(list(choices), dim=-1) if choices else (mask,):
         open_rows = part.any(dim=-1)
@@ -52,16 +51,16 @@ def require_choice(mask: Tensor, choices: tuple[int, ...] = ()) -> None:
 
 
 class Categorical:
-    """One of K choices; rows [B, K] of logits, forbidden ones already masked."""
+    """One of K choices; logits [B, K], forbidden ones already masked."""
 
     __slots__ = ("log_probs",)
 
     def __init__(self, logits: Tensor) -> None:
-        # Normalised in float32 whatever the network runs in (P17).
+        # Normalised in float32 also if the network runs in half precision (P17).
         self.log_probs = F.log_softmax(logits, dim=-1, dtype=torch.float32)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        # The race of exponentials: argmin Eₖ/pₖ is distributed as p, in two kernels and without normalising again.
+        # The exponential race: argmin Eₖ/pₖ is distributed as p, in two kernels and without normalising again.
         race = torch.empty_like(self.log_probs).exponential_(generator=generator)
         return (self.log_probs - race.log_()).argmax(dim=-1)
 
@@ -76,3 +75,35 @@ class Categorical:
 
     def params(self) -> dict[str, Tensor]:
         return {"probs": self.log_probs.exp()}
+
+
+class MultiCategorical:
+    """Several choices, independent given the observation: log-probs and entropies add up."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, logits: Tensor, nvec: tuple[int, ...]) -> None:
+        self.parts = [Categorical(part) for part in logits.split(list(nvec), dim=-1)]
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        return torch.stack([part.sample(generator) for part in self.parts], dim=-1)
+
+    def mode(self) -> Tensor:
+        return torch.stack([part.mode() for part in self.parts], dim=-1)
+
+    def log_prob(self, action: Tensor) -> Tensor:
+        return sum_of([part.log_prob(a) for part, a in zip(self.parts, action.unbind(-1), strict=True)])
+
+    def entropy(self) -> Tensor:
+        return sum_of([part.entropy() for part in self.parts])
+
+    def params(self) -> dict[str, Tensor]:
+        return {f"probs_{k}": part.log_probs.exp() for k, part in enumerate(self.parts)}
+
+
+def sum_of(parts: list[Tensor]) -> Tensor:
+    """Return the sum; Python's `sum` would start from the int 0 and cost one more addition."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

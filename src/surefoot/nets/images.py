@@ -1,4 +1,4 @@
-"""From images to features: convolutional layers, and dicts of images and rows."""
+"""Torsos for images: convolutional layers, and dicts of images and rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from surefoot.nets.torsos import Flatten, layer
 
 
 class Images(nn.Module):
-    """Convolutional layers for one image; bytes become 0 … 1 inside (detail A9), so that rollouts keep bytes (P38).
+    """Convolutional layers for one image. Bytes are scaled to 0 … 1 inside (detail A9), so that rollouts store bytes (P38).
 
-    `nature` is the network of Mnih et al. 2015, `small` two layers of 3x3 for sides from 8 on. Channels are the
-    shortest axis: the first one (as in stacked frames) or the last (as cameras give them).
+    `nature` is the network of Mnih et al. 2015; `small` has two 3x3 layers, for sides of 8 or more. The shortest axis is
+    the channels: the first one (stacked frames) or the last one (cameras).
     """
 
     def __init__(self, box: Box, kind: str, features: int | None, *, ortho_init: bool) -> None:
@@ -28,7 +28,12 @@ class Images(nn.Module):
         self.flat_channel = len(box.shape) == 2
         modules: list[nn.Module] = []
         for outputs, size, stride, edge in CONVOLUTIONS[kind]:
-            modules += [_convolution(channels, outputs, size, stride, edge, ortho_init=ortho_init), nn.ReLU()]
+            convolution = nn.Conv2d(channels, outputs, size, stride, edge)
+            if ortho_init:
+                nn.init.orthogonal_(convolution.weight, math.sqrt(2.0))
+                assert convolution.bias is not None
+                nn.init.zeros_(convolution.bias)
+            modules += [convolution, nn.ReLU()]
             channels = outputs
             height, width = ((n + 2 * edge - size) // stride + 1 for n in (height, width))
         self.size = features or FEATURES[kind]
@@ -47,18 +52,18 @@ class Images(nn.Module):
         elif not self.first:
             x = x.permute(0, 3, 1, 2)
         x = x.contiguous(memory_format=torch.channels_last)
-        first, *rest = self.layers
+        first, *others = self.layers
         assert isinstance(first, nn.Conv2d)
-        # The 255 goes into the few weights of the first layer instead of the many bytes of the images.
+        # Divide the few weights of the first layer by 255 instead of the many bytes of the images.
         weight = first.weight * (1.0 / 255.0) if x.dtype == torch.uint8 else first.weight
         x = nn.functional.conv2d(x.float(), weight, first.bias, first.stride, first.padding)
-        for module in rest:
+        for module in others:
             x = module.forward(x)
         return x
 
 
 class Parts(nn.Module):
-    """A dict of images and rows side by side: each image through layers of its own, everything else as `Flatten` has it."""
+    """A dict of images and rows: each image has its own layers, everything else goes through `Flatten`."""
 
     def __init__(
         self,
@@ -76,35 +81,33 @@ class Parts(nn.Module):
         self.images = nn.ModuleList(
             Images(observation[name], kind, features, ortho_init=ortho_init) for name, kind in kinds.items()
         )
-        rest = {name: box for name, box in observation.items() if name not in kinds}
-        self.flatten = Flatten(rest, normalize=normalize, clip=clip) if rest else None
+        rows = {name: box for name, box in observation.items() if name not in kinds}
+        self.flatten = Flatten(rows, normalize=normalize, clip=clip) if rows else None
         widths = [image.size for image in self.images if isinstance(image, Images)]
         self.size = sum(widths) + (0 if self.flatten is None else self.flatten.size)
 
     def forward(self, obs: dict[str, Tensor]) -> Tensor:
-        seen = [image(obs[name]) for name, image in zip(self.names, self.images, strict=True)]
+        features = [image(obs[name]) for name, image in zip(self.names, self.images, strict=True)]
         if self.flatten is not None:
-            seen.append(self.flatten(obs))
-        return seen[0] if len(seen) == 1 else torch.cat(seen, dim=-1)
+            features.append(self.flatten(obs))
+        return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Take raw rows into the normaliser of what is not an image, if there is one."""
+        """Add raw rows to the normaliser of the parts that are not images, if there is one."""
         if self.flatten is not None:
             self.flatten.absorb(obs)
 
 
 CONVOLUTIONS = {"nature": ((32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)), "small": ((32, 3, 2, 1), (64, 3, 2, 1))}
-"""{kind: (channels, side, stride, edge) of each layer}"""
-
-
+"""{kind: (channels, kernel size, stride, padding) of each layer}"""
+# 512 is Mnih et al.'s; small images get a quarter of it.
 FEATURES = {"nature": 512, "small": 128}
-
-
+# nature: the smallest side that leaves one output of the last layer. small: 8 leaves 2x2.
 _SHORTEST_SIDE = {"nature": 36, "small": 8}
 
 
 def image_kind(box: Box, cnn: str, name: str) -> str | None:
-    """Which layers an observation part is seen through; None if it is laid flat."""
+    """Return the kind of layers for an observation part; None if it is flattened."""
     if cnn == "off" or len(box.shape) not in (2, 3) or (len(box.shape) == 2 and box.dtype != "uint8"):
         return None
     side = min(_image_shape(box)[1:])
@@ -120,24 +123,15 @@ def image_kind(box: Box, cnn: str, name: str) -> str | None:
 
 
 def _image_shape(box: Box) -> tuple[int, int, int]:
-    """(channels, height, width), whichever way round they are."""
+    """Return (channels, height, width) for channels first or last."""
     if len(box.shape) == 2:
         return 1, *box.shape
     a, b, c = box.shape
     return (a, b, c) if a <= min(b, c) else (c, a, b)
 
 
-def _convolution(inputs: int, outputs: int, size: int, stride: int, edge: int, *, ortho_init: bool) -> nn.Conv2d:
-    convolution = nn.Conv2d(inputs, outputs, size, stride, edge)
-    if ortho_init:
-        nn.init.orthogonal_(convolution.weight, math.sqrt(2.0))
-        assert convolution.bias is not None
-        nn.init.zeros_(convolution.bias)
-    return convolution
-
-
 def make_torso(observation: ObservationSpace, config: NetConfig) -> Flatten | Parts:
-    """What turns these parts into features: one plain row, unless there are images among them."""
+    """Return the torso for these parts: `Flatten`, unless there are images among them."""
     normalize, clip = config.normalize_obs, config.obs_clip
     if not any(image_kind(box, config.cnn, name) for name, box in observation.items()):
         return Flatten(observation, normalize=normalize, clip=clip)

@@ -1,4 +1,4 @@
-"""The standard policy as the kernel sees it: a shape, and the addresses of the memory that torch's tensors live in."""
+"""The standard policy for the kernel: its shape, and the addresses of its tensors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from surefoot.nets.networks import Trunks
 
 
 class KernelNet:
-    """A network of the kernel that reads and writes a policy's own weights. Ask `learn.choose_path.why_not` first.
+    """A kernel network that reads and writes the weights of a policy. Call `learn.choose_path.why_not` first.
 
-    `SUREFOOT_KERNEL` names the instruction set to use (avx512, avx2, base), by default the machine's best.
+    `SUREFOOT_KERNEL` selects the instruction set (avx512, avx2, base); the default is the machine's best.
     """
 
     def __init__(self, policy: ActorCritic, instruction_set: str | None = None) -> None:
@@ -59,16 +59,17 @@ class KernelNet:
         assert kernel.net_sizes(self.net) == tuple(p.numel() for p in self.tensors)
 
     def point(self, memory: Callable[[], dict[int, tuple[int, int, int]]] | None = None) -> None:
-        """Tell the kernel where everything is, if that is not where it was: weights may move from one call to the next.
+        """Pass the addresses of all tensors to the kernel if they changed: torch may reallocate weights between calls.
 
-        `memory` gives, by a parameter's id, the addresses of its two optimiser slots and its step; acting needs none.
+        `memory` returns {id of a parameter: addresses of its two optimiser slots, step}; acting needs none.
         """
         places = [p.data_ptr() for p in self.tensors]
         if places == self._places:
             return
         slots = None if memory is None else memory()
         rows = [
-            (at, *((0, 0, 0) if slots is None else slots[id(p)])) for at, p in zip(places, self.tensors, strict=True)
+            (address, *((0, 0, 0) if slots is None else slots[id(p)]))
+            for address, p in zip(places, self.tensors, strict=True)
         ]
         normalizer = self.flatten.normalizer
         shift, scale, clip = (0, 0, 0.0) if normalizer is None else normalizer.addresses()
@@ -76,9 +77,9 @@ class KernelNet:
         self._places = places
 
     def refresh(self) -> None:
-        """Take the weights of now for acting."""
+        """Copy the current weights for acting."""
         if getattr(self.policy.head, "temperature", 1.0) != 1.0:
-            raise PolicyError("the kernel acts at temperature 1 only; make the Collector with path='torch'")
+            raise PolicyError("the kernel acts at temperature 1 only; create the Collector with path='torch'")
         self.point()
         self.kernel.net_pack(self.net)
 

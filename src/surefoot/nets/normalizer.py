@@ -1,4 +1,4 @@
-"""Running mean and variance of observations, kept inside the policy so that they are saved and shipped with it."""
+"""Running mean and variance of observations, inside the policy so that they are saved and exported with it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 
 class Normalizer(nn.Module):
-    """x ↦ clip((x - mean) / std, ±clip), with statistics in float64 that move only when told to.
+    """x ↦ clip((x - mean) / std, ±clip), with statistics in float64 that change only in `update` and `merge`.
 
-    Frozen between collecting and the end of the update (`update` is called after it), else the ratio would not start
-    at 1. Rows that are not finite are left out and counted: one NaN in a running mean stays there for ever.
+    They are frozen from collecting to the end of the update, or the first ratio would not be 1. Rows that are not finite
+    are skipped and counted: one NaN in a running mean never leaves it.
     """
 
     mean: Tensor
@@ -46,7 +46,7 @@ class Normalizer(nn.Module):
         self.merge(torch.from_numpy(rows.mean(axis=0)), torch.from_numpy(rows.var(axis=0)), float(len(rows)))
 
     def merge(self, mean: Tensor, var: Tensor, count: float) -> None:
-        """Take in `count` more rows, at least one, of which only these are known."""
+        """Merge in `count` rows (at least one) with this mean and variance."""
         mean, var = mean.to(self.mean.device), var.to(self.var.device)
         total = self.count + count
         delta = mean - self.mean
@@ -57,13 +57,13 @@ class Normalizer(nn.Module):
         self.derive()
 
     def addresses(self) -> tuple[int, int, float]:
-        """Where what `forward` subtracts and multiplies by lies in memory, and its clip: for the kernel."""
+        """Return the addresses of shift and scale, and the clip, for the kernel."""
         return self._shift.data_ptr(), self._scale.data_ptr(), self.clip
 
     def derive(self) -> None:
-        """What `forward` uses, from the statistics."""
+        """Compute shift and scale of `forward` from the statistics."""
         self._shift.copy_(self.mean)
-        # A floor of 1e-8: a feature that never moved must not be blown up by rounding.
+        # A floor of 1e-8: rounding noise of a constant feature must not be scaled up.
         self._scale.copy_(self.var.clamp(min=1e-8).rsqrt())
 
 

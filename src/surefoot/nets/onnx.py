@@ -1,7 +1,8 @@
-"""A policy as an ONNX graph, written node by node: statistics, masks and action scaling are inside, and nothing is traced.
+"""A policy as an ONNX graph, written node by node: normalisation, masks and action scaling are inside, nothing is traced.
 
-Inputs are the observation's parts, `action_mask` where asked for, and what a memory carries; an episode begins with zeros.
-Outputs are the likeliest `action` as the world takes it, the distribution's parameters, the value, what is carried on.
+Inputs are the observation's parts, an optional `action_mask`, and the state of a memory, which is zero at the start of an
+episode. Outputs are the most likely `action` in the environment's form, the distribution's parameters, the value, and the
+new state of a memory.
 """
 
 from __future__ import annotations
@@ -18,32 +19,31 @@ from surefoot.errors import PolicyError
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.continuous_distributions import LOG_STD_RANGE
 from surefoot.nets.continuous_heads import AnyHead, BetaHead, GaussianHead, HybridHead, StateDependentHead, TanhHead
-from surefoot.nets.heads import DiscreteHead
+from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.images import Images, Parts
-from surefoot.nets.multi_discrete import MultiDiscreteHead
 from surefoot.nets.networks import Trunks
 from surefoot.nets.onnx_builder import BATCH, OnnxPort, Sheet, onnx_helper, optional_module
 from surefoot.nets.recurrent import Memory
 from surefoot.nets.torsos import Flatten
 
+# Opset 17 is the first with all operators used here; runtimes support it since 2022 (onnxruntime 1.12).
 OPSET, IR_VERSION = 17, 8
-"""Old enough for every runtime of the last years, new enough for all that is used."""
 MASK = "action_mask"
-_TAKEN = {MASK, "action", "value", "mean", "std", "alpha", "beta", "memory", "critic_memory"}
+_RESERVED = {MASK, "action", "value", "mean", "std", "alpha", "beta", "memory", "critic_memory"}
 
 
 def policy_graph(policy: ActorCritic, *, masks: bool = False) -> tuple[Any, Sheet]:
-    """The ONNX model, and the sheet it was written from; with `masks` it asks for an `action_mask`."""
+    """Return the ONNX model and the sheet it was written from; with `masks` it has the input `action_mask`."""
     if policy.own_module or not isinstance(policy.network, Trunks):
         raise PolicyError(
-            "this policy has a network of your own inside, which cannot be written as ONNX from here; "
-            "torch.onnx.export(policy.network, …) writes it, without the head"
+            "this policy contains your own network, which this exporter cannot write; "
+            "torch.onnx.export(policy.network, …) exports it, without the head"
         )
     if masks and not policy.choices():
-        raise PolicyError(f"a mask was asked for, but actions are {policy.action}; only choices can be masked")
+        raise PolicyError(f"masks=True, but actions are {policy.action}; only discrete actions can be masked")
     policy.to("cpu")
     sheet, names = Sheet(), {id(value): name for name, value in policy.state_dict(keep_vars=True).items()}
-    _Pen(sheet, names).policy(policy, policy.network, masks=masks)
+    _ModuleWriter(sheet, names).policy(policy, policy.network, masks=masks)
     helper, proto = onnx_helper(), optional_module("onnx").TensorProto
     kinds = {"float32": proto.FLOAT, "uint8": proto.UINT8, "bool": proto.BOOL, "int64": proto.INT64}
 
@@ -65,12 +65,12 @@ def policy_graph(policy: ActorCritic, *, masks: bool = False) -> tuple[Any, Shee
 
 
 def port_name(part: str) -> str:
-    """What the graph calls a part of the observation: its name, unless that is a word of our own."""
-    return f"obs.{part}" if part in _TAKEN or part.startswith("probs") or part.endswith("_out") else part
+    """Return the graph's name of an observation part: its own, prefixed if that is reserved."""
+    return f"obs.{part}" if part in _RESERVED or part.startswith("probs") or part.endswith("_out") else part
 
 
-class _Pen:
-    """Writes modules; knows what torch calls their parameters."""
+class _ModuleWriter:
+    """Write modules into a sheet, with the parameter names of torch."""
 
     def __init__(self, sheet: Sheet, names: dict[int, str]) -> None:
         self.sheet, self.names = sheet, names
@@ -83,22 +83,22 @@ class _Pen:
             if name not in hidden:
                 parts[name] = sheet.take(port_name(name), "uint8" if box.dtype == "uint8" else "float32", *box.shape)
         mask = sheet.take(MASK, "bool", sum(policy.choices())) if masks else None
-        seen = self.torso(network.torso, parts)
+        encoded = self.torso(network.torso, parts)
         carried: dict[str, str] = {}
-        x = self._remember("memory", network.memory, seen, carried)
+        x = self._remember("memory", network.memory, encoded, carried)
         features = self.layers(network.actor, x)
         raw = self.linear(network.policy_out, features)
         value = None
-        if network.critic_torso is None:  # what the critic alone sees is not there where a policy is used
+        if network.critic_torso is None:  # a deployed policy does not have the parts for the critic only
             if network.critic is network.actor:
-                judged = features
+                critic = features
             else:
-                judged = self.layers(
-                    network.critic, self._remember("critic_memory", network.critic_memory, seen, carried)
+                critic = self.layers(
+                    network.critic, self._remember("critic_memory", network.critic_memory, encoded, carried)
                 )
-            value = sheet.reshape(self.linear(network.value_out, judged))
+            value = sheet.reshape(self.linear(network.value_out, critic))
         action, dtype, shape = self.head(policy.head, raw, features, mask)
-        # The action first: whoever reads one output reads that.
+        # The action first: a program that reads a single output reads this one.
         sheet.outputs.insert(0, OnnxPort("action", dtype, (BATCH, *shape)))
         sheet.nodes.append(onnx_helper().make_node("Identity", [action], ["action"]))
         if value is not None:
@@ -111,14 +111,14 @@ class _Pen:
         if isinstance(torso, Flatten):
             return self._flatten(torso, parts)
         assert isinstance(torso, Parts)
-        seen = [self._image(image, parts[name]) for name, image in zip(torso.names, torso.images, strict=True)]
+        features = [self._image(image, parts[name]) for name, image in zip(torso.names, torso.images, strict=True)]
         if torso.flatten is not None:
-            seen.append(self._flatten(torso.flatten, parts))
-        return self.sheet.join(seen)
+            features.append(self._flatten(torso.flatten, parts))
+        return self.sheet.join(features)
 
     def linear(self, module: nn.Module, x: str) -> str:
         assert isinstance(module, nn.Linear)
-        return self.sheet.op("Gemm", x, self._own(module.weight), self._own(module.bias), transB=1)
+        return self.sheet.op("Gemm", x, self._parameter(module.weight), self._parameter(module.bias), transB=1)
 
     def layers(self, modules: nn.Sequential, x: str) -> str:
         for module in modules:
@@ -126,7 +126,7 @@ class _Pen:
         return x
 
     def head(self, head: AnyHead, raw: str, features: str, mask: str | None) -> tuple[str, str, tuple[int, ...]]:
-        """The action as the world takes it, its dtype and shape; the distribution's parameters become outputs."""
+        """Return the action in the environment's form, its dtype and shape; the distribution's parameters become outputs."""
         sheet = self.sheet
         match head:
             case DiscreteHead():
@@ -158,14 +158,14 @@ class _Pen:
         floor = float(torch.finfo(torch.float32).min) / 2
         chosen: list[str] = []
         for raw, size, name, may in zip(logits, sizes, names, allowed, strict=True):
-            kept = raw if may is None else sheet.op("Where", may, raw, sheet.constant(np.float32(floor)))
-            log_probs = sheet.op("LogSoftmax", kept, axis=1)
+            masked = raw if may is None else sheet.op("Where", may, raw, sheet.constant(np.float32(floor)))
+            log_probs = sheet.op("LogSoftmax", masked, axis=1)
             sheet.give(name, sheet.op("Exp", log_probs), "float32", size)
             chosen.append(sheet.op("ArgMax", log_probs, axis=1, keepdims=0))
         return chosen
 
     def _numbers(self, head: GaussianHead | TanhHead | BetaHead | StateDependentHead, raw: str, features: str) -> str:
-        """[batch, size]: the most likely numbers, within the bounds."""
+        """Return the most likely numbers within the bounds, [batch, size]."""
         sheet, size = self.sheet, math.prod(head.shape)
         low, high = (bound.reshape(-1).astype(np.float32) for bound in (head.low, head.high))
         if isinstance(head, BetaHead):
@@ -232,12 +232,12 @@ class _Pen:
             match module:
                 case nn.Conv2d():
                     assert module.bias is not None
-                    # Bytes become 0 … 1 in the first weights, as where the policy was trained.
+                    # The first weights scale bytes to 0 … 1, as in `Images`.
                     scaled = sheet.constant(module.weight * (1.0 / 255.0)) if bytes_in and place == 0 else None
                     sides = [int(edge) for edge in module.padding] * 2
-                    weight = scaled or self._own(module.weight)
+                    weight = scaled or self._parameter(module.weight)
                     strides = [int(s) for s in module.stride]
-                    x = sheet.op("Conv", x, weight, self._own(module.bias), strides=strides, pads=sides)
+                    x = sheet.op("Conv", x, weight, self._parameter(module.bias), strides=strides, pads=sides)
                 case nn.Flatten():
                     x = sheet.op("Flatten", x, axis=1)
                 case nn.Linear():
@@ -255,8 +255,8 @@ class _Pen:
         if memory.kind == "lstm":
             h, c = sheet.split(carry, [size, size])
             i, f, g, o = sheet.split(sheet.op("Add", inward, self.linear(memory.onward, h)), [size] * 4)
-            kept = sheet.op("Mul", sheet.op("Sigmoid", f), c)
-            c = sheet.op("Add", kept, sheet.op("Mul", sheet.op("Sigmoid", i), sheet.op("Tanh", g)))
+            remaining = sheet.op("Mul", sheet.op("Sigmoid", f), c)
+            c = sheet.op("Add", remaining, sheet.op("Mul", sheet.op("Sigmoid", i), sheet.op("Tanh", g)))
             h = sheet.op("Mul", sheet.op("Sigmoid", o), sheet.op("Tanh", c))
             carried[name] = sheet.join([h, c])
             return h
@@ -288,7 +288,7 @@ class _Pen:
                 half = sheet.op("Mul", x, sheet.constant(np.float32(0.5)))
                 return sheet.op("Mul", half, sheet.op("Add", bell, sheet.constant(np.float32(1.0))))
             case _:
-                raise PolicyError(f"{type(module).__name__} is not known to the ONNX writer")
+                raise PolicyError(f"{type(module).__name__} is not supported by the ONNX exporter")
 
-    def _own(self, parameter: Tensor) -> str:
+    def _parameter(self, parameter: Tensor) -> str:
         return self.sheet.constant(parameter, self.names[id(parameter)])

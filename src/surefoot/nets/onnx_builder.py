@@ -1,4 +1,4 @@
-"""A sheet of ONNX nodes and constants, in the order they were written; the package onnx is loaded when first needed."""
+"""A list of ONNX nodes and constants under construction; the package onnx is imported when first needed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ BATCH = "batch"
 
 
 def optional_module(name: str) -> Any:
-    """A module of the extra `onnx`, or one sentence that names it."""
+    """Import a module of the extra `onnx`; raise `ConfigError` with the install command if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ConfigError(
-            f'{name.partition(".")[0]} is not installed; pip install "surefoot[onnx]" brings it'
-        ) from None
+        raise ConfigError(f'{name.partition(".")[0]} is not installed; run: pip install "surefoot[onnx]"') from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class OnnxPort:
 
 @dataclass(slots=True)
 class Sheet:
-    """Nodes and constants in the order they were written."""
+    """Nodes, constants, inputs and outputs in the order they were added."""
 
     nodes: list[Any] = field(default_factory=list[Any])
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -44,17 +42,17 @@ class Sheet:
     outputs: list[OnnxPort] = field(default_factory=list[OnnxPort])
 
     def take(self, name: str, dtype: str, *shape: int | str) -> str:
-        """An input of the graph."""
+        """Add an input of the graph and return its name."""
         self.inputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
         return name
 
     def give(self, name: str, source: str, dtype: str, *shape: int | str) -> None:
-        """An output of the graph."""
+        """Add an output of the graph."""
         self.outputs.append(OnnxPort(name, dtype, (BATCH, *shape)))
         self.nodes.append(onnx_helper().make_node("Identity", [source], [name]))
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The one output of a node."""
+        """Add a node and return its only output."""
         return self.ops(kind, 1, *inputs, **attributes)[0]
 
     def ops(self, kind: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
@@ -63,7 +61,7 @@ class Sheet:
         return names
 
     def constant(self, value: Any, name: str | None = None) -> str:
-        """An array kept in the file; a torch parameter keeps its name."""
+        """Add an array and return its name; a torch parameter keeps its own."""
         array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
         array = np.ascontiguousarray(array.astype(np.float32) if array.dtype == np.float64 else array)
         name = name or f"constant_{len(self.constants)}"
@@ -78,7 +76,7 @@ class Sheet:
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=1)
 
     def clip(self, x: str, low: Any, high: Any) -> str:
-        """Bounds by component; `Clip` takes one number for all."""
+        """Clip by component; the operator `Clip` has one bound for all."""
         return self.op("Max", self.op("Min", x, self.constant(high)), self.constant(low))
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -86,5 +84,5 @@ class Sheet:
 
 
 def onnx_helper() -> Any:
-    """onnx.helper"""
+    """Return the module onnx.helper."""
     return optional_module("onnx.helper")

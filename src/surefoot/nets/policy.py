@@ -1,4 +1,4 @@
-"""What the engine asks of a policy. Memory is passed in and out, never kept."""
+"""The policy protocol of the engine. Memory is passed in and out, never stored in the policy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from surefoot._moved import warn_moved
 from surefoot.core.batch import Batch, Evaluation
+from surefoot.errors import CheckpointIncompatible
 from surefoot.nets.distributions import Distribution
 
 
 @dataclass(slots=True, kw_only=True)
 class PolicyInput:
-    """What N streams see at one moment."""
+    """The observations of N streams at one step."""
 
     obs: dict[str, Tensor]
     """{name: [N, …]}"""
@@ -25,71 +26,71 @@ class PolicyInput:
     start: Tensor | None = None
     """[N] bool: an episode begins here, so its memory must be cleared."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """{name: [N, …]}: what each stream remembers."""
+    """{name: [N, …]}: the memory of each stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutput:
-    """A choice for each of N streams, with all that learning and looking will need."""
+    """An action for each of N streams, with all that learning and logging need."""
 
     action: Tensor
-    """As chosen; `Policy.env_action` turns it into what the world takes."""
+    """As sampled; `Policy.env_action` converts it for the environment."""
     value: Tensor
     log_prob: Tensor
     distribution: Distribution
-    """What the action was drawn from."""
+    """The distribution that the action was drawn from."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @property
     def action_params(self) -> dict[str, Tensor]:
-        """Parameters of the distribution, worked out when asked for: probabilities, or mean and std."""
+        """The parameters of the distribution, computed on access: probabilities, or mean and std."""
         return self.distribution.params()
 
 
 class Policy(Protocol):
-    """Anything that can act, judge, and be asked again about what it did."""
+    """A policy that the engine can train: it acts, estimates values, and evaluates stored steps."""
 
     sequential: bool
     """True if `evaluate` needs whole streams in time order."""
 
     def act(self, inputs: PolicyInput, *, generator: torch.Generator, deterministic: bool = False) -> PolicyOutput:
-        """Choose; every random number comes from `generator`."""
+        """Return actions; every random number comes from `generator`."""
         ...
 
     def value(self, inputs: PolicyInput) -> Tensor:
-        """[N]: what the critic expects from here on."""
+        """Return the expected returns, [N]."""
         ...
 
     def evaluate(self, batch: Batch) -> Evaluation:
-        """Log-prob, entropy and value of stored steps under the weights of now, with gradients."""
+        """Return log-prob, entropy and value of stored steps under the current weights, with gradients."""
         ...
 
     def initial_context(self, streams: int) -> dict[str, Tensor]:
-        """What a stream remembers before its first step; {} for a policy without memory."""
+        """Return the memory of streams before their first step; {} for a policy without memory."""
         ...
 
     def renew_context(self, context: dict[str, Tensor]) -> dict[str, Tensor]:
-        """What to carry into a new rollout: memory stays as it is, exploration noise is drawn anew."""
+        """Return the context for a new rollout: memory is unchanged, exploration noise is drawn again."""
         ...
 
     def env_action(self, action: np.ndarray) -> np.ndarray:
-        """[N, …] chosen actions as the world takes them: clipped, squashed, shifted."""
+        """Return [N, …] actions in the environment's form: clipped, squashed, shifted."""
         ...
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Take raw observations ([M, …]) into the running statistics; called after an update, never during one."""
+        """Add raw observations ([M, …]) to the running statistics; called after an update, never during one."""
         ...
 
     def action_std(self) -> float | None:
-        """Mean standard deviation of the actions if the policy has one, for the report."""
+        """Return the mean standard deviation of the actions for the report, or None."""
         ...
 
     def choices(self) -> tuple[int, ...]:
-        """How many options each choice has, as masks lie side by side; () for continuous actions."""
+        """Return the number of options of each choice, in the order of the mask; () for continuous actions."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """JSON from which the same architecture can be built again."""
+        """Return JSON from which the same architecture can be built again."""
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
@@ -101,6 +102,21 @@ class Policy(Protocol):
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> Any: ...
 
     def to(self, device: torch.device) -> Any: ...
+
+
+def load_weights(policy: Policy, weights: dict[str, Any]) -> None:
+    """Load saved weights into a policy of the same architecture; raise `CheckpointIncompatible` with the first difference."""
+    expected = policy.state_dict()
+    loaded = {name: torch.as_tensor(np.array(x) if isinstance(x, np.ndarray) else x) for name, x in weights.items()}
+    different = sorted(set(expected) ^ set(loaded)) or [n for n in expected if expected[n].shape != loaded[n].shape]
+    if different:
+        name = different[0]
+        in_policy, in_file = (list(w[name].shape) if name in w else "absent" for w in (expected, loaded))
+        raise CheckpointIncompatible(
+            f"these weights belong to another policy: {name} is {in_file} in the checkpoint and {in_policy} in this policy; "
+            "use the same env, net settings and surefoot version, or train a new policy"
+        )
+    policy.load_state_dict(loaded)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Memory: a GRU or an LSTM that is told where episodes begin. What it remembers is passed in and out, never kept.
+"""Memory: a GRU or an LSTM that resets at episode starts. Its state is passed in and out, never stored in the module.
 
-`_gru` and `_lstm` are the definition; where it can, the kernel runs the loop over time (`scan`, `step`).
+`_gru` and `_lstm` are the definition; the kernel runs the loop over time if it can (`scan`, `step`).
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ GATES = {"gru": 3, "lstm": 4}
 
 
 class Memory(nn.Module):
-    """One recurrent layer over streams; orthogonal weights of gain 1 and zero biases (detail L1), nothing at first (L2).
+    """One recurrent layer; orthogonal weights of gain 1, zero biases (detail L1), and a zero initial state (L2).
 
-    What a stream carries from step to step is one row: the hidden state, and behind it an LSTM's cell.
+    The state of a stream is one row: the hidden state, followed by the cell of an LSTM.
     """
 
     def __init__(self, kind: str, inputs: int, size: int, *, ortho_init: bool) -> None:
         super().__init__()
         self.kind, self.size = kind, size
         self.carried = 2 * size if kind == "lstm" else size
-        """Width of what is carried."""
+        """Width of the state."""
         self.by_kernel = True
-        """False: torch alone, to the last digit what is written below."""
+        """False: use torch only, bit-exact with the definitions below."""
         self.inward = layer(inputs, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
         self.onward = layer(size, GATES[kind] * size, gain=1.0, ortho_init=ortho_init)
 
     def forward(self, x: Tensor, carry: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
-        """[T, B, inputs] and what B streams carry → what they make of it [T, B, size], and what they carry on.
+        """Return hidden states [T, B, size] and the new state, from inputs [T, B, inputs] and the state of B streams.
 
-        Where `start` ([T, B] bool) is True an episode begins, with nothing carried (L3).
+        The state is zero where `start` ([T, B] bool) is True: an episode begins there (L3).
         """
         inner, onward = self.inward, self.onward
         weight, bias = onward.weight, onward.bias
-        all_of_it = (x, inner.weight, inner.bias, carry, weight, bias)
-        by_kernel = self.by_kernel and can_scan(start, *all_of_it)
+        tensors = (x, inner.weight, inner.bias, carry, weight, bias)
+        by_kernel = self.by_kernel and can_scan(start, *tensors)
         if by_kernel and len(x) == 1 and not torch.is_grad_enabled():
-            return step(start, *all_of_it)
+            return step(start, *tensors)
         inward = narrow_linear(x, inner.weight, inner.bias) if self.by_kernel else inner(x)
         if by_kernel and inward.dtype is torch.float32:  # under autocast it is not
             return scan(inward, carry, start, weight, bias)
         fresh = None if start is None or not bool(start.any()) else start
         return UNROLL[self.kind](inward, carry, fresh, weight, bias)
 
-    def nothing(self, streams: int) -> Tensor:
-        """What `streams` carry before their first step."""
+    def empty(self, streams: int) -> Tensor:
+        """Return the state of `streams` before their first step."""
         return torch.zeros((streams, self.carried), device=self.onward.weight.device)
 
 
 def _lstm(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """i, f, g, o = σ, σ, tanh, σ of (inward + h Wᵀ + b); c = f c + i g; h = o tanh(c)."""
+    """Compute i, f, g, o = σ, σ, tanh, σ of (inward + h Wᵀ + b); c = f c + i g; h = o tanh(c)."""
     h, c = carry.chunk(2, dim=-1)
     hidden: list[Tensor] = []
     for t, x in enumerate(inward):
@@ -74,7 +74,7 @@ def _lstm(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, b
 
 
 def _gru(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """r, z = σ, σ of (inward + h Wᵀ + b); n = tanh(inward + r (h Wᵀ + b)); h = (1 - z) n + z h."""
+    """Compute r, z = σ, σ of (inward + h Wᵀ + b); n = tanh(inward + r (h Wᵀ + b)); h = (1 - z) n + z h."""
     h = carry
     size = h.shape[-1]
     hidden: list[Tensor] = []
@@ -91,13 +91,12 @@ def _gru(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bi
 
 UNROLL = {"gru": _gru, "lstm": _lstm}
 
-
+# Up to this many inputs `_NarrowLinear` is faster than nn.Linear.
 _NARROW = 16
-"""Inputs up to which the gradient of a layer's weights is worked out the other way round."""
 
 
 class _NarrowLinear(torch.autograd.Function):
-    """x Wᵀ + b whose weight gradient is (xᵀ d)ᵀ: for a handful of inputs that product is nine times as fast as dᵀ x."""
+    """x Wᵀ + b with the weight gradient as (xᵀ d)ᵀ: for few inputs that product is nine times as fast as dᵀ x."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -112,7 +111,7 @@ class _NarrowLinear(torch.autograd.Function):
 
 
 def narrow_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """[…, inputs] → […, outputs], as `nn.Linear` does it."""
+    """Return x Wᵀ + b, […, inputs] → […, outputs]."""
     if weight.shape[1] > _NARROW or x.dtype != weight.dtype or not torch.is_grad_enabled():
         return nn.functional.linear(x, weight, bias)
     out: Any = _NarrowLinear.apply(x.reshape(-1, x.shape[-1]), weight, bias)
@@ -123,17 +122,17 @@ Array = np.ndarray[Any, Any]
 
 
 def can_scan(start: Tensor | None, *tensors: Tensor) -> bool:
-    """True if the kernel is there and knows these tensors: float32 on the CPU, at least one step of one stream."""
-    if native.kernel is None or not _there(_instruction_set()):
+    """Return whether the kernel can process these tensors: float32 on the CPU, at least one step of one stream."""
+    if native.kernel is None or not _available(_instruction_set()):
         return False
     plain = all(x.dtype is torch.float32 and x.is_cpu for x in tensors) and tensors[0].numel() > 0
     return plain and (start is None or (start.dtype is torch.bool and start.is_cpu))
 
 
 def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """What x W + b of the input [T, B, gates · size] and what is carried make: [T, B, size], and what is carried on.
+    """Return hidden states [T, B, size] and the new state, from x W + b of the inputs, [T, B, gates · size].
 
-    Four gates are an LSTM's, three a GRU's. Ask `can_scan` first.
+    Four gates are an LSTM, three a GRU. Call `can_scan` first.
     """
     tensors = (inward.contiguous(), carry.contiguous(), weight.contiguous(), bias.contiguous())
     fresh = None if start is None else start.contiguous()
@@ -144,9 +143,9 @@ def scan(inward: Tensor, carry: Tensor, start: Tensor | None, weight: Tensor, bi
 
 
 def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of (x [1, B, inputs], its weight and bias, what is carried, the memory's weight and bias), for acting.
+    """Return one step for acting, from (x [1, B, inputs], its weight and bias, the state, the memory's weight and bias).
 
-    In one call, and only where gradients are off. Ask `can_scan` first.
+    It computes no gradients. Call `can_scan` first.
     """
     kernel = native.kernel
     assert kernel is not None
@@ -169,7 +168,7 @@ def step(start: Tensor | None, *tensors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @cache
-def _there(instruction_set: str) -> bool:
+def _available(instruction_set: str) -> bool:
     kernel = native.kernel
     return kernel is not None and instruction_set in ("auto", *kernel.instruction_sets())
 
@@ -179,7 +178,7 @@ def _instruction_set() -> str:
 
 
 def _shape(start: Tensor | None, weight: Array, streams: int) -> dict[str, Any]:
-    """Return the arguments that all three kernel functions take."""
+    """Return the arguments that all three kernel functions share."""
     width, size = weight.shape
     return {
         "instruction_set": _instruction_set(),
@@ -214,7 +213,7 @@ def _forward(
 
 
 class _Scan(torch.autograd.Function):
-    """Forward keeps the gates and what else the gradients take; the weights' gradients are one product over all steps."""
+    """Forward saves the gates and other intermediates; the gradients of the weights are one product over all steps."""
 
     @staticmethod
     def forward(
@@ -230,7 +229,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]  # the decorator forgets its name
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]  # the decorator loses the name
         ctx: Any, *grads: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         kernel = native.kernel

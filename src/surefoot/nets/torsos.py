@@ -1,4 +1,4 @@
-"""From observations to features: flattening, normalising, layers, images."""
+"""From observations to features: linear layers, MLPs, flattening, normalisation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def layer(inputs: int, outputs: int, *, gain: float, ortho_init: bool) -> nn.Linear:
-    """A linear layer with orthogonal weights of the given gain and zero biases (detail C2), or torch's own."""
+    """Return a linear layer with orthogonal weights and zero biases (detail C2), or torch's default initialisation."""
     linear = nn.Linear(inputs, outputs)
     if ortho_init:
         nn.init.orthogonal_(linear.weight, gain)
@@ -34,7 +34,7 @@ def layer(inputs: int, outputs: int, *, gain: float, ortho_init: bool) -> nn.Lin
 
 
 def mlp(inputs: int, hidden: Sequence[int], *, activation: str, ortho_init: bool) -> nn.Sequential:
-    """Linear → activation for each width in `hidden`; gain √2."""
+    """Return linear → activation for each width in `hidden`; gain √2."""
     modules: list[nn.Module] = []
     for width in hidden:
         modules += [layer(inputs, width, gain=math.sqrt(2.0), ortho_init=ortho_init), ACTIVATIONS[activation]()]
@@ -43,13 +43,13 @@ def mlp(inputs: int, hidden: Sequence[int], *, activation: str, ortho_init: bool
 
 
 class Flatten(nn.Module):
-    """All observation parts side by side as one float row, normalised if asked; bytes are divided by 255."""
+    """All observation parts as one float row, optionally normalised; bytes are divided by 255."""
 
     def __init__(self, observation: ObservationSpace, *, normalize: bool, clip: float) -> None:
         super().__init__()
         if not observation:
             raise SpaceError("the observation has no parts; this policy needs at least one Box")
-        # Sorted, so that a dict in another order makes the same row.
+        # Sorted: a dict in another order must give the same row.
         self.parts: list[tuple[str, Box]] = sorted(observation.items())
         self.size = sum(box.size for _, box in self.parts)
         self.normalizer = Normalizer(self.size, clip=clip) if normalize else None
@@ -62,13 +62,13 @@ class Flatten(nn.Module):
         return flat if self.normalizer is None else self.normalizer(flat)
 
     def rows(self, obs: dict[str, np.ndarray], dtype: type[np.floating[Any]] = np.float32) -> np.ndarray:
-        """[M, size]: the same by numpy, before it is normalised."""
+        """Return the rows [M, size] by numpy, not normalised."""
         rows = [obs[name].reshape(len(obs[name]), -1).astype(dtype, copy=False) for name, _ in self.parts]
         scaled = [r / dtype(255) if box.dtype == "uint8" else r for r, (_, box) in zip(rows, self.parts, strict=True)]
         return scaled[0] if len(scaled) == 1 else np.concatenate(scaled, axis=1)
 
     def absorb(self, obs: dict[str, np.ndarray]) -> None:
-        """Take raw rows into the normaliser, if there is one."""
+        """Add raw rows to the normaliser, if there is one."""
         if self.normalizer is not None:
             self.normalizer.update(self.rows(obs, np.float64))
 

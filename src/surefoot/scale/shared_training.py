@@ -15,7 +15,7 @@ from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import from_bytes, to_bytes
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.scale.backend import shares
 from surefoot.scale.process_group import ProcessGroup
 from surefoot.scale.shared_learner import SharedLearner, moments_of_all

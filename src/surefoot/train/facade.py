@@ -18,8 +18,8 @@ from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, p
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
-from surefoot.nets.description import load_weights, policy_from_description
-from surefoot.nets.policy import Policy
+from surefoot.nets.actor_critic import policy_from_description
+from surefoot.nets.policy import Policy, load_weights
 from surefoot.train.assemble import (
     assemble,
     move_in,

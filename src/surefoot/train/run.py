@@ -23,8 +23,8 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, RunLock, replace_fil
 from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from surefoot.learn.checkpoint.retention import mark_best, prune
 from surefoot.learn.report import UpdateReport
+from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import Finding, sentence
-from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.schema import EndReason
 from surefoot.telemetry.writer import Mirror, Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode
@@ -48,7 +48,7 @@ class Run:
         training: Training | Cycles,
         recorder: Recorder,
         lock: RunLock,
-        attending: Attending | None = None,
+        attending: LiveDoctor | None = None,
     ) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
         self.attending = attending
@@ -231,7 +231,7 @@ def create_run(
     training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: Attending | None = None,
+    doctor: LiveDoctor | None = None,
     keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> Run:
     """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
@@ -258,7 +258,7 @@ def resume_run(
     training: Training | Cycles | None = None,
     command: Sequence[str] = (),
     mirrors: Sequence[Mirror] = (),
-    doctor: Attending | None = None,
+    doctor: LiveDoctor | None = None,
     keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
     """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""

@@ -15,9 +15,8 @@ from surefoot.errors import ConfigError
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.description import load_weights
-from surefoot.nets.own_network import refuse_stateful_layers
-from surefoot.nets.policy import Policy
+from surefoot.nets.networks import refuse_stateful_layers
+from surefoot.nets.policy import Policy, load_weights
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.collector import Collector

@@ -177,6 +177,6 @@ def test_a_burn_in_without_sequences_is_refused():
 def test_sequence_with_a_policy_without_remembered_is_refused():
     policy = a_policy()
     batch = a_batch(policy, walk(policy)[0])
-    with pytest.raises(ConfigError, match=r"sequence is 8 but the policy has no method remembered\(batch, at\)"):
+    with pytest.raises(ConfigError, match=r"sequence is 8 but the policy has no method remembered\(batch, steps\)"):
         pieces(batch, object(), a_config(sequence=8))
     assert pieces(batch, object(), a_config()) is batch

@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from surefoot.core.batch import Batch
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
 from surefoot.errors import AllActionsMasked, CheckpointIncompatible, ConfigError, PolicyError
-from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.actor_critic import ActorCritic, policy_from_description
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import policy_from_description
-from surefoot.nets.networks import Trunks
-from surefoot.nets.own_network import refuse_stateful_layers
+from surefoot.nets.networks import Trunks, refuse_stateful_layers
 from surefoot.nets.policy import PolicyInput
 
 OBS = {"obs": Box((3,))}

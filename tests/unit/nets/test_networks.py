@@ -13,9 +13,8 @@ from torch import Tensor
 from surefoot.core.batch import Batch
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete
 from surefoot.errors import ConfigError, SpaceError
-from surefoot.nets.actor_critic import ActorCritic
+from surefoot.nets.actor_critic import ActorCritic, policy_from_description
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import policy_from_description
 from surefoot.nets.networks import Trunks
 from surefoot.nets.policy import PolicyInput, PolicyOutput
 
@@ -235,7 +234,7 @@ def test_a_whole_network_of_ones_own_has_no_memory_and_a_torso_may():
         def forward(self, x: dict[str, Tensor]) -> Tensor:
             return torch.stack([x["obs"].sum(-1)] * 2, dim=-1)
 
-    with pytest.raises(ConfigError, match="give a torso instead of a network"):
+    with pytest.raises(ConfigError, match="pass a torso instead of a network"):
         ActorCritic(OBS, Discrete(2), NetConfig(memory="gru"), network=Sum())
     policy = ActorCritic(OBS, Discrete(2), NetConfig(memory="gru", memory_size=6), torso=Sum())
     obs, start, context = some_obs(), some_starts(), policy.initial_context(N)
@@ -283,12 +282,12 @@ def test_a_part_for_the_critic_that_is_not_there_is_named():
 
 
 def test_a_policy_that_is_shown_nothing_is_refused():
-    with pytest.raises(SpaceError, match="no parts"):
+    with pytest.raises(SpaceError, match="no observation part left"):
         ActorCritic(OBS, Discrete(2), NetConfig(critic_only=("obs", "state")))
 
 
 def test_a_shared_trunk_and_a_module_of_ones_own_know_no_part_for_the_critic():
-    with pytest.raises(ConfigError, match="a shared trunk sees what the policy sees"):
+    with pytest.raises(ConfigError, match="a shared trunk has no part for the critic only"):
         NetConfig(shared=True, critic_only=("state",))
     with pytest.raises(ConfigError, match="critic_only is for the standard torso"):
         ActorCritic(OBS, Discrete(2), NetConfig(critic_only=("state",)), torso=torch.nn.Identity())

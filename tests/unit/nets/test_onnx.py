@@ -123,12 +123,12 @@ def test_a_network_of_ones_own_is_refused_in_one_sentence():
         def forward(self, obs):
             return obs["obs"]
 
-    with pytest.raises(PolicyError, match="network of your own"):
+    with pytest.raises(PolicyError, match="contains your own network"):
         ours.policy_graph(ActorCritic(ROW, Discrete(2), torso=Torso()))
 
 
 def test_a_mask_for_real_numbers_is_refused():
-    with pytest.raises(PolicyError, match="only choices can be masked"):
+    with pytest.raises(PolicyError, match="only discrete actions can be masked"):
         ours.policy_graph(shaken(ROW, PUSH), masks=True)
 
 

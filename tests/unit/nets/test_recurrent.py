@@ -56,7 +56,7 @@ def test_memories_begin_orthogonal_with_gain_one_and_no_bias(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_before_the_first_step_nothing_is_remembered(kind):
     memory = Memory(kind, 3, 5, ortho_init=True)
-    assert torch.equal(memory.nothing(4), torch.zeros(4, {"gru": 5, "lstm": 10}[kind]))
+    assert torch.equal(memory.empty(4), torch.zeros(4, {"gru": 5, "lstm": 10}[kind]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +66,7 @@ def test_where_an_episode_begins_nothing_is_carried_in_that_stream_and_all_in_th
     start = torch.zeros(6, 3, dtype=torch.bool)
     start[0, 0] = start[3, 1] = start[5, 1] = True
     ours, onward = memory(x, carry, start)
-    nothing = memory.nothing(1)
+    nothing = memory.empty(1)
     fresh, _ = memory(x[:, :1], nothing, None)
     assert torch.allclose(ours[:, :1], fresh, atol=1e-6)
     pieces = [memory(x[a:b, 1:2], carry[1:2] if a == 0 else nothing, None) for a, b in ((0, 3), (3, 5), (5, 6))]

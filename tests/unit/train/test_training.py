@@ -18,7 +18,7 @@ from surefoot.errors import CheckpointIncompatible, ConfigError, PolicyError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training

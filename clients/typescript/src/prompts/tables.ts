@@ -1,4 +1,4 @@
-// Made from src/surefoot/decide/prompts by scripts/tables.py; a test fails when it is not current.
+// Generated from src/surefoot/decide/prompts by scripts/tables.py; a test fails if it is stale.
 // A pattern is [source, flags].
 
 export const MUTATIONS = [

@@ -29,7 +29,7 @@ from surefoot.lm.rewards.reward_model import RewardModel, ValueModel
 from surefoot.lm.rewards.rewards import RewardInputs, as_rewards
 from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Response, Sampling, generate
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 
 __all__ = ["PPOTrainer", "RewardModel", "ValueModel"]
 

@@ -26,8 +26,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.learn.schedule import StepDecay
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
-from surefoot.nets.policy import PolicyInput
+from surefoot.nets.policy import PolicyInput, load_weights
 
 Reward = Callable[[str, str], tuple[float, str, bool]]
 """(prompt, mutation) → (reward, next prompt, whether the episode is over)."""

@@ -13,7 +13,7 @@ from surefoot.data.replay import ReplaySample, read_sample
 from surefoot.data.replayset import ReplayDataset, RolloutBuffer, read_manifest
 from surefoot.data.trajectory import Recording
 from surefoot.learn.report import UpdateReport
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.telemetry.schema import VERSION, UpdateRecord
 from surefoot.town.training.run import PolicyRuntime, TownTraining
 from surefoot.train.algorithms.anneal import DEFAULT_STAGES, AnnealRules, Stage, StageResult

@@ -1,4 +1,4 @@
-"""Which of seven kinds a prompt is, by words that speak for each; English and Arabic."""
+"""Classify a prompt into one of seven categories by keyword patterns, in English and Arabic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHIPPED = read_shipped("surefoot.decide.prompts", "categories.yaml")
 BY_CATEGORY: dict[Category, dict[str, Any]] = _SHIPPED["categories"]
 """Metrics, weights, signs and constraints of each category."""
 METRICS = {category: tuple[str, ...](entry["metrics"]) for category, entry in BY_CATEGORY.items()}
-"""What a good prompt of a category says something about."""
+"""Metrics that a good prompt of a category addresses."""
 _PATTERNS = {
     category: tuple(re.compile(sign, re.IGNORECASE | re.MULTILINE | re.DOTALL) for sign in entry["signs"])
     for category, entry in BY_CATEGORY.items()
@@ -34,20 +34,21 @@ _TRAITS = {name: re.compile(pattern) for name, pattern in _SHIPPED["traits"].ite
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """What a prompt was taken for."""
+    """Category of a prompt."""
 
     category: Category
     confidence: float
-    """0.25 where nothing speaks for any category, up to 0.95."""
+    """From 0.25 if no pattern matches, to 0.95."""
     characteristics: tuple[str, ...]
 
 
 @lru_cache(maxsize=8192)
 def classify(prompt: str) -> Classified:
-    """The category that most signs speak for; GENERAL_QA where none does."""
+    """Return the category with the most matching patterns, or GENERAL_QA if none matches."""
     hits = {c: sum(p.search(prompt) is not None for p in patterns) for c, patterns in _PATTERNS.items()}
     best = max(CATEGORIES, key=lambda c: hits[c])
     traits = tuple(name for name, pattern in _TRAITS.items() if pattern.search(prompt))
     if hits[best] == 0:
         return Classified("GENERAL_QA", 0.25, traits)
+    # 0.55 for one match, saturating with the third: a hand-set scale, not a calibrated probability.
     return Classified(best, min(0.35 + 0.2 * hits[best], 0.95), traits)

@@ -1,4 +1,4 @@
-"""A prompt made better by a trained policy: which mutations, what each gained, and what it cost."""
+"""Improve prompts with a policy or a baseline, and record each mutation with its gain and cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surefoot.envs.api import View
 from surefoot.nets.policy import Policy, PolicyInput
 
 Chooser = Callable[[PromptWorld, View], np.ndarray]
-"""[N] actions for what N prompts look like now."""
+"""Returns actions, [N], for the current observations of N prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,40 +26,40 @@ class Change:
     mutation: str
     gain: float
     tokens: int
-    """Added; negative where some were saved."""
+    """Tokens added; negative if the prompt became shorter."""
     text: str
-    """The prompt after it."""
+    """The prompt after the mutation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Improved:
-    """What became of a prompt."""
+    """A prompt with the mutations applied to it, and its scores."""
 
     original: str
     score_before: float
     score: float = 0.0
     changes: list[Change] = field(default_factory=list[Change])
     reward: float = 0.0
-    """The gain less what its tokens cost."""
+    """Gain minus the cost of the added tokens."""
     scorer_calls: int = 0
 
     @property
     def text(self) -> str:
-        """The prompt as it is now."""
+        """The prompt after all mutations."""
         return self.changes[-1].text if self.changes else self.original
 
     @property
     def gain(self) -> float:
-        """How much better it scores."""
+        """Score after minus score before."""
         return self.score - self.score_before
 
     @property
     def tokens_added(self) -> int:
-        """How much longer it is."""
+        """Tokens added by all mutations."""
         return sum(change.tokens for change in self.changes)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return all fields as JSON values."""
         changes = [{"mutation": c.mutation, "gain": c.gain, "tokens": c.tokens, "text": c.text} for c in self.changes]
         numbers = {"score_before": self.score_before, "score": self.score, "gain": self.gain, "reward": self.reward}
         return {
@@ -72,19 +72,20 @@ class Improved:
 
 
 def improve(choose: Chooser, world: PromptWorld, seed: int = 0) -> list[Improved]:
-    """Every prompt of the world once, in order; `world` was made with in_order=True."""
+    """Improve every prompt once and return the results in order; `world` must be created with in_order=True."""
     view = world.reset(seed)
-    done: list[Improved | None] = [None] * len(world.prompts)
-    at = list(range(world.num_envs))
-    now = [_begin(world, i) for i in range(world.num_envs)]
-    given = world.num_envs
-    while any(each is None for each in done):
+    results: list[Improved | None] = [None] * len(world.prompts)
+    # Index of the prompt that each stream works on.
+    index = list(range(world.num_envs))
+    current = [_begin(world, i) for i in range(world.num_envs)]
+    started = world.num_envs
+    while any(each is None for each in results):
         before, texts = world.scores.copy(), list(world.texts)
         action = choose(world, view)
         step = world.step(action)
         ended = step.terminated | step.truncated
         for i in range(world.num_envs):
-            each, name = now[i], ACTIONS[int(action[i])]
+            each, name = current[i], ACTIONS[int(action[i])]
             each.reward += float(step.reward[i])
             if name != STOP:
                 text = world.last_texts[i]
@@ -94,12 +95,13 @@ def improve(choose: Chooser, world: PromptWorld, seed: int = 0) -> list[Improved
                 each.scorer_calls += 1
             if ended[i]:
                 each.score = float(step.stats["score"][i])
-                if at[i] < len(done) and done[at[i]] is None:
-                    done[at[i]] = each
-                at[i], given = given, given + 1
-                now[i] = _begin(world, i)
+                # Streams that finish early start the list again; those results are dropped.
+                if index[i] < len(results) and results[index[i]] is None:
+                    results[index[i]] = each
+                index[i], started = started, started + 1
+                current[i] = _begin(world, i)
         view = step.view
-    return [each for each in done if each is not None]
+    return [each for each in results if each is not None]
 
 
 def _begin(world: PromptWorld, stream: int) -> Improved:
@@ -107,20 +109,20 @@ def _begin(world: PromptWorld, stream: int) -> Improved:
 
 
 def by_policy(policy: Policy, *, deterministic: bool = True, seed: int = 0) -> Chooser:
-    """Choose as a trained policy does."""
+    """Return a chooser that follows a trained policy."""
     generator = torch.Generator().manual_seed(seed)
 
     def choose(world: PromptWorld, view: View) -> np.ndarray:
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        observed = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
         with torch.no_grad():
-            return policy.act(seen, generator=generator, deterministic=deterministic).action.numpy()
+            return policy.act(observed, generator=generator, deterministic=deterministic).action.numpy()
 
     return choose
 
 
 def at_random(seed: int = 0) -> Chooser:
-    """Any mutation that is possible, or stop."""
+    """Return a chooser that samples uniformly among the allowed actions."""
     rng = np.random.default_rng(seed)
 
     def choose(world: PromptWorld, view: View) -> np.ndarray:
@@ -131,17 +133,17 @@ def at_random(seed: int = 0) -> Chooser:
 
 
 def round_robin(world: PromptWorld, view: View) -> np.ndarray:
-    """The first mutation first, the second second, and so on, those that are not possible left out; then stop."""
+    """Choose the mutations in order, skipping those that are not allowed; then stop."""
     assert view.action_mask is not None
     stop, chosen = ACTIONS.index(STOP), np.full(world.num_envs, ACTIONS.index(STOP))
     for i, row in enumerate(view.action_mask):
-        left = [k for k in range(len(MUTATIONS)) if row[k] and k >= world.steps_taken[i]]
-        chosen[i] = left[0] if left else stop
+        remaining = [k for k in range(len(MUTATIONS)) if row[k] and k >= world.steps_taken[i]]
+        chosen[i] = remaining[0] if remaining else stop
     return chosen
 
 
 def one_each(mutations: Sequence[int | None]) -> Chooser:
-    """One mutation by category (as CATEGORIES lists them; None for none), then stop."""
+    """Return a chooser that applies one mutation per category (in the order of CATEGORIES; None: none), then stops."""
     from surefoot.decide.prompts.classify import CATEGORIES
 
     def choose(world: PromptWorld, view: View) -> np.ndarray:
@@ -158,16 +160,16 @@ def one_each(mutations: Sequence[int | None]) -> Chooser:
 
 
 def greedy(world: PromptWorld, view: View) -> np.ndarray:
-    """Choose the mutation that gains most according to the scorer; stop where nothing gains."""
+    """Choose the mutation with the largest gain according to the scorer; stop if none gains."""
     assert view.action_mask is not None
     chosen = np.full(world.num_envs, ACTIONS.index(STOP))
     for i, text in enumerate(world.texts):
         best = 0.0
         for k in range(len(MUTATIONS)):
             if view.action_mask[i, k]:
-                made = mutate(text, k, category=world.categories[i], seed=world.seed).text
-                cost = world.config.token_cost * (tokens(made) - tokens(text))
-                gain = float(world.scorer.score([made], [world.categories[i]])[0]) - world.scores[i] - cost
+                candidate = mutate(text, k, category=world.categories[i], seed=world.seed).text
+                cost = world.config.token_cost * (tokens(candidate) - tokens(text))
+                gain = float(world.scorer.score([candidate], [world.categories[i]])[0]) - world.scores[i] - cost
                 if gain > best:
                     best, chosen[i] = gain, k
     return chosen

@@ -1,4 +1,4 @@
-"""What can be seen in a prompt, each as a number from 0 to 1: six of any prompt, three of each category."""
+"""Measures of a prompt's text from 0 to 1: six general ones, and three per category."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefoot.decide.prompts.classify import METRICS
 from surefoot.decide.prompts.text import list_items, sentences, tokens, words
 
 GENERAL = ("clear", "specific", "complete", "robust", "ordered", "brief")
-"""Of any prompt."""
+"""Measures that apply to every category."""
 
 _VAGUE = frozenset(
     {"thing", "things", "stuff", "something", "somehow", "some", "good", "nice", "better", "etc", "whatever", "maybe"}
@@ -51,18 +51,20 @@ def measures(prompt: str) -> dict[str, float]:
 @lru_cache(maxsize=65536)
 def _measured(prompt: str) -> tuple[float, ...]:
     """Return the measures in the order of NAMES."""
-    spoken = words(prompt)
+    all_words = words(prompt)
     clear = 0.0
-    if spoken:  # short sentences, few vague words
-        mean = len(spoken) / max(1, len(sentences(prompt)))
-        vague = sum(word in _VAGUE for word in spoken) / len(spoken)
+    # Clear: short sentences (full score up to 10 words, none from 50) and few vague words (none from one in ten).
+    if all_words:
+        mean = len(all_words) / max(1, len(sentences(prompt)))
+        vague = sum(word in _VAGUE for word in all_words) / len(all_words)
         clear = max(0.0, min(1.0, 1.25 - mean / 40.0)) * max(0.0, 1.0 - 10.0 * vague)
-    # Specific: numbers, names, quoted words and binding words, up to six of them.
+    # Specific: numbers, names, quoted words and binding words; six give the full score.
     specific = min(1.0, (len(_DETAIL.findall(prompt)) + len(_BINDING.findall(prompt))) / 6.0)
     complete = _share(_PARTS, prompt)
     robust = 1.0 if _WAY_OUT.search(prompt) else 0.0
-    # Ordered: list lines and words of order, up to four of them.
+    # Ordered: list items and words of order; four give the full score.
     ordered = min(1.0, (len(list_items(prompt)) + len(_STEPS.findall(prompt))) / 4.0)
+    # Brief: falls to 37 % at 150 tokens, about ten lines.
     brief = math.exp(-tokens(prompt) / 150.0)
     evidence = (_share(_EVIDENCE[name], prompt) for name in NAMES[len(GENERAL) :])
     return (clear, specific, complete, robust, ordered, brief, *evidence)

@@ -1,4 +1,4 @@
-"""A prompt policy's run as one HTML page: what it learned, which mutations it chooses, and examples."""
+"""HTML report of a prompt policy: learning curve, comparison, chosen mutations, and examples."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from surefoot.decide.prompts.mutations import MUTATIONS
 from surefoot.telemetry.export import html
 from surefoot.telemetry.export.svg import Dot, Line, PlotArea, Point, line_chart
 
+# Prompts shown with their full text; more make the page long without showing anything new.
 SHOWN = 12
-"""Prompts that are shown in full."""
 
 
 def prompts_page(
     title: str, ways: Mapping[str, Sequence[Improved]], curve: Sequence[Point], *, token_cost: float
 ) -> str:
-    """Return the page; `ways` are the policy and what it is compared with, the policy first."""
+    """Return the page; `ways` has the results of the policy first, then those of the baselines."""
     policy = next(iter(ways.values()))
+    dots = [Dot(x, y, "faint") for x, y in sorted((each.score_before, each.score) for each in policy)]
+    diagonal = [Line([(0.0, 0.0), (1.0, 1.0)], "reference")]
+    chart = line_chart(diagonal, dots=dots, area=PlotArea(x=(0, 1), y=(0, 1)))
+    note = "Horizontal: score before. Vertical: score after. On the dashed line nothing changed."
     parts = [
         _curve(curve),
         _compared(ways, token_cost),
         _chosen(policy),
-        _spread(policy),
+        html.section("Before and after", note, chart, id="spread"),
         _categories(policy),
         _examples(policy),
     ]
@@ -36,7 +40,7 @@ def prompts_page(
 def headline(ways: Mapping[str, Sequence[Improved]]) -> str:
     """Return the comparison as one sentence."""
     (first, policy), *others = ways.items()
-    text = f"{len(policy)} prompts: {first} earns {_mean(policy):.3f} a prompt"
+    text = f"{len(policy)} prompts: {first} earns {_mean(policy):.3f} per prompt"
     return text + "".join(f", {name} {_mean(improved):.3f}" for name, improved in others) + "."
 
 
@@ -79,27 +83,19 @@ def _chosen(policy: Sequence[Improved]) -> str:
     unchanged = sum(not each.changes for each in policy)
     note = f"{unchanged} of {len(policy)} prompts were left unchanged."
     table = html.table(["mutation", "chosen", "mean gain", ""], rows)
-    return html.section("What it chooses", note, table, id="chosen")
-
-
-def _spread(policy: Sequence[Improved]) -> str:
-    dots = [Dot(x, y, "faint") for x, y in sorted((each.score_before, each.score) for each in policy)]
-    unchanged = [Line([(0.0, 0.0), (1.0, 1.0)], "reference")]
-    note = "Horizontal: score before. Vertical: score after. On the dashed line nothing changed."
-    chart = line_chart(unchanged, dots=dots, area=PlotArea(x=(0, 1), y=(0, 1)))
-    return html.section("Before and after", note, chart, id="spread")
+    return html.section("Chosen mutations", note, table, id="chosen")
 
 
 def _categories(policy: Sequence[Improved]) -> str:
-    by: dict[str, list[Improved]] = {}
+    by_category: dict[str, list[Improved]] = {}
     for each in policy:
-        by.setdefault(classify(each.original).category, []).append(each)
+        by_category.setdefault(classify(each.original).category, []).append(each)
     rows: list[list[str]] = []
-    for name, improved in sorted(by.items(), key=lambda item: -len(item[1])):
+    for name, improved in sorted(by_category.items(), key=lambda item: -len(item[1])):
         times = Counter(change.mutation for each in improved for change in each.changes)
-        favourite = times.most_common(1)[0][0] if times else "nothing"
-        rows.append([name, str(len(improved)), f"{_mean(improved):.3f}", favourite])
-    table = html.table(["category", "prompts", "reward", "chosen most"], rows)
+        most_chosen = times.most_common(1)[0][0] if times else "none"
+        rows.append([name, str(len(improved)), f"{_mean(improved):.3f}", most_chosen])
+    table = html.table(["category", "prompts", "reward", "most frequent mutation"], rows)
     return html.section("By category", "", table, id="categories", wide=True)
 
 
@@ -111,5 +107,5 @@ def _examples(policy: Sequence[Improved]) -> str:
         scores = f"{each.score_before:.2f} → {each.score:.2f}, {each.tokens_added:+d} tokens"
         summary = html.Markup(f"{html.escape(each.original[:110])} <small>{scores}</small>")
         parts.append(html.details(summary, f"<p>{html.escape(steps)}</p><pre>{html.escape(each.text)}</pre>"))
-    note = f"The {len(best)} that gained most; click one to see its new text."
+    note = f"The {len(best)} with the highest reward; click one to see its new text."
     return html.section("Prompts", note, "".join(parts), id="examples", wide=True)

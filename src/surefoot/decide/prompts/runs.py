@@ -1,4 +1,4 @@
-"""What a run on prompts is made from, kept in its directory so that it can be resumed and used."""
+"""The task of a prompt run (prompts, scorer, encoder), saved in its directory for resuming and use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from surefoot.decide.prompts.world import PromptConfig, PromptWorld
 from surefoot.envs.api import World
 from surefoot.errors import ConfigError, RunError
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.telemetry.reader import read_records
 from surefoot.telemetry.schema import UpdateRecord
 from surefoot.train.rundir.rundir import RunDir
@@ -23,6 +23,7 @@ from surefoot.train.training import Training
 
 FILE, SCORER = "prompts.json", "scorer.json"
 ENV = "surefoot/Prompts-v0"
+# Episodes have at most five steps, so short rollouts of many prompts; gamma 1: every step's gain counts fully.
 SETTINGS: dict[str, Any] = {
     "envs": 32,
     "rollout_steps": 32,
@@ -33,12 +34,12 @@ SETTINGS: dict[str, Any] = {
     "gamma": 1.0,
     "hidden": "128,128",
 }
-"""What a run on prompts starts from."""
+"""Default settings of a prompt run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTask:
-    """Prompts, who scores them, and how they are seen."""
+    """Prompts, their scorer, and the encoder that makes the observations."""
 
     prompts: tuple[str, ...]
     encoder: str = "hashing-1-256"
@@ -46,21 +47,21 @@ class PromptTask:
     scorer: Scorer = field(default_factory=FeatureScorer)
 
     def world(self, streams: int, *, in_order: bool = False) -> PromptWorld:
-        """So many prompts at a time."""
+        """Return the environment with `streams` prompts at a time."""
         return PromptWorld(
             self.prompts, self.scorer, make_encoder(self.encoder), streams, self.config, in_order=in_order
         )
 
     def make(self, streams: int, workers: Any = 0, /) -> World:
-        """A run's world; there is nothing to share among processes."""
+        """Return the environment of a run; `workers` is ignored, it runs in this process."""
         return self.world(streams)
 
     def save(self, directory: Path) -> None:
-        """Beside the run's header."""
+        """Write the task into a run's directory."""
         if isinstance(self.scorer, RidgeScorer):
             self.scorer.save(directory / SCORER)
         elif not isinstance(self.scorer, FeatureScorer):
-            raise ConfigError("a run keeps the shipped scorers only; a scorer of your own is given again with --scorer")
+            raise ConfigError("a run saves the built-in scorers only; pass your scorer again with --scorer")
         content = {
             "format": 1,
             "encoder": self.encoder,
@@ -72,7 +73,7 @@ class PromptTask:
 
     @classmethod
     def load(cls, directory: Path) -> PromptTask:
-        """What `save` wrote."""
+        """Read the task that `save` wrote."""
         path = directory / FILE
         try:
             content: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -81,36 +82,36 @@ class PromptTask:
             encoder = str(content["encoder"])
         except FileNotFoundError:
             raise RunError(f"{directory} is not a run on prompts: it has no {FILE}") from None
-        except (OSError, ValueError, TypeError, KeyError) as why:
-            raise RunError(f"{path} cannot be read: {why}") from why
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise RunError(f"{path} could not be read: {error}") from error
         scorer = RidgeScorer.load(directory / SCORER) if (directory / SCORER).exists() else FeatureScorer()
         return cls(prompts=prompts, encoder=encoder, config=config, scorer=scorer)
 
 
 def read_prompts(path: Path) -> list[str]:
-    """One prompt a line of a text file, or the field "prompt" (or "text") of each line of a .jsonl file."""
+    """Return one prompt per line of a text file, or the field "prompt" (or "text") per line of a .jsonl file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as why:
-        raise ConfigError(f"cannot read prompts from {path}: {why}") from why
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read prompts from {path}: {error}") from error
     if path.suffix not in (".jsonl", ".ndjson"):
-        found = [line.strip() for line in lines]
+        prompts = [line.strip() for line in lines]
     else:
-        found = [_of_json(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
-    kept = [prompt for prompt in found if prompt]
-    if not kept:
-        raise ConfigError(f'{path} has no prompt; it takes one a line, or JSON objects with a field "prompt"')
-    return kept
+        prompts = [_prompt_in(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    prompts = [prompt for prompt in prompts if prompt]
+    if not prompts:
+        raise ConfigError(f'{path} has no prompt; it needs one per line, or JSON objects with a field "prompt"')
+    return prompts
 
 
-def _of_json(line: str, where: str) -> str:
+def _prompt_in(line: str, where: str) -> str:
     try:
         row: Any = json.loads(line)
-    except (ValueError, RecursionError) as why:
-        raise ConfigError(f"{where} is not JSON: {why}") from why
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{where} is not JSON: {error}") from error
     text = row.get("prompt", row.get("text")) if isinstance(row, dict) else row
     if not isinstance(text, str) or not text.strip():
-        raise ConfigError(f'{where} has no text in "prompt"; it is {str(text)[:40]!r}')
+        raise ConfigError(f'{where} has no text in "prompt"; the value is {str(text)[:40]!r}')
     return text
 
 
@@ -119,18 +120,18 @@ def read_scores(path: Path) -> tuple[list[str], list[float]]:
     prompts, scores = list[str](), list[float]()
     try:
         rows = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as why:
-        raise ConfigError(f"cannot read scores from {path}: {why}") from why
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read scores from {path}: {error}") from error
     for number, line in enumerate(rows, 1):
         if not line.strip():
             continue
         try:
             row: Any = json.loads(line)
             prompt, score = str(row["prompt"]), float(row["score"])
-        except (ValueError, TypeError, KeyError, RecursionError) as why:
-            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {why}') from why
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ConfigError(f'{path}:{number} needs "prompt" and "score": {error}') from error
         if not 1.0 <= score <= 5.0:
-            raise ConfigError(f"{path}:{number} has score {score:g}; people score from 1 to 5")
+            raise ConfigError(f"{path}:{number} has score {score:g}; scores must be from 1 to 5")
         prompts.append(prompt)
         scores.append((score - 1.0) / 4.0)
     return prompts, scores

@@ -1,8 +1,8 @@
-"""What a mutation gives: the new text, what was done, and what to expect of it."""
+"""The result of a mutation: the new text, a description of the change, and its expected effect."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Change = Literal["increase", "decrease", "neutral"]
@@ -10,7 +10,7 @@ Change = Literal["increase", "decrease", "neutral"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """Which way a mutation is expected to move what matters."""
+    """Expected direction of change per criterion."""
 
     quality: Change = "neutral"
     cost: Change = "neutral"
@@ -29,17 +29,19 @@ class PromptVariation:
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
-        """With the names the TypeScript interface uses."""
-        impact = self.expected_impact
+        """Return the variation with the field names of the TypeScript interface."""
         return {
             "text": self.text,
             "mutationType": self.mutation_type,
             "changeDescription": self.change_description,
-            "expectedImpact": {n: getattr(impact, n) for n in ("quality", "cost", "latency", "reliability")},
+            "expectedImpact": asdict(self.expected_impact),
             "metadata": self.metadata,
         }
 
 
-def lengths(before: str, after: str) -> dict[str, int]:
-    """Characters before and after, as every mutation reports them."""
-    return {"originalLength": len(before), "newLength": len(after)}
+def variation(prompt: str, text: str, mutation: str, change: str, impact: Impact, **metadata: Any) -> PromptVariation:
+    """Return the variation `text` of `prompt`, with both lengths in its metadata."""
+    metadata = {"originalLength": len(prompt), "newLength": len(text), **metadata}
+    return PromptVariation(
+        text=text, mutation_type=mutation, change_description=change, expected_impact=impact, metadata=metadata
+    )

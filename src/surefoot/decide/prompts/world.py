@@ -1,4 +1,4 @@
-"""Prompts to be made better as a world: an episode is one prompt, an action one mutation, the reward what it gained."""
+"""Prompt improvement as an environment: one prompt per episode, one mutation per action, the gain in score as reward."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.builtin.streams import Actions, checked_streams
 from surefoot.errors import ConfigError, IllegalAction
 
+# Cached texts: about 25 MB with 256 numbers per embedding.
 REMEMBERED = 20_000
-"""Texts whose embedding and facts are kept at hand."""
 FACTS = (
     *(f"is_{category.lower()}" for category in CATEGORIES),
     "time",
     *("confidence", "tokens", "sentences", *GENERAL),
     *(f"did_{mutation}" for mutation in MUTATIONS),
 )
-"""Numbers that the policy gets besides the embedding of a prompt."""
+"""Names of the numbers that the policy observes besides the embedding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptConfig:
-    """What an episode is and what it pays."""
+    """Length of an episode and price of a token."""
 
-    max_steps: int = knob(5, "Mutations after which an episode is cut short.", integer(Interval(1)))
+    max_steps: int = knob(5, "Mutations after which an episode is truncated.", integer(Interval(1)))
     token_cost: float = knob(
         0.002,
-        "What each token that a mutation adds costs, in score; tokens it saves are paid back.",
+        "Cost in score of each token that a mutation adds; saved tokens count as a gain.",
         real(NOT_NEGATIVE),
     )
 
@@ -49,7 +49,7 @@ class PromptConfig:
 
 
 class PromptWorld:
-    """N prompts at a time, drawn from a list. Choosing `stop` ends an episode; its prompt is then as good as it gets."""
+    """N prompts at a time, drawn from a list. The action `stop` terminates an episode."""
 
     inexact: str | None = None
 
@@ -65,13 +65,13 @@ class PromptWorld:
     ) -> None:
         self.prompts = [prompt for prompt in prompts if prompt.strip()]
         if not self.prompts:
-            raise ConfigError("there is no prompt to work on; give at least one that is not empty")
+            raise ConfigError("no prompt to improve; pass at least one that is not empty")
         if num_envs < 1:
             raise ConfigError(f"num_envs is {num_envs}; it must be at least 1")
         self.name, self.num_envs = "surefoot/Prompts-v0", num_envs
         self.scorer, self.encoder, self.config = scorer, encoder, config or PromptConfig()
         self.scorer_calls = 0
-        """Prompts that were scored so far."""
+        """Number of prompts scored so far."""
         self.observation: ObservationSpace = {"embedding": Box((encoder.dim,), -1.0, 1.0), "facts": Box((len(FACTS),))}
         self.action: ActionSpace = Discrete(len(ACTIONS))
         self._actions, self._in_order = Actions(self.name, self.action, num_envs), in_order
@@ -86,7 +86,7 @@ class PromptWorld:
         self._which = np.zeros(n, np.int64)
         self.texts: list[str] = [""] * n
         self.last_texts: list[str] = list(self.texts)
-        """What the last step left, before the streams that ended went on to other prompts."""
+        """Texts after the last step, before finished streams started another prompt."""
         self.categories: list[Category] = ["GENERAL_QA"] * n
         self.scores, self._clock = np.zeros(n), np.zeros(n, np.int64)
         self._did = np.zeros((n, len(MUTATIONS)), np.float32)
@@ -94,7 +94,7 @@ class PromptWorld:
         return self._view()
 
     def step(self, action: np.ndarray) -> Step:
-        """Mutate, or stop, in each stream."""
+        """Apply one action per stream; a finished stream starts its next prompt."""
         action = self._actions.checked(action)
         mask, stops = self._mask, action == ACTIONS.index(STOP)
         if not mask[np.arange(self.num_envs), action].all():
@@ -114,7 +114,8 @@ class PromptWorld:
         self._clock += 1
         truncated = ~stops & (self._clock >= self.config.max_steps)
         ended = stops | truncated
-        final = self._look().obs if ended.any() else None
+        # The observation of the ended prompt itself: a truncated episode is bootstrapped from it.
+        final = self._observe().obs if ended.any() else None
         self.last_texts = list(self.texts)
         stats = {"score": self.scores.copy(), "tokens": np.array([float(tokens(text)) for text in self.texts])}
         self._begin(ended)
@@ -129,22 +130,22 @@ class PromptWorld:
         )
 
     def score_by(self, scorer: Scorer) -> None:
-        """From now on another scorer says what prompts are worth; those under way are scored anew."""
+        """Use another scorer from now on; score the current prompts again."""
         self.scorer = scorer
         self._score(np.arange(self.num_envs))
 
     @property
     def steps_taken(self) -> np.ndarray:
-        """[N]: mutations so far, of each prompt."""
+        """Mutations applied so far per stream, [N]."""
         return self._clock
 
     def reset_streams(self, streams: np.ndarray) -> View:
-        """Draw new prompts there."""
+        """Draw new prompts for these streams."""
         self._begin(checked_streams(streams, self))
         return self._view()
 
     def state(self) -> dict[str, Any]:
-        """Texts, scores, clocks and the generator."""
+        """Return texts, scores, step counts and the generator's state."""
         return {
             "seed": self.seed,
             "next": self._next,
@@ -158,7 +159,7 @@ class PromptWorld:
         }
 
     def set_state(self, state: dict[str, Any]) -> View:
-        """Go on from where `state` was taken."""
+        """Continue from a `state()`."""
         self.seed, self._next = int(state["seed"]), int(state["next"])
         self._which = np.array(state["which"], np.int64)
         self.texts = [str(text) for text in state["texts"]]
@@ -170,23 +171,23 @@ class PromptWorld:
         return self._view()
 
     def render(self) -> np.ndarray | None:
-        """Nothing but text."""
+        """Return None: there is nothing to draw."""
         return None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def _begin(self, streams: np.ndarray) -> None:
-        fresh = np.flatnonzero(streams)
-        if not len(fresh):
+        indices = np.flatnonzero(streams)
+        if not len(indices):
             return
-        for i in fresh:
+        for i in indices:
             self._which[i] = self._next % len(self.prompts) if self._in_order else self._rng.integers(len(self.prompts))
             self._next += 1
             self.texts[i] = self.prompts[self._which[i]]
             self.categories[i] = classify(self.texts[i]).category
-        self._clock[fresh], self._did[fresh] = 0, 0.0
-        self._score(fresh)
+        self._clock[indices], self._did[indices] = 0, 0.0
+        self._score(indices)
 
     def _score(self, streams: np.ndarray) -> None:
         if len(streams):
@@ -195,28 +196,29 @@ class PromptWorld:
             self.scorer_calls += len(streams)
 
     def _view(self) -> View:
-        view = self._look()
+        view = self._observe()
         assert view.action_mask is not None
         self._mask = view.action_mask
         return view
 
-    def _look(self) -> View:
+    def _observe(self) -> View:
         new = list(dict.fromkeys(text for text in self.texts if text not in self._known))
         for text, embedding in zip(new, self.encoder.encode(new) if new else (), strict=True):
-            self._known[text] = (np.asarray(embedding, np.float32), seen_in(text), allowed(text))
-        embedding, seen, mask = (
+            self._known[text] = (np.asarray(embedding, np.float32), text_facts(text), allowed(text))
+        embedding, facts, mask = (
             np.stack(rows) for rows in zip(*(self._known[text] for text in self.texts), strict=True)
         )
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         kinds = np.array([[c == category for c in CATEGORIES] for category in self.categories], np.float32)
         time = (self._clock / self.config.max_steps).astype(np.float32)[:, None]
-        obs: Arrays = {"embedding": embedding, "facts": np.concatenate([kinds, time, seen, self._did], axis=1)}
+        obs: Arrays = {"embedding": embedding, "facts": np.concatenate([kinds, time, facts, self._did], axis=1)}
         return View(obs=obs, action_mask=mask)
 
 
-def seen_in(text: str) -> np.ndarray:
-    """The numbers of FACTS that follow from the text alone."""
-    seen = measures(text)
+def text_facts(text: str) -> np.ndarray:
+    """Return the numbers of `FACTS` that depend on the text only."""
+    values = measures(text)
+    # Scaled to about 1 for a long prompt and clipped, so that one huge prompt does not saturate the network.
     sizes = (classify(text).confidence, min(3.0, tokens(text) / 100.0), min(3.0, len(sentences(text)) / 10.0))
-    return np.array([*sizes, *(seen[name] for name in GENERAL)], np.float32)
+    return np.array([*sizes, *(values[name] for name in GENERAL)], np.float32)

@@ -14,8 +14,7 @@ from surefoot.envs.api import Arrays
 from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
-from surefoot.nets.policy import PolicyInput
+from surefoot.nets.policy import PolicyInput, load_weights
 from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.kernel_actor import kernel_actor
 from surefoot.train.collect.kernel_rollout import KernelActor

@@ -18,7 +18,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.train.algorithms.hierarchy import Decisions
 
 

@@ -23,7 +23,7 @@ from surefoot.lm.rewards.scoring import scorer
 from surefoot.lm.sampling.rollout import consult, lay_out, to_rollout, token_rewards
 from surefoot.lm.sampling.sampler import Sampling, generate
 from surefoot.lm.training import Cursor
-from surefoot.nets.description import load_weights
+from surefoot.nets.policy import load_weights
 from surefoot.train.collect.episodes import Episode
 
 

@@ -52,7 +52,7 @@ def learner_of(declared: schema.NewPolicy, root: Path) -> Any:
     from surefoot.learn.config import PPOConfig
     from surefoot.learn.learner import Learner
     from surefoot.nets.actor_critic import ActorCritic
-    from surefoot.nets.description import load_weights
+    from surefoot.nets.policy import load_weights
     from surefoot.train.config import split_settings
 
     ppo, net, collect = split_settings(dict(declared.training.settings))

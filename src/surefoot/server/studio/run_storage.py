@@ -18,8 +18,8 @@ from surefoot.learn.checkpoint.checkpoint import load_checkpoint, save_checkpoin
 from surefoot.learn.checkpoint.retention import prune
 from surefoot.learn.learner import Learner
 from surefoot.server.studio.scenes import env_of
+from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import Finding
-from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.schema import EndReason, Episodes
 from surefoot.telemetry.writer import Recorder, truncate_after
 from surefoot.train.collect.episodes import Episode
@@ -55,7 +55,7 @@ class Keeper:
         try:
             if not resumed:
                 self._write_header()
-            self.attending = Attending()
+            self.attending = LiveDoctor()
             self.checkpoint = load_checkpoint(self.directory.checkpoints) if resumed else None
             if self.checkpoint is not None:
                 nodes = self.checkpoint.parts["graph"]["nodes"].values()

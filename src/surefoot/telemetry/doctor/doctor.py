@@ -1,4 +1,4 @@
-"""Reads a run's record, live or afterwards, and says what is wrong with it: the beginning first, what follows below."""
+"""The doctor: read a run's record, live or afterwards, and report what is wrong, root causes before consequences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot.telemetry.doctor.findings import Finding, gravity
-from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import Rule, RuleLevel, shipped_rules
 from surefoot.telemetry.doctor.signals import Evidence
 from surefoot.telemetry.reader import LineProblem, scan
@@ -20,139 +20,168 @@ from surefoot.telemetry.schema import EndRecord, Record, UpdateRecord
 
 
 class Doctor:
-    """Takes records one by one; a finding opens when its sign has lasted, and is resolved when it has been gone."""
+    """Take records one by one. A finding opens when its sign has lasted, and is resolved when the sign is gone."""
 
     def __init__(self, rules: Sequence[Rule] | None = None) -> None:
         self.rules = shipped_rules() if rules is None else list(rules)
-        self.chart = Chart()
+        self.history = MetricHistory()
         self._watches = [_Watch(rule) for rule in self.rules]
         self._order = {rule.id: i for i, rule in enumerate(self.rules)}
-        self._found: dict[str, Finding] = {}
+        self._findings: dict[str, Finding] = {}
 
     def see(self, record: Record | LineProblem) -> list[Finding]:
-        """What this record changed: findings that opened, became graver, or are resolved."""
-        self.chart.add(record)
+        """Return the findings that this record changed: opened, graver, or resolved."""
+        self.history.add(record)
         if not isinstance(record, UpdateRecord | EndRecord | LineProblem):
             return []
         changed: list[Finding] = []
         for watch in self._watches:
-            before = self._found.get(watch.rule.id)
-            after = watch.look(self.chart, before)
+            before = self._findings.get(watch.rule.id)
+            after = watch.check(self.history, before)
             if after is not None and after is not before:
-                self._found[watch.rule.id] = after
+                self._findings[watch.rule.id] = after
                 changed.append(after)
         if changed:
-            self._found = {f.rule: f for f in self.findings()}
-        return [self._found[f.rule] for f in changed]
+            self._findings = {f.rule: f for f in self.findings()}
+        return [self._findings[f.rule] for f in changed]
 
     def findings(self) -> list[Finding]:
-        """All so far, the primary one first; of those resolved, the last of their rule."""
-        found = list(self._found.values())
-        first = primary(found, self.rules)
-        marked = [replace(f, primary=f.rule == first) for f in found]
+        """Return all findings, the primary one first; of resolved ones, the last per rule."""
+        findings = list(self._findings.values())
+        first = primary(findings, self.rules)
+        marked = [replace(f, primary=f.rule == first) for f in findings]
         return sorted(marked, key=lambda f: (not f.primary, f.status, -gravity(f.severity), self._order[f.rule]))
 
 
+class LiveDoctor:
+    """A recorder's mirror that examines a run while it trains. The run takes the changed findings and records them."""
+
+    def __init__(self, rules: Sequence[Rule] | None = None, *, at_length: bool = False) -> None:
+        self.doctor, self.at_length = Doctor(rules), at_length
+        """`at_length`: notes include the causes, and findings of severity info are noted too."""
+        self._changed: list[Finding] = []
+
+    def catch_up(self, path: Path | str) -> None:
+        """Read the existing record of a run that is resumed, without reporting its findings again."""
+        for record in scan(path):
+            self.doctor.see(record)
+
+    def write(self, record: Record) -> None:
+        """Take one record."""
+        self._changed += self.doctor.see(record)
+
+    def take(self) -> list[Finding]:
+        """Return the findings that changed since the last call."""
+        changed, self._changed = self._changed, []
+        return changed
+
+    def close(self) -> None:
+        """Do nothing: nothing is buffered."""
+
+
 class _Watch:
-    """One rule, and how often its sign was there lately."""
+    """One rule, and in which of the last records its sign was present."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._seen = [deque[bool](maxlen=level.needs[1]) for level in rule.levels]
+        self._present = [deque[bool](maxlen=level.needs[1]) for level in rule.levels]
         self._absent = 0
 
-    def look(self, chart: Chart, before: Finding | None) -> Finding | None:
-        """The finding as it is after one more record; `before` itself if nothing changed."""
+    def check(self, history: MetricHistory, before: Finding | None) -> Finding | None:
+        """Return the finding after one more record; `before` itself if nothing changed."""
         rule = self.rule
-        late = chart.end is not None and rule.sign.__name__ == "not_finite"
-        if not late and (chart.updates < rule.warmup_updates or chart.progress < rule.warmup_share):
+        # A run that ends by NaN may end before the warm-up is over.
+        ended = history.end is not None and rule.sign.__name__ == "not_finite"
+        if not ended and (history.updates < rule.warmup_updates or history.progress < rule.warmup_share):
             return before
-        there: Evidence = None
+        evidence: Evidence = None
         reached: RuleLevel | None = None
-        for level, seen in zip(rule.levels, self._seen, strict=True):
-            evidence = rule.sign(chart, level.limits)
-            seen.append(evidence is not None)
-            there = there or evidence
-            if evidence is not None and reached is None and sum(seen) >= level.needs[0]:
-                reached, there = level, evidence
-        self._absent = 0 if there is not None else self._absent + 1
+        for level, present in zip(rule.levels, self._present, strict=True):
+            current = rule.sign(history, level.limits)
+            present.append(current is not None)
+            evidence = evidence or current
+            if current is not None and reached is None and sum(present) >= level.needs[0]:
+                reached, evidence = level, current
+        self._absent = 0 if evidence is not None else self._absent + 1
         if before is not None and before.status == "open":
             if reached is not None and gravity(reached.severity) > gravity(before.severity):
-                return replace(before, severity=reached.severity, evidence=there, patch=patch_for(rule.patch, chart))
+                patch = patch_for(rule.patch, history)
+                return replace(before, severity=reached.severity, evidence=evidence, patch=patch)
             over = self._absent >= rule.clears and not rule.once
             return replace(before, status="resolved") if over else before
-        if reached is None or there is None:
+        if reached is None or evidence is None:
             return before
         return Finding(
             rule=rule.id,
             severity=reached.severity,
-            since_update=chart.updates,
-            since_env_steps=chart.env_steps,
+            since_update=history.updates,
+            since_env_steps=history.env_steps,
             title=rule.title,
-            evidence=there,
+            evidence=evidence,
             causes=list(rule.causes),
-            patch=patch_for(rule.patch, chart),
+            patch=patch_for(rule.patch, history),
         )
 
 
-def patch_for(patch: Mapping[str, Any], chart: Chart) -> dict[str, Any]:
-    """The knobs to turn, as values: `times` is of what the run has now; a knob that stands there already is left out."""
-    found: dict[str, Any] = {}
-    for knob, wish in patch.items():
-        here = chart.now(knob)
-        have: Any = chart.knob(knob) if math.isnan(here) else here
-        if isinstance(wish, dict):
-            plan = cast(dict[str, float], wish)
-            if not isinstance(have, int | float) or isinstance(have, bool):
+def patch_for(patch: Mapping[str, Any], history: MetricHistory) -> dict[str, Any]:
+    """Return the settings to change, as values: `times` multiplies the run's value; unchanged settings are left out."""
+    values: dict[str, Any] = {}
+    for knob, target in patch.items():
+        latest = history.now(knob)
+        current: Any = history.knob(knob) if math.isnan(latest) else latest
+        if isinstance(target, dict):
+            plan = cast(dict[str, float], target)
+            if not isinstance(current, int | float) or isinstance(current, bool):
                 continue
-            value = have * plan["times"]
+            value = current * plan["times"]
             value = min(max(value, plan.get("least", -math.inf)), plan.get("most", math.inf))
-            found[knob] = int(value) if isinstance(have, int) else float(f"{value:.2g}")
-        elif have != wish:
-            found[knob] = wish
-    return {knob: value for knob, value in found.items() if value != chart.knob(knob)}
+            values[knob] = int(value) if isinstance(current, int) else float(f"{value:.2g}")
+        elif current != target:
+            values[knob] = target
+    return {knob: value for knob, value in values.items() if value != history.knob(knob)}
 
 
 def primary(findings: Iterable[Finding], rules: Sequence[Rule]) -> str | None:
-    """The rule to begin with: no other finding explains it, and it or something it explains is still open."""
-    found = {f.rule: f for f in findings}
+    """Return the rule to start with: no other finding explains it, and it or a consequence of it is still open."""
+    by_rule = {f.rule: f for f in findings}
     order = {rule.id: i for i, rule in enumerate(rules)}
-    tree = consequences(found.values(), rules)
-    alive = {root: [f for f in (found[root], *tree[root]) if f.status == "open"] for root in tree}
-
-    def weight(root: str) -> tuple[int, int]:
-        return -max(gravity(f.severity) for f in alive[root]), order[root]
-
-    roots = [root for root in tree if alive[root] and max(gravity(f.severity) for f in alive[root]) > 0]
-    return min(roots, key=weight, default=None)
+    tree = consequences(by_rule.values(), rules)
+    # The gravest open finding of each tree; 0 (info) needs no action.
+    grave = {
+        root: max((gravity(f.severity) for f in (by_rule[root], *tree[root]) if f.status == "open"), default=0)
+        for root in tree
+    }
+    return min((root for root in tree if grave[root] > 0), key=lambda root: (-grave[root], order[root]), default=None)
 
 
 def consequences(findings: Iterable[Finding], rules: Sequence[Rule]) -> dict[str, list[Finding]]:
-    """{rule of a finding that nothing explains: the findings that it explains, directly or by way of others}."""
-    found = {f.rule: f for f in findings}
+    """Return {root: the findings that it explains, directly or through others}; a root is a rule nothing explains."""
+    by_rule = {f.rule: f for f in findings}
     follows = {rule.id: rule.follows for rule in rules}
-    parent = {name: _parent(found[name], found, follows) for name in found}
+    parent = {name: _parent(by_rule[name], by_rule, follows) for name in by_rule}
     tree: dict[str, list[Finding]] = {name: [] for name, above in parent.items() if above is None}
-    for name in found:
-        root, walked = name, {name}
-        while (above := parent[root]) is not None and above not in walked:
+    for name in by_rule:
+        root, visited = name, {name}
+        # `visited` ends a cycle of rules that name each other.
+        while (above := parent[root]) is not None and above not in visited:
             root = above
-            walked.add(root)
+            visited.add(root)
         if root != name:
-            tree.setdefault(root, []).append(found[name])
+            tree.setdefault(root, []).append(by_rule[name])
     return tree
 
 
-def _parent(finding: Finding, found: Mapping[str, Finding], follows: Mapping[str, Sequence[str]]) -> str | None:
-    """The first rule in `follows` whose finding can explain this one: more than advice, and not from long after.
+def _parent(finding: Finding, findings: Mapping[str, Finding], follows: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the first rule in `follows` whose finding can explain this one: graver than info, and not much later.
 
-    Where two rules name each other, the earlier finding explains the later one.
+    If two rules name each other, the earlier finding explains the later one.
     """
     for name in follows.get(finding.rule, ()):
-        other = found.get(name)
+        other = findings.get(name)
         if other is None or (other.severity == "info" and finding.severity != "info"):
             continue
         mutual = finding.rule in follows.get(name, ())
+        # A cause may need more records than its consequence before it opens: twice as many updates, and 20 more.
         latest = finding.since_update - 1 if mutual else 2 * finding.since_update + 20
         if other.since_update <= latest:
             return name
@@ -161,7 +190,7 @@ def _parent(finding: Finding, found: Mapping[str, Finding], follows: Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """A whole record looked at."""
+    """The result of examining a record."""
 
     findings: list[Finding]
     """The primary one first."""
@@ -173,22 +202,22 @@ class Examination:
 
     @property
     def tree(self) -> dict[str, list[Finding]]:
-        """{root: what it explains}."""
+        """{root: the findings that it explains}."""
         return consequences(self.findings, self.rules)
 
 
 def examine(path: Path | str, rules: Sequence[Rule] | None = None) -> Examination:
-    """Look at the record of a run directory or of a file, from its first line to its last."""
+    """Examine the record of a run directory or a file, from its first line to its last."""
     doctor = Doctor(rules)
     for record in scan(path):
         doctor.see(record)
-    chart = doctor.chart
-    final = None if math.isnan(chart.returns.smooth) else chart.returns.smooth
-    return Examination(doctor.findings(), doctor.rules, chart.updates, chart.env_steps, final)
+    history = doctor.history
+    final = None if math.isnan(history.returns.smooth) else history.returns.smooth
+    return Examination(doctor.findings(), doctor.rules, history.updates, history.env_steps, final)
 
 
 def seed_spread(finals: Sequence[float], rules: Sequence[Rule] | None = None) -> Finding | None:
-    """R25 over the final returns of several seeds: the middle half of them is wide against their median."""
+    """Apply R25 to the final returns of several seeds: their interquartile range is large compared with their median."""
     rule = next((r for r in (shipped_rules() if rules is None else rules) if r.id == "R25"), None)
     if rule is None or len(finals) < 3:
         return None

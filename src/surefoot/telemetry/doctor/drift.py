@@ -1,4 +1,4 @@
-"""How far a run's numbers lie from a baseline's, in units of how much the baseline itself varies."""
+"""Distance of a run's metrics from a baseline, in units of the baseline's own variation."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ import numpy as np
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.reader import RecordTable, load_curves
 
+# The standard deviation of a normal distribution is 1.4826 times its median absolute deviation.
 _MAD_TO_SIGMA = 1.4826
+# The smallest unit: 0.1 % of the baseline's median, and at least 1e-6, so that a constant baseline does not divide by zero.
 _FLOOR = 1e-3
-"""A baseline that hardly varies: a thousandth of its size, or a millionth, is one unit."""
+# Counters and settings: their distance from a baseline does not measure quality.
 CLOCKS = frozenset(
     ("epoch", "cycle_id", "log_stream_offset", "samples", "minibatches", "rollout_ticks", "covers", "lr", "temperature")
 )
-"""Numbers that say where or how, not how well."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineLevel:
-    """Where a baseline's number lies, and how much it varies."""
+    """Median and variation of a metric in the baseline."""
 
     median: float
     scale: float
-    """1.4826 MAD, which is the standard deviation of a normal number; never 0."""
+    """1.4826 times the median absolute deviation; never 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDrift:
-    """One number's distance from the baseline."""
+    """The distance of one metric from the baseline."""
 
     name: str
     level: BaselineLevel
     latest: float
-    """Of the last update, in units of `level.scale`; so is `worst`."""
+    """Distance of the last update, in units of `level.scale`, as is `worst`."""
     worst: float
     worst_update: int
     worst_value: float
@@ -46,30 +47,26 @@ class MetricDrift:
 
 
 def levels(path: Path | str) -> dict[str, BaselineLevel]:
-    """The levels of a baseline: a record or log, or one JSON object of numbers (keys may begin with `baseline_`)."""
+    """Return the levels of a baseline: a record or log, or one JSON object of numbers (keys may begin with `baseline_`)."""
     if (numbers := _one_object(Path(path))) is not None:
         return {name: _level(np.array([x])) for name, x in numbers.items()}
     table = load_curves(path).updates
     if not len(table):
-        raise TelemetryError(f"the baseline {path} has no updates; give a record, a log, or a JSON object of numbers")
-    found: dict[str, BaselineLevel] = {}
-    for name, column in table.columns.items():
-        values = column[np.isfinite(column)]
-        if len(values) and is_metric(name):
-            found[name] = _level(values)
-    return found
+        raise TelemetryError(f"the baseline {path} has no updates; pass a record, a log, or a JSON object of numbers")
+    known = {name: column[np.isfinite(column)] for name, column in table.columns.items() if is_metric(name)}
+    return {name: _level(values) for name, values in known.items() if len(values)}
 
 
 def is_metric(name: str) -> bool:
-    """False for clocks, ids, timings and ranges, whose distance from a baseline says nothing."""
+    """Return False for counters, ids, timings and ranges, whose distance from a baseline means nothing."""
     return (
         name not in CLOCKS and not name.startswith(("seconds.", "nonfinite.")) and not name.endswith((".min", ".max"))
     )
 
 
 def drift(updates: RecordTable, baseline: dict[str, BaselineLevel]) -> list[MetricDrift]:
-    """Every number that both have, the farthest first."""
-    found: list[MetricDrift] = []
+    """Return the drift of every metric that both have, the largest first."""
+    drifts: list[MetricDrift] = []
     for name, level in baseline.items():
         column = updates[name]
         known = np.flatnonzero(np.isfinite(column))
@@ -77,7 +74,7 @@ def drift(updates: RecordTable, baseline: dict[str, BaselineLevel]) -> list[Metr
             continue
         rows = (column - level.median) / level.scale
         worst = known[np.argmax(np.abs(rows[known]))]
-        found.append(
+        drifts.append(
             MetricDrift(
                 name=name,
                 level=level,
@@ -88,7 +85,7 @@ def drift(updates: RecordTable, baseline: dict[str, BaselineLevel]) -> list[Metr
                 rows=rows,
             )
         )
-    return sorted(found, key=lambda each: -abs(each.worst))
+    return sorted(drifts, key=lambda each: -abs(each.worst))
 
 
 def _level(values: np.ndarray) -> BaselineLevel:
@@ -98,7 +95,7 @@ def _level(values: np.ndarray) -> BaselineLevel:
 
 
 def _one_object(path: Path) -> dict[str, float] | None:
-    """The numbers of a file that is a single JSON object and no record; None if it is something else."""
+    """Return the numbers of a file that is a single JSON object and not a record; None for any other file."""
     if not path.is_file() or path.suffix == ".gz":
         return None
     try:
@@ -110,5 +107,7 @@ def _one_object(path: Path) -> dict[str, float] | None:
     pairs: dict[str, Any] = raw  # pyright: ignore[reportUnknownVariableType]  JSON's keys are strings
     numbers = {k: float(x) for k, x in pairs.items() if isinstance(x, int | float) and not isinstance(x, bool)}
     if not numbers:
-        raise TelemetryError(f"the baseline {path} is a JSON object without numbers; baseline_reward_mean is one")
+        raise TelemetryError(
+            f"the baseline {path} is a JSON object without numbers; write one such as baseline_reward_mean"
+        )
     return numbers

@@ -1,4 +1,4 @@
-"""What an examination of a run found: evidence, since when, why it may be so, and which knob to turn."""
+"""A finding of the doctor: evidence, start, possible causes, and settings that may fix it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is, or was, wrong."""
+    """One problem that is, or was, present."""
 
     rule: str
     severity: Severity
@@ -26,41 +26,41 @@ class Finding:
     causes: list[str] = field(default_factory=list[str])
     """Likeliest first."""
     patch: dict[str, Any] = field(default_factory=dict[str, Any])
-    """{knob: value} that may mend it."""
+    """{setting: value} that may fix it."""
     primary: bool = False
-    """Where to begin: nothing else that was found explains it, and nothing graver stands beside it."""
+    """Start with this one: no other finding explains it, and no other root is graver."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return all fields as JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Finding:
-        """What `to_json` wrote."""
+        """Return the finding that `to_json` wrote."""
         return cls(**{name: data[name] for name in cls.__slots__ if name in data})
 
 
 def patch_text(patch: Mapping[str, Any]) -> str:
-    """As it is typed after `surefoot train ENV`."""
+    """Return the settings as arguments of `surefoot train ENV`."""
     return " ".join(f"--set {knob}={value_text(value)}" for knob, value in patch.items())
 
 
 def value_text(value: Any) -> str:
-    """A knob's value as it is typed."""
+    """Return a setting's value as `--set` reads it."""
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def sentence(finding: Finding, *, causes: bool = False) -> str:
-    """A finding in one line, for a log; with what may be behind it, if asked for."""
+    """Return a finding as one line of a log; `causes` adds the possible causes."""
     if finding.status == "resolved":
-        return f"doctor: {finding.rule} is over: {finding.title}"
+        return f"doctor: {finding.rule} is resolved: {finding.title}"
     evidence = ", ".join(f"{name} {x:.3g}" for name, x in list(finding.evidence.items())[:2])
-    remedy = f"; try {patch_text(finding.patch)}" if finding.patch else ""
-    told = f"doctor: {finding.severity} {finding.rule}: {finding.title}{f' ({evidence})' if evidence else ''}"
-    behind = f"; perhaps {', or '.join(finding.causes)}" if causes and finding.causes else ""
-    return told + behind + remedy
+    text = f"doctor: {finding.severity} {finding.rule}: {finding.title}{f' ({evidence})' if evidence else ''}"
+    if causes and finding.causes:
+        text += f"; possible causes: {', or '.join(finding.causes)}"
+    return text + (f"; try {patch_text(finding.patch)}" if finding.patch else "")
 
 
 def gravity(severity: Severity) -> int:
-    """0 for info … 3 for fatal, to compare by."""
+    """Return 0 for info … 3 for fatal, for comparisons."""
     return SEVERITIES.index(severity)

@@ -1,4 +1,4 @@
-"""The doctor's rules as a file: numbers and texts, each with the name of the sign it looks for. Nothing in it is code."""
+"""The doctor's rules, read from YAML: limits and texts, each with the name of its sign. A rule file contains no code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from surefoot.telemetry.doctor.run_signals import SIGNS
 from surefoot.telemetry.doctor.signals import Limits, Sign
 
 SYMPTOMS = ("not improving", "unstable", "high variance", "slow", "broken")
+# Version of the rule file's format.
 VERSION = 1
-"""Of the rule file's form."""
+_KNOWN = {"title", "sign", "levels", "symptom", "warmup", "clears", "once", "causes", "patch", "follows", "needs"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleLevel:
-    """When a sign is how grave."""
+    """The limits of a sign at one severity."""
 
     severity: Severity
     limits: Limits
     """The numbers the sign compares with."""
     needs: tuple[int, int] = (1, 1)
-    """(k, n): the sign was there in k of the last n records."""
+    """(k, n): the sign was present in k of the last n records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +44,16 @@ class Rule:
     symptom: str = "not improving"
     warmup_updates: int = 10
     warmup_share: float = 0.02
-    """Looked for after both: so many updates, and this share of the run."""
+    """The rule is checked after this many updates and this share of the run."""
     clears: int = 5
     """Records without the sign after which the finding is resolved."""
     once: bool = False
-    """What happened cannot be undone by what follows: the finding stays open."""
+    """The finding stays open, because later records cannot undo what happened."""
     causes: tuple[str, ...] = ()
     patch: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """{knob: value}, or {knob: {times: factor, least: …, most: …}} of what the run has."""
+    """{setting: value}, or {setting: {times: factor, least: …, most: …}} of the run's value."""
     follows: tuple[str, ...] = ()
     """Rules whose findings explain this one."""
-
-
-def shipped_rules() -> list[Rule]:
-    """The rules that come with surefoot, gravest explanations first."""
-    return list(_shipped())
 
 
 @cache
@@ -66,15 +62,19 @@ def _shipped() -> tuple[Rule, ...]:
     return tuple(_read(text, "rules.yaml"))
 
 
+def shipped_rules() -> list[Rule]:
+    """Return the rules of the package, likelier root causes first."""
+    return list(_shipped())
+
+
 def read_rules(path: Path | str, base: Sequence[Rule] | None = None) -> list[Rule]:
-    """`base` (the shipped rules) and those of a YAML file; one with the id of another takes its place."""
+    """Return `base` (the shipped rules) and those of a YAML file, which replace rules with the same id."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as why:
         raise ConfigError(f"cannot read rules from {path}: {why}") from why
-    own = _read(text, str(path))
-    rules = {rule.id: rule for rule in (shipped_rules() if base is None else base)}
-    return list((rules | {rule.id: rule for rule in own}).values())
+    rules = [*(shipped_rules() if base is None else base), *_read(text, str(path))]
+    return list({rule.id: rule for rule in rules}.values())
 
 
 def _read(text: str, where: str) -> list[Rule]:
@@ -90,46 +90,43 @@ def _read(text: str, where: str) -> list[Rule]:
     return [_rule(str(name), entry, f"{where}: {name}") for name, entry in content["rules"].items()]
 
 
-_KNOWN = {"title", "sign", "levels", "symptom", "warmup", "clears", "once", "causes", "patch", "follows", "needs"}
-
-
 def _rule(name: str, entry: Any, where: str) -> Rule:
     if not isinstance(entry, dict):
         raise ConfigError(f"{where} is {entry!r}; it must be a mapping with a title, a sign and levels")
-    given = cast(dict[str, Any], entry)
-    if unknown := sorted(set(given) - _KNOWN):
-        raise ConfigError(f"{where} has {unknown[0]!r}, which no rule has; it may have {', '.join(sorted(_KNOWN))}")
-    if missing := [key for key in ("title", "sign", "levels") if key not in given]:
+    fields = cast(dict[str, Any], entry)
+    if unknown := sorted(set(fields) - _KNOWN):
+        raise ConfigError(f"{where} has an unknown key {unknown[0]!r}; known keys are {', '.join(sorted(_KNOWN))}")
+    if missing := [key for key in ("title", "sign", "levels") if key not in fields]:
         raise ConfigError(f"{where} has no {missing[0]}; a rule needs a title, a sign and levels")
-    if given["sign"] not in SIGNS:
-        raise ConfigError(f"{where}: there is no sign {given['sign']!r}; there are {', '.join(SIGNS)}")
-    symptom = given.get("symptom", "not improving")
+    if fields["sign"] not in SIGNS:
+        raise ConfigError(f"{where}: there is no sign {fields['sign']!r}; use one of {', '.join(SIGNS)}")
+    symptom = fields.get("symptom", "not improving")
     if symptom not in SYMPTOMS:
         raise ConfigError(f"{where}: symptom is {symptom!r}; it must be one of {', '.join(SYMPTOMS)}")
-    warmup: dict[str, Any] = given.get("warmup") or {}
+    warmup: dict[str, Any] = fields.get("warmup") or {}
     return Rule(
         id=name,
-        title=given["title"],
-        sign=SIGNS[given["sign"]],
-        levels=_levels(given["levels"], given.get("needs", (1, 1)), where),
+        title=fields["title"],
+        sign=SIGNS[fields["sign"]],
+        levels=_levels(fields["levels"], fields.get("needs", (1, 1)), where),
         symptom=symptom,
         warmup_updates=int(warmup.get("updates", 10)),
         warmup_share=float(warmup.get("share", 0.02)),
-        clears=int(given.get("clears", 5)),
-        once=bool(given.get("once", False)),
-        causes=tuple(given.get("causes", ())),
-        patch=given.get("patch") or {},
-        follows=tuple(given.get("follows", ())),
+        clears=int(fields.get("clears", 5)),
+        once=bool(fields.get("once", False)),
+        causes=tuple(fields.get("causes", ())),
+        patch=fields.get("patch") or {},
+        follows=tuple(fields.get("follows", ())),
     )
 
 
-def _levels(given: Any, needs: Any, where: str) -> tuple[RuleLevel, ...]:
-    if not isinstance(given, dict) or not given:
-        raise ConfigError(f"{where}: levels is {given!r}; it must be {{warn: {{limit: 1}}}}, by severity")
+def _levels(entry: Any, needs: Any, where: str) -> tuple[RuleLevel, ...]:
+    if not isinstance(entry, dict) or not entry:
+        raise ConfigError(f"{where}: levels is {entry!r}; it must be {{warn: {{limit: 1}}}}, by severity")
     levels: list[RuleLevel] = []
-    for severity, limits in cast(dict[Any, Any], given).items():
+    for severity, limits in cast(dict[Any, Any], entry).items():
         if severity not in SEVERITIES:
-            raise ConfigError(f"{where}: {severity!r} is no severity; there are {', '.join(SEVERITIES)}")
+            raise ConfigError(f"{where}: {severity!r} is not a severity; use one of {', '.join(SEVERITIES)}")
         numbers: dict[str, Any] = dict(limits or {})
         k, n = (int(x) for x in numbers.pop("needs", needs))
         if not 1 <= k <= n:

@@ -1,6 +1,7 @@
-"""Signs that something is wrong: each looks at the chart with a rule's numbers and returns evidence, or None.
+"""Signs of problems in learning: each compares the history with a rule's limits and returns evidence, or None.
 
-`above` and `below` with a metric's name are enough for most rules of one's own.
+`above` and `below` with a metric's name are enough for most custom rules. The limits are in `rules.yaml`; they were tuned
+on runs with injected faults (`make bench-doctor`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.metric_history import MetricHistory
 
 Evidence = dict[str, float] | None
 Limits = Mapping[str, Any]
-Sign = Callable[[Chart, Limits], Evidence]
-"""Return evidence where the sign is present, None where it is not."""
+Sign = Callable[[MetricHistory, Limits], Evidence]
+"""Returns evidence if the sign is present, else None."""
 SIGNS: dict[str, Sign] = {}
-"""Every sign by its name, as rule files call them."""
+"""Every sign by its name in rule files."""
 
 
 def sign(check: Sign) -> Sign:
@@ -33,210 +34,220 @@ def zero_for_nan(x: float) -> float:
 
 
 @sign
-def above(chart: Chart, limits: Limits) -> Evidence:
-    """`metric` is larger than `limit`, in any of the updates that the record covers."""
-    x = chart.high(limits["metric"])
+def above(history: MetricHistory, limits: Limits) -> Evidence:
+    """`metric` is above `limit` in any of the updates that the record covers."""
+    x = history.high(limits["metric"])
     return {limits["metric"]: x, "limit": limits["limit"]} if x > limits["limit"] else None
 
 
 @sign
-def below(chart: Chart, limits: Limits) -> Evidence:
-    """`metric` is smaller than `limit`."""
-    x = chart.now(limits["metric"])
+def below(history: MetricHistory, limits: Limits) -> Evidence:
+    """`metric` is below `limit`."""
+    x = history.now(limits["metric"])
     return {limits["metric"]: x, "limit": limits["limit"]} if x < limits["limit"] else None
 
 
 @sign
-def not_finite(chart: Chart, limits: Limits) -> Evidence:
-    """NaN or infinity somewhere; `what` is "left_out" (steps), "dropped" (episodes) or "stopped" (the run)."""
+def not_finite(history: MetricHistory, limits: Limits) -> Evidence:
+    """A number is NaN or infinite; `what` is "left_out" (steps), "dropped" (episodes) or "stopped" (the run)."""
     match limits["what"]:
         case "stopped":
-            end, words = chart.end, ("NonFinite", "not finite", "NaN", "infinit")
+            end, words = history.end, ("NonFinite", "not finite", "NaN", "infinit")
             failed = end is not None and end.reason == "error" and any(word in end.message for word in words)
             diverged = end is not None and end.reason == "diverged"
-            if failed or diverged or chart.now("rolled_back") > 0 or chart.now("nonfinite") > 0:
+            if failed or diverged or history.now("rolled_back") > 0 or history.now("nonfinite") > 0:
                 return {
-                    "rolled_back": zero_for_nan(chart.now("rolled_back")),
-                    "nonfinite": zero_for_nan(chart.now("nonfinite")),
+                    "rolled_back": zero_for_nan(history.now("rolled_back")),
+                    "nonfinite": zero_for_nan(history.now("nonfinite")),
                 }
         case "left_out":
-            if (steps := chart.high("nonfinite_steps")) > 0:
+            if (steps := history.high("nonfinite_steps")) > 0:
                 return {"nonfinite_steps": steps}
         case _:
-            if (episodes := chart.high("dropped_episodes")) > 0:
+            if (episodes := history.high("dropped_episodes")) > 0:
                 return {"dropped_episodes": episodes}
     return None
 
 
 @sign
-def ratio_error(chart: Chart, limits: Limits) -> Evidence:
-    """Before the first step the policy that learns was not the policy that acted."""
-    error = chart.high("first_ratio_error")
-    fresh = not chart.now("policy_lag") > 0
+def ratio_error(history: MetricHistory, limits: Limits) -> Evidence:
+    """Before the first gradient step, the learning policy differs from the acting policy."""
+    error = history.high("first_ratio_error")
+    fresh = not history.now("policy_lag") > 0
     return {"first_ratio_error": error, "limit": limits["limit"]} if fresh and error > limits["limit"] else None
 
 
 @sign
-def kl_high(chart: Chart, limits: Limits) -> Evidence:
-    """The update moved the policy too far; `of_target` times target_kl where there is one."""
-    kl, target = chart.now("approx_kl"), chart.knob("target_kl")
+def kl_high(history: MetricHistory, limits: Limits) -> Evidence:
+    """The update moved the policy too far: above `limit`, or `of_target` times target_kl if that is set."""
+    kl, target = history.now("approx_kl"), history.knob("target_kl")
     limit = max(limits["limit"], limits["of_target"] * target) if isinstance(target, int | float) else limits["limit"]
-    if not kl > limit or (limits.get("unless_thriving") and chart.thriving):
+    if not kl > limit or (limits.get("unless_thriving") and history.thriving):
         return None
-    return {"approx_kl": kl, "limit": limit, "lr": zero_for_nan(chart.now("lr"))}
+    return {"approx_kl": kl, "limit": limit, "lr": zero_for_nan(history.now("lr"))}
 
 
 @sign
-def kl_leap(chart: Chart, limits: Limits) -> Evidence:
-    """A single update after which the old policy is unrecognisable."""
-    kl = chart.high("approx_kl")
-    if not kl > limits["limit"] or chart.thriving:
+def kl_leap(history: MetricHistory, limits: Limits) -> Evidence:
+    """A single update replaced the policy."""
+    kl = history.high("approx_kl")
+    if not kl > limits["limit"] or history.thriving:
         return None
-    return {"approx_kl": kl, "limit": limits["limit"], "lr": zero_for_nan(chart.now("lr"))}
+    return {"approx_kl": kl, "limit": limits["limit"], "lr": zero_for_nan(history.now("lr"))}
 
 
 @sign
-def kl_zero(chart: Chart, limits: Limits) -> Evidence:
-    """Updates that do not move the policy although the learning rate says they should."""
-    window = chart.last("approx_kl", limits["window"])
-    if len(window) < limits["window"] or window.max() >= limits["limit"] or not chart.now("minibatches") > 0:
+def kl_zero(history: MetricHistory, limits: Limits) -> Evidence:
+    """Updates do not move the policy, although the learning rate is not near zero."""
+    window = history.last("approx_kl", limits["window"])
+    if len(window) < limits["window"] or window.max() >= limits["limit"] or not history.now("minibatches") > 0:
         return None
-    lr, moved = chart.now("lr"), chart.first("approx_kl") >= limits["limit"]
-    if (chart.thriving and moved) or not lr > 0.05 * chart.first("lr"):
-        return None  # it has learned what there is, or a schedule has come to its end
+    lr, moved = history.now("lr"), history.first("approx_kl") >= limits["limit"]
+    if (history.thriving and moved) or not lr > 0.05 * history.first("lr"):
+        return None  # the task is learned, or a schedule has ended
     return {"approx_kl": float(window.max()), "lr": lr}
 
 
 @sign
-def clip_high(chart: Chart, limits: Limits) -> Evidence:
-    """Too many ratios left the clip range."""
-    share = chart.now("clip_fraction")
-    if not share > limits["limit"] or (limits.get("unless_thriving") and chart.thriving):
+def clip_high(history: MetricHistory, limits: Limits) -> Evidence:
+    """Too many ratios are outside the clip range."""
+    share = history.now("clip_fraction")
+    if not share > limits["limit"] or (limits.get("unless_thriving") and history.thriving):
         return None
     return {"clip_fraction": share, "limit": limits["limit"]}
 
 
 @sign
-def timid(chart: Chart, limits: Limits) -> Evidence:
-    """Small steps, and returns that are no better than at the start."""
-    kl, share = chart.now("approx_kl"), chart.now("clip_fraction")
-    if chart.returns.better or not chart.progress > limits["after"]:
+def timid(history: MetricHistory, limits: Limits) -> Evidence:
+    """Updates are small, and returns are no better than at the start."""
+    kl, share = history.now("approx_kl"), history.now("clip_fraction")
+    if history.returns.better or not history.progress > limits["after"]:
         return None
     if 0.0 < kl < limits["kl"] and share < limits["clip_fraction"]:
         return {"approx_kl": kl, "clip_fraction": share}
     return None
 
 
-def relative_entropy(chart: Chart) -> float:
-    """Entropy as a share of the largest there is; of a Gaussian, its deviation as a share of the first one."""
-    if not math.isnan(std := chart.now("action_std")):
-        return std / chart.first("action_std")
-    most = chart.now("entropy_max")
-    most = chart.first("entropy") if math.isnan(most) else most
-    return chart.now("entropy") / most if most > 0 else math.nan
+def relative_entropy(history: MetricHistory) -> float:
+    """Return the entropy as a share of its maximum; for a Gaussian, the standard deviation as a share of the first."""
+    if not math.isnan(std := history.now("action_std")):
+        return std / history.first("action_std")
+    most = history.now("entropy_max")
+    most = history.first("entropy") if math.isnan(most) else most
+    return history.now("entropy") / most if most > 0 else math.nan
 
 
 @sign
-def entropy_low(chart: Chart, limits: Limits) -> Evidence:
-    """The policy has made up its mind, and what it does is no better than chance was."""
-    share = relative_entropy(chart)
-    # Where every episode pays the same, whatever is done, the return says nothing about the policy.
-    if not share < limits["limit"] or chart.thriving or not chart.returns.varied:
+def entropy_low(history: MetricHistory, limits: Limits) -> Evidence:
+    """The policy is nearly deterministic, and no better than the untrained one."""
+    share = relative_entropy(history)
+    # If every episode has the same return, the return does not depend on the policy.
+    if not share < limits["limit"] or history.thriving or not history.returns.varied:
         return None
-    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": zero_for_nan(chart.now("ent_coef"))}
+    return {
+        "relative_entropy": share,
+        "entropy": history.now("entropy"),
+        "ent_coef": zero_for_nan(history.now("ent_coef")),
+    }
 
 
 @sign
-def entropy_high(chart: Chart, limits: Limits) -> Evidence:
-    """The policy is still nearly random, or more random than at first, when it should know something."""
-    if not chart.progress > limits["after"] or chart.thriving:
+def entropy_high(history: MetricHistory, limits: Limits) -> Evidence:
+    """The policy is still nearly random, or more random than at first, late in the run."""
+    if not history.progress > limits["after"] or history.thriving:
         return None
-    share = relative_entropy(chart)
-    gaussian = not math.isnan(chart.now("action_std"))
+    share = relative_entropy(history)
+    gaussian = not math.isnan(history.now("action_std"))
     if not share > (limits["gaussian"] if gaussian else limits["limit"]):
         return None
-    if not zero_for_nan(chart.now("ent_coef")) >= limits.get("ent_coef", 0.0):
+    if not zero_for_nan(history.now("ent_coef")) >= limits.get("ent_coef", 0.0):
         return None
-    return {"relative_entropy": share, "entropy": chart.now("entropy"), "ent_coef": zero_for_nan(chart.now("ent_coef"))}
+    return {
+        "relative_entropy": share,
+        "entropy": history.now("entropy"),
+        "ent_coef": zero_for_nan(history.now("ent_coef")),
+    }
 
 
 @sign
-def critic_useless(chart: Chart, limits: Limits) -> Evidence:
-    """The critic explains nothing of the targets, record after record."""
-    window = chart.last("explained_variance", limits["window"])
-    if len(window) < limits["window"] or window.max() > limits["limit"] or chart.thriving:
+def critic_useless(history: MetricHistory, limits: Limits) -> Evidence:
+    """The critic explains none of the variance of the targets over a whole window."""
+    window = history.last("explained_variance", limits["window"])
+    if len(window) < limits["window"] or window.max() > limits["limit"] or history.thriving:
         return None
-    if not chart.now("target_std") > 1e-6 * max(1.0, abs(chart.now("target_mean"))):
-        return None  # there is nothing to explain
+    if not history.now("target_std") > 1e-6 * max(1.0, abs(history.now("target_mean"))):
+        return None  # constant targets: nothing to explain
     return {"explained_variance": float(np.median(window)), "best_of_window": float(window.max())}
 
 
 @sign
-def value_loss_spike(chart: Chart, limits: Limits) -> Evidence:
-    """The value loss is many times its own median."""
-    window = chart.last("value_loss", limits["window"])
-    if len(window) < 10 or chart.thriving:
+def value_loss_spike(history: MetricHistory, limits: Limits) -> Evidence:
+    """The value loss is many times its median."""
+    window = history.last("value_loss", limits["window"])
+    if len(window) < 10 or history.thriving:
         return None
     usual, loss = float(np.median(window)), float(window[-1])
     return {"value_loss": loss, "median": usual} if usual > 0 and loss > limits["times"] * usual else None
 
 
 @sign
-def critic_harmful(chart: Chart, limits: Limits) -> Evidence:
-    """The critic is further off than a constant would be: its error exceeds the targets' variance."""
-    explained, spread = chart.now("explained_variance"), chart.now("target_std")
-    if chart.thriving or not spread > 0.01 * abs(chart.now("target_mean")) or not explained < 1.0 - limits["limit"]:
+def critic_harmful(history: MetricHistory, limits: Limits) -> Evidence:
+    """The critic is worse than a constant: its squared error exceeds the variance of the targets."""
+    explained, spread = history.now("explained_variance"), history.now("target_std")
+    if history.thriving or not spread > 0.01 * abs(history.now("target_mean")) or not explained < 1.0 - limits["limit"]:
         return None
     return {"error_over_variance": 1.0 - explained, "limit": limits["limit"], "target_std": spread}
 
 
 @sign
-def no_advantage(chart: Chart, limits: Limits) -> Evidence:
-    """Nothing says which action was better: advantages do not vary, or no reward ever came."""
-    if chart.thriving:
-        return None  # whoever always does what is best learns nothing more
-    std, scale = chart.now("advantage_std"), max(1.0, abs(zero_for_nan(chart.now("target_mean"))))
-    flat = std < limits["limit"] * scale or chart.high("zero_std_minibatches") > 0
-    silent = chart.last("reward_std", limits["window"])
+def no_advantage(history: MetricHistory, limits: Limits) -> Evidence:
+    """There is no learning signal: advantages do not vary, or there was no reward."""
+    if history.thriving:
+        return None  # an optimal policy has no advantage to learn from
+    std, scale = history.now("advantage_std"), max(1.0, abs(zero_for_nan(history.now("target_mean"))))
+    flat = std < limits["limit"] * scale or history.high("zero_std_minibatches") > 0
+    silent = history.last("reward_std", limits["window"])
     constant = len(silent) >= limits["window"] and silent.max() < 1e-9
-    # A reward that never varies still says something where episodes end of themselves: CartPole's.
-    told = constant and (zero_for_nan(chart.now("reward_mean")) == 0.0 or not chart.lengths)
-    if flat or told:
+    # A constant reward is still a signal if episodes terminate, as in CartPole.
+    no_reward = constant and (zero_for_nan(history.now("reward_mean")) == 0.0 or not history.lengths)
+    if flat or no_reward:
         return {
             "advantage_std": std,
-            "reward_mean": zero_for_nan(chart.now("reward_mean")),
+            "reward_mean": zero_for_nan(history.now("reward_mean")),
             "reward_std": zero_for_nan(silent.max(initial=0.0)),
         }
     return None
 
 
 @sign
-def flat_return(chart: Chart, limits: Limits) -> Evidence:
-    """The slope of the returns may be 0, and they are no better than at the start."""
-    if not chart.progress > limits["after"] or chart.returns.better or math.isnan(chart.returns.start[0]):
+def flat_return(history: MetricHistory, limits: Limits) -> Evidence:
+    """The slope of the returns is not significantly positive, and they are no better than at the start."""
+    if not history.progress > limits["after"] or history.returns.better or math.isnan(history.returns.start[0]):
         return None
-    if not chart.returns.varied:
+    if not history.returns.varied:
         return None
-    steps, means = chart.returns.recent(limits["share"])
+    steps, means = history.returns.recent(limits["share"])
     if len(means) < 5:
         return None
     low, high = slope_interval(steps, means)
     if low <= 0.0 <= high or high < 0.0:
-        return {"return": chart.returns.smooth, "return_at_start": chart.returns.start[0], "slope_high": high}
+        return {"return": history.returns.smooth, "return_at_start": history.returns.start[0], "slope_high": high}
     return None
 
 
 def slope_interval(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Theil and Sen's slope with its 95 % interval: the middle of the slopes of all pairs (Sen 1968)."""
+    """Return the 95 % interval of the Theil-Sen slope, from the slopes of all pairs (Sen 1968)."""
+    # 60 points have 1,770 pairs; all of 512 would have 130,816, too many for every record.
     if len(x) > 60:
         pick = np.linspace(0, len(x) - 1, 60).astype(int)
         x, y = x[pick], y[pick]
     n = len(x)
     i, j = np.triu_indices(n, 1)
-    apart = x[j] - x[i]
-    slopes = np.sort((y[j] - y[i])[apart > 0] / apart[apart > 0])
+    distance = x[j] - x[i]
+    slopes = np.sort((y[j] - y[i])[distance > 0] / distance[distance > 0])
     if len(slopes) == 0:
         return 0.0, 0.0
+    # 1.96 standard deviations of Kendall's S, whose variance is n (n - 1) (2n + 5) / 18.
     reach = 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18.0)
     low = int(max(0, math.floor((len(slopes) - reach) / 2)))
     high = int(min(len(slopes) - 1, math.ceil((len(slopes) + reach) / 2)))
@@ -244,20 +255,20 @@ def slope_interval(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 
 
 @sign
-def return_fell(chart: Chart, limits: Limits) -> Evidence:
-    """Half of what was gained over the untrained policy is lost again."""
-    returns = chart.returns
+def return_fell(history: MetricHistory, limits: Limits) -> Evidence:
+    """A `share` of the gain over the untrained policy is lost again."""
+    returns = history.returns
     if not returns.fallen(limits["share"]):
         return None
     return {"return": returns.smooth, "best": returns.best, "return_at_start": returns.start[0]}
 
 
 @sign
-def backwards(chart: Chart, limits: Limits) -> Evidence:
-    """The policy moves, and does worse than the untrained one did."""
-    returns = chart.returns
+def backwards(history: MetricHistory, limits: Limits) -> Evidence:
+    """The policy is worse than the untrained one, and never was clearly better."""
+    returns = history.returns
     if not returns.worse or returns.best > returns.start[0] + 2.0 * returns.tolerance():
         return None
-    if not chart.progress > limits["after"]:
+    if not history.progress > limits["after"]:
         return None
     return {"return": returns.smooth, "return_at_start": returns.start[0]}

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from surefoot._http import NoRedirect, is_loopback
 from surefoot.errors import ConfigError
 
+# Timeout of one request, and of the wait for a free place in the queue at the end.
 _SECONDS = 5.0
 
 
@@ -23,13 +24,11 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ConfigError(f"--webhook {url!r} is no URL: {error}") from None
-    if parts.scheme == "https" and host:
-        return url
-    if parts.scheme == "http" and is_loopback(host):
+        raise ConfigError(f"--webhook {url!r} is not a URL: {error}") from None
+    if (parts.scheme == "https" and host) or (parts.scheme == "http" and is_loopback(host)):
         return url
     raise ConfigError(
-        f"--webhook {url!r} is refused; https://…, or http:// on this machine (127.0.0.1, ::1, localhost), works"
+        f"--webhook {url!r} is refused; use https://…, or http:// on this machine (127.0.0.1, ::1, localhost)"
     )
 
 
@@ -42,7 +41,7 @@ class Webhook:
         proxies = [urllib.request.ProxyHandler({})] if local else []
         self._opener = urllib.request.build_opener(NoRedirect, *proxies)
         self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(maxsize=1000)
-        self._told = False
+        self._failed = False
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -51,7 +50,7 @@ class Webhook:
         try:
             self._waiting.put_nowait(message)
         except queue.Full:
-            self._complain("a thousand messages wait; newer ones are dropped")
+            self._warn("1000 messages are queued; newer ones are dropped")
 
     def close(self) -> None:
         """Wait a few seconds for the queued messages to be sent."""
@@ -69,9 +68,9 @@ class Webhook:
                 with self._opener.open(request, timeout=_SECONDS):
                     pass
             except (OSError, ValueError, urllib.error.HTTPError) as error:
-                self._complain(str(error))
+                self._warn(str(error))
 
-    def _complain(self, why: str) -> None:
-        if not self._told:
-            self._told = True
-            print(f"surefoot telemetry watch: the webhook does not take alerts: {why}", file=sys.stderr)
+    def _warn(self, reason: str) -> None:
+        if not self._failed:
+            self._failed = True
+            print(f"surefoot telemetry watch: the webhook does not accept alerts: {reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The record in other people's formats: TensorBoard, SB3's progress.csv, Monitor files, Parquet."""
+"""Export of a record to other formats: TensorBoard, SB3's progress.csv, Monitor files, Parquet."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ from typing import Any
 from surefoot.errors import TelemetryError
 from surefoot.telemetry.export.parquet import write_parquet
 from surefoot.telemetry.reader import load_curves, read_records
-from surefoot.telemetry.schema import (
-    METRICS,
-    EpisodeRecord,
-    Episodes,
-    EvaluationRecord,
-    HeaderRecord,
-    Record,
-    UpdateRecord,
-)
+from surefoot.telemetry.schema import METRICS, EpisodeRecord, EvaluationRecord, HeaderRecord, Record, UpdateRecord
 
+# Our name: SB3's tag, then CleanRL's if it has one.
 _EPISODE_TAGS = {
     "return_mean": ("rollout/ep_rew_mean", "charts/episodic_return"),
     "length_mean": ("rollout/ep_len_mean", "charts/episodic_length"),
@@ -35,7 +28,11 @@ _EVAL_TAGS = {
 
 
 class Tags:
-    """Turns records into {tag: number}, in SB3's names and CleanRL's; what neither names is `surefoot/<name>`."""
+    """Convert records into {tag: number} with SB3's and CleanRL's names; other metrics are `surefoot/<name>`.
+
+    Args:
+        cleanrl: Include CleanRL's names.
+    """
 
     def __init__(self, *, cleanrl: bool = True) -> None:
         self._cleanrl = cleanrl
@@ -43,21 +40,20 @@ class Tags:
         self._start: float | None = None
 
     def of(self, record: Record) -> dict[str, float]:
-        """The tags of an update or an evaluation; nothing for other kinds."""
+        """Return the tags of an update or an evaluation; an empty dict for other kinds."""
         match record:
             case HeaderRecord():
                 self._last = (record.t, record.env_steps)
                 self._start = self._start or record.t
                 return {}
             case UpdateRecord():
-                tags = self._metrics(record) | self._speed(record)
-                return tags | (self._named(record.episodes, _EPISODE_TAGS) if record.episodes else {})
+                return self._update(record) | self._named(record.episodes, _EPISODE_TAGS)
             case EvaluationRecord():
                 return self._named(record, _EVAL_TAGS)
             case _:
                 return {}
 
-    def _metrics(self, update: UpdateRecord) -> dict[str, float]:
+    def _update(self, update: UpdateRecord) -> dict[str, float]:
         tags: dict[str, float] = {}
         for name, x in update.m.items():
             if x is None:
@@ -66,29 +62,26 @@ class Tags:
             aliases = [metric.sb3, metric.cleanrl if self._cleanrl else None] if metric else []
             known = {alias.tag: x * alias.scale for alias in aliases if alias}
             tags |= known or {f"surefoot/{name}": x}
-        return tags
-
-    def _speed(self, update: UpdateRecord) -> dict[str, float]:
-        tags: dict[str, float] = {"time/iterations": update.updates, "time/total_timesteps": update.env_steps}
+        tags |= {"time/iterations": update.updates, "time/total_timesteps": update.env_steps}
         if self._start is not None:
             tags["time/time_elapsed"] = update.t - self._start
         if self._last and update.t > self._last[0]:
             speed = (update.env_steps - self._last[1]) / (update.t - self._last[0])
-            tags["time/fps"] = speed
-            if self._cleanrl:
-                tags["charts/SPS"] = speed
+            tags |= {"time/fps": speed} | ({"charts/SPS": speed} if self._cleanrl else {})
         self._last = (update.t, update.env_steps)
         return tags
 
-    def _named(self, source: Episodes | EvaluationRecord, table: dict[str, tuple[str, ...]]) -> dict[str, float]:
-        known = {name: x for name in table if (x := getattr(source, name)) is not None}
+    def _named(self, source: object, table: dict[str, tuple[str, ...]]) -> dict[str, float]:
+        known = {name: x for name in table if (x := getattr(source, name, None)) is not None}
         return {tag: x for name, x in known.items() for tag in (table[name] if self._cleanrl else table[name][:1])}
 
 
 class TensorBoardMirror:
     """A `Mirror` that writes every update and evaluation as scalars over env steps. Needs tensorboard, not torch.
 
-    `purge_step` hides what an earlier session wrote from that env step on: give it when a run is resumed.
+    Args:
+        log_dir: Directory of the event files.
+        purge_step: Hide what an earlier session wrote from this env step on; pass it when a run is resumed.
     """
 
     def __init__(self, log_dir: Path | str, *, purge_step: int | None = None) -> None:
@@ -106,7 +99,7 @@ class TensorBoardMirror:
             self._writer.add_event(events.Event(step=purge_step, session_log=start))
 
     def write(self, record: Record) -> None:
-        """Mirror one record; kinds without curves are passed over."""
+        """Write the scalars of one record; kinds without scalars are ignored."""
         tags = self._tags.of(record)
         if tags:
             values = [self._summary.Value(tag=tag, simple_value=x) for tag, x in tags.items()]
@@ -114,12 +107,17 @@ class TensorBoardMirror:
             self._writer.add_event(event)
 
     def close(self) -> None:
-        """Write out what is held back."""
+        """Write out what is buffered."""
         self._writer.close()
 
 
 def to_tensorboard(run: Path | str, out: Path | str) -> Path:
-    """Write a finished record as TensorBoard events under `out`."""
+    """Write a record as TensorBoard events; return `out`.
+
+    Args:
+        run: Run directory or record file.
+        out: Directory of the event files.
+    """
     records = read_records(run)
     mirror = TensorBoardMirror(out)
     for record in records:
@@ -129,7 +127,12 @@ def to_tensorboard(run: Path | str, out: Path | str) -> Path:
 
 
 def to_csv(run: Path | str, out: Path | str) -> Path:
-    """Write SB3's progress.csv: a row an update, SB3's names; an evaluation joins the row of the update before it."""
+    """Write SB3's progress.csv, one row per update; an evaluation is added to the row before it. Return `out`.
+
+    Args:
+        run: Run directory or record file.
+        out: The CSV file.
+    """
     rows: list[dict[str, float]] = []
     tags = Tags(cleanrl=False)
     for record in read_records(run):
@@ -147,16 +150,25 @@ def to_csv(run: Path | str, out: Path | str) -> Path:
 
 
 def to_parquet(run: Path | str, out: Path | str) -> Path:
-    """Write every number of every update as a column, our names; NaN where a line does not have it."""
+    """Write every number of every update as a column with our names; NaN where a line has none. Return `out`.
+
+    Args:
+        run: Run directory or record file.
+        out: The Parquet file.
+    """
     table = load_curves(run).updates
     clocks = {"env_steps": table.env_steps, "updates": table.updates, "t": table.t, "elapsed": table.elapsed}
     return write_parquet(out, clocks | table.columns)
 
 
 def to_monitor_csv(run: Path | str, out: Path | str) -> Path:
-    """Write a Monitor file: `#{json}`, then `r,l,t` for each recorded training episode, t in seconds from the start.
+    """Write a Monitor file: `#{json}`, then `r,l,t` per recorded training episode, t in seconds. Return `out`.
 
-    Episodes that came faster than the recorder takes them are not in the record and so not here.
+    Episodes above the recorder's rate are not in the record and so not in this file.
+
+    Args:
+        run: Run directory or record file.
+        out: The Monitor file.
     """
     start, env = None, "unknown"
     rows: list[tuple[float | None, int, float]] = []

@@ -1,4 +1,4 @@
-"""HTML pages that need nothing but a browser: no script, nothing fetched, every text escaped."""
+"""Self-contained HTML pages: no script, no requests, every text escaped."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def escape(text: str) -> Markup:
 
 @cache
 def style(*names: str) -> str:
-    """Return style sheets of this package, one after the other."""
+    """Return style sheets of this package, concatenated."""
     return "".join((files("surefoot.telemetry.export") / name).read_text(encoding="utf-8") for name in names)
 
 
 def page(title: str, lead: str, sections: Sequence[str]) -> str:
-    """Return a page of sections under a title and one sentence.
+    """Return a page with a title, a lead sentence and sections.
 
-    The content policy forbids scripts and requests, so that even a mistake in escaping could not run anything.
+    The content security policy forbids scripts and requests, so that a mistake in escaping cannot run code.
     """
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -40,7 +40,7 @@ def page(title: str, lead: str, sections: Sequence[str]) -> str:
 
 
 def section(title: str, note: str, body: str, *, id: str = "", wide: bool = False) -> Markup:
-    """Return a card with a title and a sentence above `body`, which is HTML; `wide` spans the page."""
+    """Return a card with a title, a sentence and `body`, which is HTML; `wide` uses the full width."""
     name = f' id="{escape(id)}"' if id else ""
     lead = f"<p>{escape(note)}</p>" if note else ""
     return Markup(
@@ -56,16 +56,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
 
 
 def share_bar(share: float) -> Markup:
-    """Return a horizontal bar for a table cell, as long as a share of 1."""
+    """Return a horizontal bar for a table cell; `share` of 1 is the full width."""
     return Markup(f'<span class="share" style="width:{100 * share:.0f}%"></span>')
 
 
 def heat_cell(text: str, share: float) -> Markup:
-    """Return a table cell's content with a background as strong as a share of 1."""
+    """Return a table cell's content with a background colour as strong as `share`."""
     tint = f"color-mix(in srgb, var(--curve) {round(70 * share)}%, transparent)"
     return Markup(f'<span class="heat" style="background:{tint}">{escape(text)}</span>')
 
 
 def details(summary: str, body: str) -> Markup:
-    """Return a line that a click unfolds; `body` is HTML."""
+    """Return a summary line that a click expands; `body` is HTML."""
     return Markup(f"<details><summary>{escape(summary)}</summary>{body}</details>")

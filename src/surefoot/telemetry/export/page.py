@@ -1,4 +1,4 @@
-"""A run on one page that needs nothing but a browser, and the same in a few lines for a terminal."""
+"""The report of a run: a self-contained HTML page, and a few lines for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.doctor.findings import gravity, patch_text
 from surefoot.telemetry.export.html import escape, style
 from surefoot.telemetry.export.run_facts import RunFacts, gather, number
 from surefoot.telemetry.files.rotation import is_being_written, live_file
@@ -20,31 +20,26 @@ from surefoot.telemetry.reader import Curves, RecordTable, load_curves
 from surefoot.telemetry.schema import METRICS
 
 PANELS = (
-    "entropy",
-    "approx_kl",
-    "clip_fraction",
-    "explained_variance",
-    "value_loss",
-    "grad_norm",
-    "lr",
-    "first_ratio_error",
+    *("entropy", "approx_kl", "clip_fraction", "explained_variance"),
+    *("value_loss", "grad_norm", "lr", "first_ratio_error"),
 )
+# Points per curve: about the pixels of a screen, and four times as many to zoom in. They bound the size of the page.
 _BUCKETS, _FINE = 1000, 4000
 _EVENTS = 300
 
 
 def write_report(run: Path | str, out: Path | str | None = None, *, others: Sequence[Path | str] = ()) -> Path:
-    """Write the page, by default `report.html` beside the record, and return where it is; `others` are runs beside it."""
+    """Write the page, by default `report.html` beside the record, and return its path; `others` are runs to compare."""
     live = live_file(Path(run))
-    beside = [page_data(*_load(other)) for other in others]
     target = Path(out) if out else live.parent / "report.html"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(*_load(run), live, others=beside), encoding="utf-8")
+    compared = [page_data(*_load(other)) for other in others]
+    target.write_text(page(*_load(run), live, others=compared), encoding="utf-8")
     return target
 
 
 def summary_lines(run: Path | str) -> list[str]:
-    """The run in some ten lines of plain text."""
+    """Return the run in about ten lines of plain text."""
     return _summary(*_load(run), live_file(Path(run)))
 
 
@@ -54,10 +49,10 @@ def _load(run: Path | str) -> tuple[Curves, RunFacts]:
 
 
 def page(curves: Curves, facts: RunFacts, live: Path, *, others: Sequence[dict[str, Any]] = ()) -> str:
-    """Return the page: the template with its placeholders filled in one pass, so that no text is itself taken for one."""
-    # In JSON "<" only stands inside strings, where \u003c means the same: nothing can close the script element.
-    whole = page_data(curves, facts) | {"others": list(others)}
-    data = json.dumps(whole, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    """Return the page: all placeholders of the template are filled in one pass, so that no inserted text is read as one."""
+    # In JSON "<" is only inside strings, where \u003c means the same: no text can close the script element.
+    content = page_data(curves, facts) | {"others": list(others)}
+    data = json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     fill = {
         "style": style("style.css"),
         "title": escape(f"{facts.env} · {facts.run}"),
@@ -69,9 +64,14 @@ def page(curves: Curves, facts: RunFacts, live: Path, *, others: Sequence[dict[s
 
 
 def page_data(curves: Curves, facts: RunFacts) -> dict[str, Any]:
-    """Everything the page draws, as JSON values: at most 1000 points a curve, each with its range, and 4000 to zoom into."""
+    """Return everything the page draws, as JSON values: at most 1000 points per curve with their ranges, 4000 to zoom in."""
     updates, header = curves.updates, curves.header
     events = curves.events[-_EVENTS:]
+    about: list[tuple[str, str]] = []
+    if header:
+        about = [("seed", str(header.seed)), ("threads", str(header.threads)), ("sessions", str(curves.sessions))]
+        about += [("git commit", header.git_commit)] if header.git_commit else []
+        about += [*header.versions.items(), ("record", f"version {header.v}")]
     return {
         "env": facts.env,
         "run": facts.run,
@@ -85,11 +85,11 @@ def page_data(curves: Curves, facts: RunFacts) -> dict[str, Any]:
         "split": [{"name": name, "seconds": round(seconds, 3)} for name, seconds in facts.split],
         "findings": _findings(curves),
         "events": [
-            {name: getattr(e, name) for name in ("name", "message", "env_steps", "updates")} | {"elapsed": round(at, 3)}
-            for e, at in zip(events, curves.events_elapsed[-_EVENTS:], strict=True)
+            {name: getattr(e, name) for name in ("name", "message", "env_steps", "updates")} | {"elapsed": round(t, 3)}
+            for e, t in zip(events, curves.events_elapsed[-_EVENTS:], strict=True)
         ],
         "config": flat(header.config) if header else [],
-        "about": _about(curves),
+        "about": about,
         "reproduce": shlex.join(header.command) if header else "",
         "resume": shlex.join(header.resume_command) if header else "",
         "problems": [str(p) for p in curves.problems[:50]],
@@ -97,7 +97,7 @@ def page_data(curves: Curves, facts: RunFacts) -> dict[str, Any]:
 
 
 def _level(updates: RecordTable, buckets: int) -> dict[str, Any]:
-    """The curves at one height of the pyramid: each point stands for neighbouring updates, with their range."""
+    """Return the curves at one resolution: each point stands for neighbouring updates, with their range."""
     edges = np.unique(np.linspace(0, len(updates), min(len(updates), buckets) + 1).astype(np.int64))[:-1]
     ends = np.append(edges[1:], len(updates)) - 1 if len(edges) else edges
     episodes = "episodes.return_{}".format
@@ -105,12 +105,24 @@ def _level(updates: RecordTable, buckets: int) -> dict[str, Any]:
     return {
         "x": _clocks(updates, ends),
         "returns": _curve(updates, edges, episodes("mean"), episodes("min"), episodes("max"), counts),
-        "panels": [_panel(updates, edges, name) for name in PANELS],
+        "panels": [
+            {
+                "name": name,
+                "unit": METRICS[name].unit,
+                "meaning": METRICS[name].meaning,
+                "healthy": METRICS[name].healthy,
+                "bad": np.flatnonzero(np.add.reduceat(np.nan_to_num(updates[f"nonfinite.{name}"]), edges)).tolist()
+                if len(edges)
+                else [],
+                **_curve(updates, edges, name, f"{name}.min", f"{name}.max", np.nan_to_num(updates["covers"])),
+            }
+            for name in PANELS
+        ],
     }
 
 
 def _findings(curves: Curves) -> list[dict[str, Any]]:
-    """What was found, the gravest that are open first, with where on each axis it began and was over."""
+    """Return the findings, the gravest open ones first, with their start and end on each axis."""
     updates = curves.updates
 
     def clocks(number: int, steps: int) -> dict[str, Any]:
@@ -132,31 +144,16 @@ def _findings(curves: Curves) -> list[dict[str, Any]]:
                 "until": clocks(*over),
                 "evidence": ", ".join(f"{n} {'–' if x is None else number(x)}" for n, x in f.evidence.items()),
                 "causes": f.causes,
-                "patch": " ".join(
-                    f"--set {n}={x if isinstance(x, str) else json.dumps(x)}" for n, x in f.patch.items()
-                ),
+                "patch": patch_text(f.patch),
             }
         )
     return rows
 
 
-def _panel(updates: RecordTable, edges: np.ndarray, name: str) -> dict[str, Any]:
-    metric = METRICS[name]
-    bad = np.nan_to_num(updates[f"nonfinite.{name}"])
-    return {
-        "name": name,
-        "unit": metric.unit,
-        "meaning": metric.meaning,
-        "healthy": metric.healthy,
-        "bad": np.flatnonzero(np.add.reduceat(bad, edges)).tolist() if len(edges) else [],
-        **_curve(updates, edges, name, f"{name}.min", f"{name}.max", np.nan_to_num(updates["covers"])),
-    }
-
-
 def _curve(
     updates: RecordTable, edges: np.ndarray, mean: str, low: str, high: str, weight: np.ndarray
 ) -> dict[str, Any]:
-    """One point a bucket: weighted mean, smallest and largest of what lies in it; None where nothing does."""
+    """Return one point per bucket: weighted mean, minimum and maximum; None for an empty bucket."""
     if len(edges) == 0:
         return {"mean": [], "min": [], "max": []}
     x = updates[mean]
@@ -177,12 +174,12 @@ def _clocks(table: RecordTable, rows: np.ndarray) -> dict[str, list[Any]]:
 
 
 def _rounded(column: np.ndarray) -> list[float | None]:
-    """Five significant digits are more than a screen shows; None for NaN."""
+    """Return five significant digits, more than a screen shows; None for NaN."""
     return [float(f"{x:.5g}") if np.isfinite(x) else None for x in column.tolist()]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested settings as rows (dotted name, text)."""
+    """Return nested settings as rows (dotted name, text)."""
     rows: list[tuple[str, str]] = []
     for name, value in config.items():
         if isinstance(value, Mapping):
@@ -190,15 +187,6 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         else:
             rows.append((f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)))
     return rows
-
-
-def _about(curves: Curves) -> list[tuple[str, str]]:
-    header = curves.header
-    if header is None:
-        return []
-    rows = [("seed", str(header.seed)), ("threads", str(header.threads)), ("sessions", str(curves.sessions))]
-    rows += [("git commit", header.git_commit)] if header.git_commit else []
-    return rows + list(header.versions.items()) + [("record", f"version {header.v}")]
 
 
 def _summary(curves: Curves, facts: RunFacts, live: Path) -> list[str]:
@@ -224,12 +212,12 @@ def _summary(curves: Curves, facts: RunFacts, live: Path) -> list[str]:
 
 
 def sparkline(values: np.ndarray, width: int = 48) -> str:
-    """A curve in one line of block characters; empty if there are fewer than two numbers."""
+    """Return a curve in one line of block characters; empty if there are fewer than two numbers."""
     known = values[np.isfinite(values)]
     if len(known) < 2:
         return ""
     chunks = np.array_split(known, min(width, len(known)))
     means = np.array([chunk.mean() for chunk in chunks])
-    span = float(means.max() - means.min()) or 1.0
-    levels = ((means - means.min()) / span * 7).round().astype(int)
+    height = float(means.max() - means.min()) or 1.0
+    levels = ((means - means.min()) / height * 7).round().astype(int)
     return f"{number(means[0])} {''.join('▁▂▃▄▅▆▇█'[level] for level in levels)} {number(means[-1])}"

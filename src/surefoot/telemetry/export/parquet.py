@@ -1,4 +1,7 @@
-"""Columns of numbers as an Apache Parquet file: plain encoding, uncompressed, no nulls; enough for any reader."""
+"""Apache Parquet files of number columns: plain encoding, uncompressed, no nulls; every reader supports that.
+
+Written here so that the export needs no further package.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,16 @@ from typing import BinaryIO
 
 import numpy as np
 
+# Type codes of parquet.thrift, then of Thrift's compact protocol.
 _INT64, _DOUBLE = 2, 5
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 _MAGIC = b"PAR1"
+# Rows per row group: 8 MB per column, which bounds the memory of a reader.
 ROWS = 1 << 20
-"""Rows of a row group."""
 
 
 def write_parquet(path: Path | str, columns: Mapping[str, np.ndarray]) -> Path:
-    """Write columns of equal length: integers as INT64, everything else as DOUBLE, NaN where there is no number."""
+    """Write columns of equal length: integers as INT64, others as DOUBLE, NaN for missing numbers."""
     names = list(columns)
     arrays = [x.astype("<i8" if np.issubdtype(x.dtype, np.integer) else "<f8") for x in columns.values()]
     rows = len(arrays[0]) if arrays else 0
@@ -48,7 +52,7 @@ def _row_group(file: BinaryIO, names: Sequence[str], arrays: Sequence[np.ndarray
     total, rows = 0, len(arrays[0])
     for name, array in zip(names, arrays, strict=True):
         offset, body = file.tell(), array.tobytes()
-        # Encodings: 0 is PLAIN for the values, 3 is RLE for the levels, of which a required column has none.
+        # Encodings: 0 is PLAIN for the values, 3 is RLE for the levels; a required column has no levels.
         data = _struct((1, _varint(rows), _I32), (2, _varint(0), _I32), (3, _varint(3), _I32), (4, _varint(3), _I32))
         size = _varint(len(body))
         head = _struct((1, _varint(0), _I32), (2, size, _I32), (3, size, _I32), (5, data, _STRUCT))
@@ -70,7 +74,7 @@ def _row_group(file: BinaryIO, names: Sequence[str], arrays: Sequence[np.ndarray
 
 
 def _struct(*fields: tuple[int, bytes, int]) -> bytes:
-    """Thrift's compact protocol: each field's number as the distance from the last, its type, its bytes."""
+    """Encode a struct in Thrift's compact protocol: per field its number (as difference), type and bytes."""
     out, last = b"", 0
     for number, body, kind in fields:
         out += bytes([(number - last) << 4 | kind]) + body
@@ -88,7 +92,7 @@ def _binary(text: bytes) -> bytes:
 
 
 def _varint(x: int) -> bytes:
-    """A number that is not negative, zigzag."""
+    """Encode a non-negative integer in zigzag."""
     return _unsigned(x << 1)
 
 

@@ -1,4 +1,4 @@
-"""What a run came to, in words: its state, its score, its speed, where the time went."""
+"""The facts at the head of a report: state, score, speed and time per phase."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from surefoot.telemetry.reader import Curves, RecordTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What stands at the head of a report."""
+    """State, tiles and time split of a run."""
 
     env: str
     run: str
     state: str
-    """running, finished, interrupted, error, diverged, or killed (no end, and nobody writes)."""
+    """running, finished, interrupted, error, diverged, or killed (no end record and no writer)."""
     state_text: str
     tiles: list[tuple[str, str, str]]
     """(label, value, note)"""
     split: list[tuple[str, float]]
-    """Where the seconds went, in the order of a step."""
+    """Seconds per phase, in the order of an update."""
 
 
 def gather(curves: Curves, *, running: bool) -> RunFacts:
-    """The facts of a record; `running` says whether somebody is writing it."""
+    """Return the facts of a record; `running` is whether a recorder holds it."""
     header, end = curves.header, curves.end
     if end:
         state, text = end.reason, end.reason + (f": {end.message}" if end.message else "")
     elif running:
         state, text = "running", "running"
     else:
-        state, text = "killed", "stopped without saying why: there is no end record"
+        state, text = "killed", "killed: there is no end record"
     return RunFacts(
-        env=header.env if header else "unknown world",
+        env=header.env if header else "unknown environment",
         run=header.run if header else "",
         state=state,
         state_text=text,
@@ -53,7 +53,7 @@ def _tiles(curves: Curves) -> list[tuple[str, str, str]]:
         tiles.append(("updates", f"{int(updates.updates[-1]):,}", ""))
         tiles.append(("wall time", clock_time(seconds), f"{curves.sessions} sessions" if curves.sessions > 1 else ""))
         if seconds > 0:
-            # Steps taken before this record begins: other than 0 only where an older record was lost.
+            # Steps before the first line: other than 0 only if an older record was lost.
             earlier = 0 if updates.updates[0] <= updates["covers"][0] else int(updates.env_steps[0])
             tiles.append(("steps/s", f"{(steps - earlier) / seconds:,.0f}", ""))
     if header and header.path:
@@ -64,7 +64,7 @@ def _tiles(curves: Curves) -> list[tuple[str, str, str]]:
 
 
 def _score(curves: Curves) -> tuple[str, str]:
-    """The last evaluation; without one, the mean return of the last hundred training episodes or so."""
+    """Return value and note of the last evaluation; without one, of about the last hundred training episodes."""
     evals = curves.evals
     if len(evals) and np.isfinite(evals["return_mean"][-1]):
         value = f"{number(evals['return_mean'][-1])} ± {number(evals['return_std'][-1])}"
@@ -78,13 +78,12 @@ def _score(curves: Curves) -> tuple[str, str]:
         return "none yet", "no episode has ended"
     enough = int(np.searchsorted(np.cumsum(counts[recent]), 100)) + 1
     last = recent[:enough]
-    return number(
-        float(np.average(returns[last], weights=counts[last]))
-    ), f"last {int(counts[last].sum())} training episodes"
+    mean = float(np.average(returns[last], weights=counts[last]))
+    return number(mean), f"last {int(counts[last].sum())} training episodes"
 
 
 def _split(updates: RecordTable) -> list[tuple[str, float]]:
-    """The sums of `seconds`. `collect` holds `env` and `policy`, so only what is left of it is shown beside them."""
+    """Return the sums of `seconds`. `collect` includes `env` and `policy`, so only its remainder is listed beside them."""
     if len(updates) == 0:
         return []
     prefix = "seconds."
@@ -100,7 +99,7 @@ def _split(updates: RecordTable) -> list[tuple[str, float]]:
 
 
 def clock_time(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Return seconds as text: "4.2 s", "3 min 5 s", "2 h 10 min"."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, hours = int(seconds // 60), int(seconds // 3600)
@@ -108,7 +107,7 @@ def clock_time(seconds: float) -> str:
 
 
 def number(x: float) -> str:
-    """A number as short as it can be read."""
+    """Return a number with about three digits."""
     if x == 0 or 0.001 <= abs(x) < 100:
         return f"{x:.3g}"
     if 100 <= abs(x) < 1e6:

@@ -1,4 +1,4 @@
-"""A run in a page: span, mode, latest values, extremes with their step, findings, distance from a baseline."""
+"""The summary of a run: range, mode, latest values, extremes with their updates, findings, drift from a baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.telemetry.doctor.drift import MetricDrift, drift, levels
-from surefoot.telemetry.doctor.findings import gravity
+from surefoot.telemetry.doctor.findings import gravity, patch_text
 from surefoot.telemetry.export.run_facts import clock_time, gather
 from surefoot.telemetry.files.rotation import is_being_written
 from surefoot.telemetry.reader import RecordTable, load_curves
@@ -38,7 +38,7 @@ QUEUES = ("queue_conflict_events", "queue_conflict_intensity_sum", *CONFLICT)
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The smallest and the largest a number was, each with its update."""
+    """Minimum and maximum of a number, each with its update."""
 
     low: float
     low_update: int
@@ -48,13 +48,13 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What `surefoot telemetry summary` tells."""
+    """The content of `surefoot telemetry summary`."""
 
     run: str
     env: str
     state: str
     rows: int
-    """Update lines looked at."""
+    """Update lines in the summary."""
     updates: tuple[int, int]
     env_steps: tuple[int, int]
     seconds: float
@@ -66,11 +66,11 @@ class RunSummary:
     drift: list[MetricDrift]
 
     def part(self, names: tuple[str, ...]) -> dict[str, float]:
-        """The latest values of those numbers that the run has."""
+        """Return the latest values of the numbers that the run has."""
         return {name: self.latest[name] for name in names if name in self.latest}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return the summary as JSON values."""
         anneal = {k.removeprefix("anneal_"): x for k, x in (self.latest | self.labels).items() if k[:7] == "anneal_"}
         return {
             "run": self.run,
@@ -109,13 +109,17 @@ class RunSummary:
 
 
 def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int | None = None) -> RunSummary:
-    """The summary of a run directory, record or log; `last` looks at the last that many update lines only."""
+    """Return the summary of a run directory, record or log; `last` limits it to that many update lines at the end."""
     curves = load_curves(path)
-    table = _tail(curves.updates, last)
+    table = curves.updates
+    if last:
+        columns = {name: column[-last:] for name, column in table.columns.items()}
+        clocks = {name: getattr(table, name)[-last:] for name in ("env_steps", "updates", "t", "elapsed")}
+        table = RecordTable(**clocks, columns=columns)
     facts = gather(curves, running=is_being_written(Path(path)))
     some = len(table) > 0
-    shown = {n: x for n, x in table.columns.items() if not n.endswith((".min", ".max")) and np.isfinite(x).any()}
-    shown = {n: x for n, x in shown.items() if not n.startswith("nonfinite.")}
+    names = [n for n in table.columns if not n.endswith((".min", ".max")) and not n.startswith("nonfinite.")]
+    shown = {n: x for n in names if np.isfinite(x := table[n]).any()}
     return RunSummary(
         run=facts.run or Path(path).name,
         env=facts.env,
@@ -136,18 +140,6 @@ def summarise(path: Path | str, *, baseline: Path | str | None = None, last: int
     )
 
 
-def _tail(table: RecordTable, last: int | None) -> RecordTable:
-    if not last:
-        return table
-    return RecordTable(
-        env_steps=table.env_steps[-last:],
-        updates=table.updates[-last:],
-        t=table.t[-last:],
-        elapsed=table.elapsed[-last:],
-        columns={name: column[-last:] for name, column in table.columns.items()},
-    )
-
-
 def _extreme(table: RecordTable, name: str) -> Extreme:
     low, high = np.fmin(table[name], table[f"{name}.min"]), np.fmax(table[name], table[f"{name}.max"])
     i, j = int(np.nanargmin(low)), int(np.nanargmax(high))
@@ -155,7 +147,7 @@ def _extreme(table: RecordTable, name: str) -> Extreme:
 
 
 def as_text(summary: RunSummary) -> str:
-    """For a terminal."""
+    """Return the summary as text for a terminal."""
     mode, cycle = summary.labels.get("data_mode"), summary.latest.get("cycle_id")
     extra = [f"mode={mode}"] if mode else []
     extra += [f"cycle_id={cycle:g}"] if cycle is not None else []
@@ -181,23 +173,23 @@ def as_text(summary: RunSummary) -> str:
         if x.low != x.high:
             lines.append(f"  {name:<30} {x.low:>11.4g} at {x.low_update:<8} {x.high:>11.4g} at {x.high_update}")
     if same := [f"{name} {x.low:.4g}" for name, x in shown if x.low == x.high]:
-        lines.append(f"  always the same: {', '.join(same)}")
+        lines.append(f"  constant: {', '.join(same)}")
     if summary.findings:
         lines.append("Findings:")
         lines += [f"  {_finding_text(f)}" for f in summary.findings]
     if summary.unreadable:
         lines.append(f"{len(summary.unreadable)} unreadable lines, the first: {summary.unreadable[0]}")
     if summary.drift:
-        lines.append("Baseline drift, in units of the baseline's own spread (1.4826 MAD):")
+        lines.append("Baseline drift, in units of the baseline's spread (1.4826 MAD):")
     for d in [d for d in summary.drift if abs(d.worst) >= 1.0]:
         lines.append(f"  {d.name:<30} latest {_z(d.latest):>8}   worst {_z(d.worst):>8} at update {d.worst_update}")
     if near := sum(abs(d.worst) < 1.0 for d in summary.drift):
-        lines.append(f"  {near} others never a unit away")
+        lines.append(f"  {near} others stay within one unit")
     return "\n".join(lines)
 
 
 def as_markdown(summary: RunSummary) -> str:
-    """For a report."""
+    """Return the summary as Markdown for a report."""
     lines = [
         "### PPO Telemetry Summary",
         "",
@@ -213,13 +205,8 @@ def as_markdown(summary: RunSummary) -> str:
     if summary.findings:
         lines += ["", "#### Findings", "", *[f"- {_finding_text(f)}" for f in summary.findings]]
     if summary.drift:
-        lines += [
-            "",
-            "#### Baseline Drift",
-            "",
-            "| Metric | Baseline | Latest | Worst | at |",
-            "| --- | --- | --- | --- | --- |",
-        ]
+        lines += ["", "#### Baseline Drift", ""]
+        lines += ["| Metric | Baseline | Latest | Worst | at |", "| --- | --- | --- | --- | --- |"]
     for d in summary.drift:
         lines.append(f"| {d.name} | {d.level.median:.4g} | {_z(d.latest)} | {_z(d.worst)} | {d.worst_update} |")
     return "\n".join(lines)
@@ -231,7 +218,7 @@ def _shown_extremes(summary: RunSummary) -> list[tuple[str, Extreme]]:
 
 
 def _finding_text(finding: dict[str, Any]) -> str:
-    patch = " ".join(f"--set {knob}={value}" for knob, value in finding["patch"].items())
+    patch = patch_text(finding["patch"])
     since = f" since update {finding['since_update']}" if finding["since_update"] else ""
     state = "" if finding["status"] == "open" else f" ({finding['status']})"
     return f"{finding['rule']} {finding['severity']}: {finding['title']}{since}{state}" + (

@@ -1,7 +1,6 @@
 """Charts as SVG text: lines, bands, bars and points over round ticks; no script.
 
-Inside a page the classes of `style.css` and `sections.css` give the colours; `band_chart` is a file by itself and carries
-its own style.
+Inside a page the classes of `style.css` and `sections.css` set the colours; `band_chart` returns a file with its own style.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ Point = tuple[float, float]
 Ticks = Sequence[tuple[float, str]]
 """(value, label)"""
 
+# Okabe and Ito's palette, which colour-blind readers can distinguish.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class PlotArea:
         return " ".join(f"{self.place_x(x):.1f},{self.place_y(y):.1f}" for x, y in points)
 
     def axes(self, x_ticks: Ticks | None = None, y_ticks: Ticks | None = None) -> list[str]:
-        """Return horizontal grid lines with their labels, and the labels below the chart; round ticks by default."""
+        """Return horizontal grid lines and the labels of both axes; round ticks by default."""
         x_ticks = round_ticks(*self.x, max(2, self.width // 80)) if x_ticks is None else x_ticks
         y_ticks = round_ticks(*self.y, max(2, self.height // 36)) if y_ticks is None else y_ticks
         parts: list[str] = []
@@ -173,7 +172,7 @@ def padded_range(values: Sequence[float], *, pad: float = 0.0) -> tuple[float, f
 
 
 def round_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]:
-    """Return about `count` multiples of 1, 2 or 5 times a power of ten that lie in the range, with their labels."""
+    """Return about `count` multiples of 1, 2 or 5 times a power of ten in the range, with their labels."""
     raw = (high - low) / count
     if raw <= 0 or not math.isfinite(raw):
         return [(low, tick_label(low))] if math.isfinite(low) else []

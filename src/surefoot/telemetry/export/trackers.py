@@ -1,4 +1,4 @@
-"""The record in other people's experiment trackers: W&B, trackio and MLflow, offline, live or afterwards."""
+"""Export of a record to experiment trackers: W&B, trackio and MLflow; offline, during a run or afterwards."""
 
 from __future__ import annotations
 
@@ -23,36 +23,33 @@ PROJECT = "surefoot"
 
 
 class Tracker(Protocol):
-    """What a tracker is asked to do."""
+    """The operations of an experiment tracker."""
 
     def begin(self, config: Mapping[str, Any], t: float) -> None:
-        """A run begins; `config` is nested, `t` is Unix time."""
-        ...
+        """Begin a run; `config` is nested, `t` is Unix time."""
 
     def log(self, tags: dict[str, float], step: int, t: float) -> None:
-        """Numbers at an env step."""
-        ...
+        """Log numbers at an env step."""
 
     def end(self, *, failed: bool, t: float) -> None:
-        """The run is over."""
-        ...
+        """End the run."""
 
 
 class TrackMirror:
-    """A `Mirror` that gives a tool each update and evaluation, under SB3's names and CleanRL's, over env steps.
+    """A `Mirror` that logs each update and evaluation to a tracker, with SB3's and CleanRL's names, over env steps.
 
-    A tool that fails on the way is told of once and left alone: it must not cost the run. `every` seconds pass from one
-    update to the next, for tools that are slow; evaluations are never left out.
+    A tracker that fails is reported once and not used again: it must not stop the run. At least `every` seconds lie
+    between two updates, for slow trackers; evaluations are never left out.
     """
 
     def __init__(self, name: str, tool: Tracker, *, every: float = 0.0) -> None:
         self._name, self._tool, self._every = name, tool, every
         self._tags = Tags()
         self._begun = self._over = self._failed = False
-        self._told_at = self._last = 0.0
+        self._logged_at = self._last = 0.0
 
     def write(self, record: Record) -> None:
-        """Mirror one record; kinds without curves are passed over."""
+        """Log one record; kinds without numbers are ignored."""
         self._last = record.t
         tags = self._tags.of(record)
         try:
@@ -61,13 +58,17 @@ class TrackMirror:
                 self._tool.begin(record.config if isinstance(record, HeaderRecord) else {}, record.t)
             if isinstance(record, EndRecord):
                 self._failed = record.reason in ("error", "diverged")
-            elif tags and not self._over and not self._too_soon(record):
+            elif tags and not self._over:
+                if isinstance(record, UpdateRecord):
+                    if 0 <= record.t - self._logged_at < self._every:
+                        return
+                    self._logged_at = record.t
                 self._tool.log(tags, record.env_steps, record.t)
         except Exception as error:
             self._give_up(error)
 
     def close(self) -> None:
-        """Say that the run is over, which writes out what is held back."""
+        """End the tracker's run, which writes out what is buffered."""
         if self._begun and not self._over:
             try:
                 self._tool.end(failed=self._failed, t=self._last)
@@ -75,22 +76,16 @@ class TrackMirror:
                 self._give_up(error)
         self._over = True
 
-    def _too_soon(self, record: Record) -> bool:
-        if not isinstance(record, UpdateRecord):
-            return False
-        if 0 <= record.t - self._told_at < self._every:
-            return True
-        self._told_at = record.t
-        return False
-
     def _give_up(self, error: Exception) -> None:
         if not self._over:
             self._over = True
-            warnings.warn(f"{self._name} takes no more numbers ({error}); the run and its record go on", stacklevel=3)
+            warnings.warn(
+                f"{self._name} failed ({error}) and is not used again; the run and its record continue", stacklevel=3
+            )
 
 
 class Wandb:
-    """W&B in offline mode: nothing leaves the machine until somebody types `wandb sync`."""
+    """W&B in offline mode: nothing leaves the machine until you run `wandb sync`."""
 
     def __init__(self, out: Path, run: str) -> None:
         self._wandb: Any = _load("wandb", "wandb")
@@ -98,7 +93,7 @@ class Wandb:
 
     def begin(self, config: Mapping[str, Any], t: float) -> None:
         self._out.mkdir(parents=True, exist_ok=True)
-        # Its own pictures of the machine and the terminal would cost time, and are in the record already.
+        # Its measurements of the machine and its copy of the terminal would cost time.
         settings = self._wandb.Settings(silent=True, console="off", x_disable_stats=True)
         self._open = self._wandb.init(
             mode="offline",
@@ -118,17 +113,17 @@ class Wandb:
 
 
 class Trackio:
-    """trackio's own SQLite file, in the directory given."""
+    """trackio, with its SQLite file in `out`."""
 
     def __init__(self, out: Path, run: str) -> None:
-        # It looks where to write when it is imported.
+        # trackio reads the directory when it is imported.
         os.environ["TRACKIO_DIR"] = str(out.absolute())
         self._trackio: Any = _load("trackio", "trackio")
         self._out, self._run, self._open = out, run, None
 
     def begin(self, config: Mapping[str, Any], t: float) -> None:
         self._out.mkdir(parents=True, exist_ok=True)
-        with redirect_stdout(io.StringIO()):  # it speaks, and a dashboard may be on the screen
+        with redirect_stdout(io.StringIO()):  # it prints, and would overwrite a dashboard
             self._open = self._trackio.init(project=PROJECT, name=self._run, resume="allow", config=dict(flat(config)))
 
     def log(self, tags: dict[str, float], step: int, t: float) -> None:
@@ -140,7 +135,7 @@ class Trackio:
 
 
 class Mlflow:
-    """MLflow's file store. It wants to be asked twice for it, by an environment variable: so must its own page be."""
+    """MLflow's file store, which MLflow allows only with an environment variable; its page needs the variable too."""
 
     def __init__(self, out: Path, run: str) -> None:
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -151,12 +146,11 @@ class Mlflow:
 
     def begin(self, config: Mapping[str, Any], t: float) -> None:
         self._client = self._tracking.MlflowClient(tracking_uri=self._out.absolute().as_uri())
-        found = self._client.get_experiment_by_name(PROJECT)
-        experiment = found.experiment_id if found else self._client.create_experiment(PROJECT)
-        begun = self._client.create_run(experiment, start_time=int(t * 1000), run_name=self._run)
-        self._id = begun.info.run_id
+        existing = self._client.get_experiment_by_name(PROJECT)
+        experiment = existing.experiment_id if existing else self._client.create_experiment(PROJECT)
+        self._id = self._client.create_run(experiment, start_time=int(t * 1000), run_name=self._run).info.run_id
         rows = [self._entities.Param(name, text[:500]) for name, text in flat(config)]
-        for start in range(0, len(rows), 100):  # as many as it takes at a time
+        for start in range(0, len(rows), 100):  # MLflow's limit per call
             self._client.log_batch(self._id, params=rows[start : start + 100])
 
     def log(self, tags: dict[str, float], step: int, t: float) -> None:
@@ -170,12 +164,12 @@ class Mlflow:
 _TOOLS: dict[str, tuple[type[Wandb] | type[Trackio] | type[Mlflow], float]] = {
     "wandb": (Wandb, 0.0),
     "trackio": (Trackio, 0.0),
-    "mlflow": (Mlflow, 1.0),  # writes a file a number: some 10 ms a line
+    "mlflow": (Mlflow, 1.0),  # writes one file per number: about 10 ms per update
 }
 
 
 def open_mirror(name: ToolName, out: Path, *, run: str, live: bool = True) -> Mirror:
-    """What mirrors a run to a tool, under `out`; a package that is missing is a TelemetryError that says which extra."""
+    """Return a mirror to a tracker, under `out`. Raise `TelemetryError` with the extra to install if a package is missing."""
     if name == "tensorboard":
         return TensorBoardMirror(out)
     tool, every = _TOOLS[name]
@@ -183,14 +177,14 @@ def open_mirror(name: ToolName, out: Path, *, run: str, live: bool = True) -> Mi
 
 
 def to_tool(name: ToolName, run: Path | str, out: Path | str) -> Path:
-    """Give a finished record to a tool, all of it."""
+    """Log a finished record to a tracker; return `out`."""
     records = read_records(run)
     first = next(records, None)
     if first is None:
-        raise TelemetryError(f"{run} has no record to give to {name}")
+        raise TelemetryError(f"{run} has no record to export to {name}")
     title = first.run or Path(run).stem
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # nothing goes on here: what fails has failed
+        warnings.simplefilter("error", UserWarning)  # there is no run to continue: a failure is an error
         mirror = open_mirror(name, Path(out), run=title, live=False)
         try:
             mirror.write(first)

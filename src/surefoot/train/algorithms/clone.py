@@ -20,8 +20,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
-from surefoot.nets.heads import DiscreteHead
-from surefoot.nets.multi_discrete import MultiDiscreteHead
+from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.reward import RewardScaler
 

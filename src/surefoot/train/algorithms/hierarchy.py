@@ -32,8 +32,7 @@ from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.description import load_weights
-from surefoot.nets.policy import PolicyInput
+from surefoot.nets.policy import PolicyInput, load_weights
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, LONGEST_EPISODE, Played

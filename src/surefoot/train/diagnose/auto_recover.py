@@ -9,10 +9,9 @@ from typing import Any
 from surefoot.errors import ConfigError, Diverged
 from surefoot.learn.checkpoint.checkpoint import newest_first, step_of
 from surefoot.learn.checkpoint.retention import go_back
-from surefoot.telemetry.doctor.doctor import patch_for
+from surefoot.telemetry.doctor.doctor import LiveDoctor, patch_for
 from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
-from surefoot.telemetry.doctor.live import Attending
-from surefoot.telemetry.doctor.metric_history import Chart
+from surefoot.telemetry.doctor.metric_history import MetricHistory
 from surefoot.telemetry.doctor.rules import shipped_rules
 from surefoot.telemetry.writer import Mirror
 from surefoot.train.config import split_settings
@@ -120,7 +119,7 @@ class Patient:
 def collapse(run: Run, why: Diverged) -> Finding:
     """What ended a run by itself, as a finding."""
     rule = next(rule for rule in shipped_rules() if rule.id == "R01")
-    chart = Chart() if run.attending is None else run.attending.doctor.chart
+    history = MetricHistory() if run.attending is None else run.attending.doctor.history
     return Finding(
         rule=rule.id,
         severity="fatal",
@@ -128,7 +127,7 @@ def collapse(run: Run, why: Diverged) -> Finding:
         since_update=run.training.learner.updates,
         since_env_steps=run.training.env_steps,
         causes=list(rule.causes),
-        patch=patch_for(rule.patch, chart),
+        patch=patch_for(rule.patch, history),
         primary=True,
     )
 
@@ -138,7 +137,7 @@ def treat(run: Run, wanted: Treatment, mirrors: Sequence[Mirror] = (), command: 
     run.close("interrupted", str(wanted))
     go_back(run.directory.checkpoints, wanted.back_to)
     training = Training(patched(run.spec, wanted.patch), make=run.training.make)
-    doctor = Attending(at_length=run.attending is not None and run.attending.at_length)
+    doctor = LiveDoctor(at_length=run.attending is not None and run.attending.at_length)
     again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
     write_header(run.directory, training, command, record=again.recorder.path is not None)
     told = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}

@@ -13,7 +13,7 @@ from surefoot.envs.api import World
 from surefoot.errors import PolicyError, SurefootError
 from surefoot.learn.schedule import value_at
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.own_network import refuse_stateful_layers
+from surefoot.nets.networks import refuse_stateful_layers
 from surefoot.nets.policy import Policy
 from surefoot.telemetry.doctor.findings import Finding, Severity
 from surefoot.train.collect.collector import Collector

@@ -17,10 +17,10 @@ from surefoot.envs.api import World
 from surefoot.envs.builtin.classic import Components, units_of
 from surefoot.errors import CheckpointIncompatible, PolicyError
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, make_directory, replace_file
-from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.description import load_weights, policy_from_description
+from surefoot.nets.actor_critic import ActorCritic, policy_from_description
 from surefoot.nets.onnx import IR_VERSION, MASK, OPSET, policy_graph, port_name
 from surefoot.nets.onnx_builder import OnnxPort, Sheet, optional_module
+from surefoot.nets.policy import load_weights
 from surefoot.train.assemble import SavedModel
 from surefoot.train.interop.onnx_check import TOLERANCE, prove
 

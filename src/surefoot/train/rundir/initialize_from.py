@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.description import load_weights, policy_from_description
+from surefoot.nets.actor_critic import ActorCritic, policy_from_description
+from surefoot.nets.policy import load_weights
 from surefoot.train.assemble import read_model
 from surefoot.train.predict import refuse_other_spaces
 from surefoot.train.training import Training

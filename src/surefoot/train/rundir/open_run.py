@@ -8,8 +8,8 @@ from pathlib import Path
 from surefoot.envs.ids import is_code
 from surefoot.errors import CheckpointMissing, ConfigError, RunNotFound
 from surefoot.learn.checkpoint.checkpoint import Checkpoint, load_checkpoint
-from surefoot.nets.actor_critic import ActorCritic
-from surefoot.nets.description import load_weights, policy_from_description
+from surefoot.nets.actor_critic import ActorCritic, policy_from_description
+from surefoot.nets.policy import load_weights
 from surefoot.train.device import pin_threads
 from surefoot.train.predict import refuse_other_spaces
 from surefoot.train.rundir.rundir import RunDir, find_run, runs_root

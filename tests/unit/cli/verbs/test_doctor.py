@@ -33,7 +33,7 @@ def test_a_sick_run_ends_with_1_and_says_where_to_begin(tmp_path: Path, capsys: 
     path = write(tmp_path, "sick", 0.5)
     assert main(["doctor", str(path / "telemetry.ndjson")]) == 1
     out = capsys.readouterr().out
-    assert "ERROR R02 The policy that learns is not the one that acted ← start here" in out
+    assert "ERROR R02 The learning policy is not the acting policy ← start here" in out
     assert "update 3, 300 env steps" in out
     assert "dropout" in out
 

@@ -1,4 +1,4 @@
-"""What the tests that were split from test_scorers.py share."""
+"""Shared data of the tests of the scorers."""
 
 from __future__ import annotations
 

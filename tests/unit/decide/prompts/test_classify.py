@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.decide.prompts import constrain
 from surefoot.decide.prompts.classify import CATEGORIES, classify
+from surefoot.decide.prompts.mutations import CONSTRAINTS
 
 from .mutations_cases import CODE
 
@@ -23,10 +23,10 @@ from .mutations_cases import CODE
         ("Tea.", "GENERAL_QA"),
     ],
 )
-def test_prompts_are_taken_for_what_they_are(prompt: str, category: str):
+def test_prompts_are_classified(prompt: str, category: str):
     assert classify(prompt).category == category
 
 
-def test_where_nothing_speaks_the_classifier_is_not_sure():
+def test_without_a_matching_pattern_the_confidence_is_low():
     assert classify("Tea.").confidence == 0.25
-    assert set(constrain.LIBRARY) == set(CATEGORIES)
+    assert set(CONSTRAINTS) == set(CATEGORIES)

@@ -1,3 +1,5 @@
+"""Tests of `surefoot.decide.prompts.rlaif`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,55 +20,55 @@ PROMPTS = [
 ]
 
 
-def made(mutation: int) -> list[Improved]:
-    found = []
+def improved_by(mutation: int) -> list[Improved]:
+    results = []
     for prompt in PROMPTS:
         text = mutate(prompt, mutation).text
         change = Change(mutation=MUTATIONS[mutation], gain=0.0, tokens=tokens(text) - tokens(prompt), text=text)
-        found.append(Improved(original=prompt, score_before=0.0, changes=[change]))
-    return found
+        results.append(Improved(original=prompt, score_before=0.0, changes=[change]))
+    return results
 
 
-def prefers_short(one: str, other: str) -> float:
-    return float(tokens(one) < tokens(other))
+def prefers_short(first: str, second: str) -> float:
+    return float(tokens(first) < tokens(second))
 
 
 def gain(rlaif: Rlaif, mutation: int) -> float:
     kinds = [classify(p).category for p in PROMPTS]
-    after = rlaif.scorer.score([each.text for each in made(mutation)], kinds)
+    after = rlaif.scorer.score([each.text for each in improved_by(mutation)], kinds)
     return float(np.mean(after - rlaif.scorer.score(PROMPTS, kinds)))
 
 
-def test_the_scorer_takes_on_what_the_judge_prefers():
+def test_the_scorer_learns_the_judges_preferences():
     rlaif = Rlaif(judge=prefers_short)
     before = gain(rlaif, 2)
     for _ in range(3):
-        rlaif.round(made(2))
+        rlaif.round(improved_by(2))
     assert before > 0.0 > gain(rlaif, 2)
 
 
-def test_people_are_asked_every_third_round_and_their_word_counts():
-    asked = []
+def test_people_judge_every_third_round_and_override_the_judge():
+    judged_by_person = []
 
-    def person(one: str, other: str) -> float:
-        asked.append(one)
-        return float(tokens(one) > tokens(other))
+    def person(first: str, second: str) -> float:
+        judged_by_person.append(first)
+        return float(tokens(first) > tokens(second))
 
     rlaif = Rlaif(judge=prefers_short, person=person, human_every=3, human_pairs=4)
-    told = [rlaif.round(made(2)) for _ in range(3)]
-    assert [each["human"] for each in told] == [False, False, True]
-    assert len(asked) == 4
+    rounds = [rlaif.round(improved_by(2)) for _ in range(3)]
+    assert [each["human"] for each in rounds] == [False, False, True]
+    assert len(judged_by_person) == 4
     assert rlaif.agreement.corrections == 4
     assert rlaif.agreement.share == 0.0
     without = Rlaif(judge=prefers_short)
     for _ in range(3):
-        without.round(made(2))
+        without.round(improved_by(2))
     assert gain(rlaif, 2) > gain(without, 2)
 
 
-def test_a_judge_that_likes_whatever_comes_first_says_nothing():
-    rlaif = Rlaif(judge=lambda one, other: 1.0)
-    assert rlaif.round(made(0))["preferred"] == 0.5
+def test_a_judge_that_always_prefers_the_first_version_counts_as_undecided():
+    rlaif = Rlaif(judge=lambda first, second: 1.0)
+    assert rlaif.round(improved_by(0))["preferred"] == 0.5
 
 
 def test_a_scorer_can_be_the_judge():
@@ -76,6 +78,6 @@ def test_a_scorer_can_be_the_judge():
     assert judge(better, PROMPTS[0]) + judge(PROMPTS[0], better) == pytest.approx(1.0)
 
 
-def test_a_judge_that_is_no_probability_is_refused():
-    with pytest.raises(ConfigError, match="said 7"):
-        Rlaif(judge=lambda one, other: 7.0).round(made(0))
+def test_a_judgement_that_is_not_a_probability_is_refused():
+    with pytest.raises(ConfigError, match="returned 7"):
+        Rlaif(judge=lambda first, second: 7.0).round(improved_by(0))

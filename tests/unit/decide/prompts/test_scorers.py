@@ -1,9 +1,12 @@
+"""Tests of `surefoot.decide.prompts.scorers`."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from surefoot.decide.prompts.classify import CATEGORIES, classify
+from surefoot.decide.prompts.measures import measures
 from surefoot.decide.prompts.mutations import mutate
 from surefoot.decide.prompts.scorers import CallableScorer, FeatureScorer, RidgeScorer, rank_correlation
 from surefoot.errors import ConfigError, ShapeError
@@ -11,10 +14,10 @@ from surefoot.errors import ConfigError, ShapeError
 from .scorers_cases import PROMPTS
 
 
-def test_a_score_is_the_sum_of_what_it_says_it_is_made_of():
-    told = FeatureScorer().explain(PROMPTS[1])
-    assert told.score == pytest.approx(min(1.0, sum(told.breakdown.values())))
-    assert "says nothing of" in FeatureScorer().explain(PROMPTS[4]).explanation
+def test_a_score_is_the_sum_of_its_terms():
+    explained = FeatureScorer().explain(PROMPTS[1])
+    assert explained.score == pytest.approx(min(1.0, sum(explained.breakdown.values())))
+    assert "nothing about" in FeatureScorer().explain(PROMPTS[4]).explanation
 
 
 def test_a_better_prompt_scores_higher_and_unchanged_ones_are_spread():
@@ -31,7 +34,7 @@ def test_the_same_mutation_earns_differently_by_category():
     assert max(gains) - min(gains) > 0.05
 
 
-def test_scores_out_of_range_and_files_of_others_are_refused(tmp_path):
+def test_scores_out_of_range_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="between 0 and 1"):
         RidgeScorer().fit(["a"] * 4, [1, 2, 3, 4])
     with pytest.raises(ShapeError, match="4 prompts and 2 scores"):
@@ -39,7 +42,7 @@ def test_scores_out_of_range_and_files_of_others_are_refused(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(ConfigError, match="is not a saved scorer"):
         RidgeScorer.load(tmp_path / "x.json")
-    with pytest.raises(ConfigError, match="gave 7"):
+    with pytest.raises(ConfigError, match="returned 7"):
         CallableScorer(lambda prompt: 7.0).score(["a"], ["GENERAL_QA"])
 
 
@@ -47,3 +50,21 @@ def test_rank_correlation_knows_ties():
     assert rank_correlation(np.array([1, 2, 3]), np.array([10, 20, 30])) == pytest.approx(1.0)
     assert rank_correlation(np.array([1, 1, 1]), np.array([1, 2, 3])) == 0.0
     assert rank_correlation(np.array([1, 2, 2, 3]), np.array([4, 3, 3, 1])) == pytest.approx(-1.0)
+
+
+def test_a_ridge_learns_human_preferences(tmp_path):
+    rng = np.random.default_rng(0)
+    prompts = [
+        mutate(p, int(k), seed=i).text
+        for i, (p, k) in enumerate(zip(PROMPTS * 4, rng.integers(4, size=96), strict=True))
+    ]
+    liked = np.array([0.2 + 0.6 * measures(p)["brief"] for p in prompts])
+    kinds = [classify(p).category for p in prompts]
+    before = rank_correlation(FeatureScorer().score(prompts, kinds), liked)
+    scorer = RidgeScorer(strength=0.3)
+    fit = scorer.fit(prompts, liked, kinds)
+    assert fit.rank_correlation > max(0.8, before + 0.2)
+    assert fit.mae < 0.1
+    scorer.save(tmp_path / "scorer.json")
+    again = RidgeScorer.load(tmp_path / "scorer.json")
+    assert np.array_equal(again.score(prompts, kinds), scorer.score(prompts, kinds))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from surefoot.decide.prompts.text import tokens
-
-from .world_cases import a_world
+from surefoot.decide.prompts.text import ended, leading_verb, list_items, sentences, tokens, without_politeness
 
 
-def test_the_reward_is_the_gain_less_what_its_tokens_cost():
-    world = a_world(1, token_cost=0.01)
-    world.reset(0)
-    before, text = world.scores[0], world.texts[0]
-    step = world.step(np.array([0]))
-    cost = 0.01 * (tokens(world.texts[0]) - tokens(text))
-    assert step.reward[0] == pytest.approx(world.scores[0] - before - cost)
-    assert not step.terminated[0]
+def test_tokens_are_words_and_punctuation_marks():
+    assert tokens("Sort it, please!") == 5
+    assert tokens("") == 0
+
+
+def test_a_list_item_is_one_sentence():
+    text = "Do this. Then that.\n- one. two\n2) three"
+    assert sentences(text) == ["Do this.", "Then that.", "- one. two", "2) three"]
+    assert list_items(text) == ["one. two", "three"]
+
+
+def test_the_leading_verb_is_found_behind_politeness():
+    assert leading_verb("Could you write a poem?") == ("write", "create")
+    assert leading_verb("Poems are nice.") is None
+    assert without_politeness("Please, fix it") == "fix it"
+
+
+def test_a_full_stop_is_added_only_if_punctuation_is_missing():
+    assert [ended(text) for text in ("a", "a?", "", "a ")] == ["a.", "a?", "", "a."]

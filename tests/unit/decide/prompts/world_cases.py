@@ -1,4 +1,4 @@
-"""What the tests that were split from test_world.py share."""
+"""Shared data of the tests of the environment."""
 
 from __future__ import annotations
 

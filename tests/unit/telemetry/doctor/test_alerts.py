@@ -123,15 +123,15 @@ def test_rules_are_read_from_a_file(tmp_path: Path):
         ("", "has no list of rules"),
         ("rules: 3", "has no list of rules"),
         ("- 3", "rule 1 has no metric"),
-        ("- {metric: kl}", "needs one of above and below"),
-        ("- {metric: kl, above: 1, below: 2}", "needs one of above and below"),
-        ("- {metric: kl, above: x}", "above is 'x'; it is a number"),
+        ("- {metric: kl}", "needs either above or below"),
+        ("- {metric: kl, above: 1, below: 2}", "needs either above or below"),
+        ("- {metric: kl, above: x}", "above is 'x'; it must be a number"),
         ("- {metric: kl, over: 1}", "over unknown; a rule has metric, above"),
         ("- {metric: kl, above: 1, severity: bad}", "one of info, warn, error, fatal"),
         ("- {metric: kl, above: 1, for: 0}", "count updates"),
         ("- {metric: kl, above: 1, clear: 2}", "clears at 2, outside its own threshold"),
-        ("- {metric: kl, above: 1, when: rollout}", "when is 'rollout'; it is labels"),
-        ("a: [", "is no YAML"),
+        ("- {metric: kl, above: 1, when: rollout}", "when is 'rollout'; it must be labels"),
+        ("a: [", "is not YAML"),
     ],
 )
 def test_a_rule_that_cannot_work_is_told(tmp_path: Path, text: str, sentence: str):
@@ -162,7 +162,7 @@ def test_a_rule_fits_on_the_command_line(text: str, rule: AlertRule):
 
 @pytest.mark.parametrize("text", ["kl", "kl>", "kl>x", ">3", "kl=3"])
 def test_what_is_no_rule_is_told(text: str):
-    with pytest.raises(TelemetryError, match="is no rule"):
+    with pytest.raises(TelemetryError, match="is not a rule"):
         parse_rule(text)
 
 

@@ -17,7 +17,7 @@ def test_a_hook_that_points_elsewhere_is_not_followed(
     sender.send({"a": 2})
     sender.close()
     assert got == [{"a": 1}, {"a": 2}]
-    assert capsys.readouterr().err.count("the webhook does not take alerts") == 1
+    assert capsys.readouterr().err.count("the webhook does not accept alerts") == 1
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_without_an_end_it_runs_or_was_killed(tmp_path: Path, open_recorder: Ope
 def test_an_empty_record_has_facts_too(tmp_path: Path):
     (tmp_path / "telemetry.ndjson").touch()
     facts = gather(load_curves(tmp_path), running=False)
-    assert (facts.env, facts.state, facts.split) == ("unknown world", "killed", [])
+    assert (facts.env, facts.state, facts.split) == ("unknown environment", "killed", [])
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(9.87, "9.9 s"), (61, "1 min 1 s"), (7384, "2 h 3 min")])

@@ -12,8 +12,8 @@ from surefoot.telemetry.schema import Episodes
 from surefoot.telemetry.writer import Recorder
 
 
-class Heard:
-    """A tool that remembers."""
+class RecordingTool:
+    """A tool that stores its calls."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.config: Any = None
@@ -48,7 +48,7 @@ def write(folder: Path, mirrors: Any = (), *, reason: Any = "finished", updates:
 
 
 def test_a_tool_gets_numbers_under_the_names_of_others_over_env_steps(tmp_path: Path):
-    tool = Heard()
+    tool = RecordingTool()
     write(tmp_path, [TrackMirror("tool", tool)])
     assert tool.config == {"ppo": {"lr": 3e-4}}
     step, tags = tool.rows[0]
@@ -62,21 +62,23 @@ def test_a_tool_gets_numbers_under_the_names_of_others_over_env_steps(tmp_path: 
 
 
 def test_a_run_that_failed_is_told_to_have_failed(tmp_path: Path):
-    tool = Heard()
+    tool = RecordingTool()
     write(tmp_path, [TrackMirror("tool", tool)], reason="diverged")
     assert tool.ended == [True]
 
 
 def test_a_tool_that_fails_does_not_cost_the_run(tmp_path: Path):
-    tool = Heard(fails_at=2)
-    with pytest.warns(UserWarning, match="tool takes no more numbers .no room.; the run and its record go on"):
+    tool = RecordingTool(fails_at=2)
+    with pytest.warns(
+        UserWarning, match="tool failed .no room. and is not used again; the run and its record continue"
+    ):
         write(tmp_path, [TrackMirror("tool", tool)])
     assert len(tool.rows) == 2
     assert b'"end"' in (tmp_path / "telemetry.ndjson").read_bytes()
 
 
 def test_a_slow_tool_gets_one_update_a_second_and_every_evaluation(tmp_path: Path):
-    tool = Heard()
+    tool = RecordingTool()
     write(tmp_path, [TrackMirror("tool", tool, every=1.0)], updates=8)
     assert [step for step, _ in tool.rows] == [64, 256, 448, 512]
 
@@ -91,7 +93,7 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_fails_while_exporting_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path)
-    monkeypatch.setitem(trackers._TOOLS, "wandb", (lambda out, run: Heard(fails_at=0), 0.0))
+    monkeypatch.setitem(trackers._TOOLS, "wandb", (lambda out, run: RecordingTool(fails_at=0), 0.0))
     with pytest.raises(TelemetryError, match="no room"):
         to_tool("wandb", tmp_path, tmp_path / "out")
 

@@ -9,8 +9,8 @@ import pytest
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+from surefoot.telemetry.doctor.doctor import LiveDoctor
 from surefoot.telemetry.doctor.findings import Finding, sentence
-from surefoot.telemetry.doctor.live import Attending
 from surefoot.telemetry.reader import read_all
 from surefoot.telemetry.schema import EventRecord
 from surefoot.telemetry.schema import FindingRecord as FindingLine
@@ -30,7 +30,7 @@ def directory(tmp_path):
 def a_run(directory, *, steps=8_000, **settings):
     fixed = {"total_steps": steps, "eval_every": 0, "checkpoint_every": 500, "keep_checkpoints": 30}
     spec = make_spec("CartPole-v1", Discrete(2), settings=settings, **fixed)
-    return create_run(directory, spec, doctor=Attending())
+    return create_run(directory, spec, doctor=LiveDoctor())
 
 
 def a_finding(**changes):
@@ -54,7 +54,7 @@ def test_a_resumed_run_does_not_tell_again_what_it_found_before(directory):
     list(run.moments(lambda: run.training.env_steps >= 2_000))
     run.close("interrupted")
     before = {line.rule for line in read_all(directory.path).records if isinstance(line, FindingLine)}
-    again, _ = resume_run(directory, doctor=Attending())
+    again, _ = resume_run(directory, doctor=LiveDoctor())
     opened = {f.rule for moment in again.moments() for f in moment.findings if f.status == "open"}
     again.close("finished")
     assert "R03X" in before
@@ -167,5 +167,5 @@ def test_only_settings_a_run_can_change_on_its_way_are_applied(directory):
 def test_a_finding_is_told_in_a_sentence_with_its_remedy():
     told = sentence(a_finding(evidence={"approx_kl": 0.5}))
     assert told == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
-    assert sentence(a_finding(status="resolved")) == "doctor: R03 is over: too far"
-    assert "; perhaps lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)
+    assert sentence(a_finding(status="resolved")) == "doctor: R03 is resolved: too far"
+    assert "; possible causes: lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)

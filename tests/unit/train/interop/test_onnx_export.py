@@ -93,7 +93,7 @@ def test_a_world_with_masks_makes_a_model_with_a_mask(tmp_path):
 
 def test_a_model_that_answers_otherwise_is_not_written(tmp_path, monkeypatch):
     policy = trained(ROW, Discrete(3), normalize_obs=True)
-    forget = writer._Pen._flatten
+    forget = writer._ModuleWriter._flatten
 
     def without_statistics(self, torso, parts):
         kept, torso.normalizer = torso.normalizer, None
@@ -102,7 +102,7 @@ def test_a_model_that_answers_otherwise_is_not_written(tmp_path, monkeypatch):
         finally:
             torso.normalizer = kept
 
-    monkeypatch.setattr(writer._Pen, "_flatten", without_statistics)
+    monkeypatch.setattr(writer._ModuleWriter, "_flatten", without_statistics)
     with pytest.raises(PolicyError, match="does not answer as the policy does"):
         export_onnx(policy, tmp_path, origin={})
     assert list(tmp_path.iterdir()) == []

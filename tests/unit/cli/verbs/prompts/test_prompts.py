@@ -124,7 +124,7 @@ def test_scores_out_of_range_are_named_by_their_line(prompts, tmp_path, capsys):
     scores = tmp_path / "scores.jsonl"
     scores.write_text('{"prompt": "a", "score": 3}\n{"prompt": "b", "score": 9}\n')
     assert main(["prompts", "train", "--prompts", str(prompts), "--scores", str(scores)]) == 2
-    assert "scores.jsonl:2 has score 9; people score from 1 to 5" in capsys.readouterr().err
+    assert "scores.jsonl:2 has score 9; scores must be from 1 to 5" in capsys.readouterr().err
 
 
 def test_a_judge_is_corrected_by_a_person(

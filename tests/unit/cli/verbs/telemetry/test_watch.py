@@ -74,7 +74,7 @@ def test_old_logs_are_watched_by_their_own_flags(capsys: pytest.CaptureFixture[s
         (["gone", "--once"], 2, "no run called 'gone'"),
         (["x", "--interval", "0"], 64, "above 0"),
         (["x", "--webhook", "http://example.org/x"], 64, "is refused"),
-        (["x", "--rule", "loss"], 2, "is no rule"),
+        (["x", "--rule", "loss"], 2, "is not a rule"),
         (["x", "--rules", "gone.yaml"], 2, "no rules at gone.yaml"),
     ],
 )

@@ -14,7 +14,7 @@ from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.nets.multi_discrete import at_temperature
+from surefoot.nets.heads import at_temperature
 from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
 from surefoot.train.loop import live, training_loop
@@ -79,7 +79,7 @@ def test_outside_the_block_the_temperature_is_one_again_even_after_an_error():
 
 def test_real_valued_actions_have_no_temperature():
     policy = a_policy(Box((2,), -1.0, 1.0))
-    with pytest.raises(ConfigError, match=r"temperature is set but no action of this policy is a choice.*log_std_init"):
+    with pytest.raises(ConfigError, match=r"temperature is set but this policy has no discrete actions.*log_std_init"):
         Learner(policy, PPOConfig(temperature=2.0))
     Learner(policy, PPOConfig(temperature=1.0))
 
