@@ -70,9 +70,9 @@ class TogetherTraining(Training):
         """Real steps of all processes."""
         return self._steps
 
-    def update(self, kept: list[Rollout] | None = None) -> UpdateReport:
+    def update(self, rollouts: list[Rollout] | None = None) -> UpdateReport:
         self._lead(UPDATE)
-        report = super().update(kept)
+        report = super().update(rollouts)
         self._steps = int(self.group.sum_(torch.tensor([self.collector.env_steps])))
         return report
 
@@ -96,7 +96,7 @@ class TogetherTraining(Training):
             )
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        self.vitals.taken_up(self.learner.updates)
+        self.diagnostics.resume(self.learner.updates)
         self.collector.set_state(ranks[str(self.group.rank)])
         self._steps = int(parts["collector"]["env_steps"])
 

@@ -15,10 +15,9 @@ from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import PolicyInput, load_weights
-from surefoot.train.allocator import keep_large_blocks
-from surefoot.train.collect.kernel_actor import kernel_actor
-from surefoot.train.collect.kernel_rollout import KernelActor
-from surefoot.train.collect.tick_collector import Chosen
+from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
+from surefoot.train.collect.tick_collector import ActionRecord
+from surefoot.train.device import keep_large_blocks
 
 MASK = "action_mask"
 
@@ -65,7 +64,7 @@ class PPOAgentNode(RuntimeNode):
         return self.policy
 
     @torch.no_grad()
-    def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[Chosen, ActorCritic]:
+    def __call__(self, observations: Arrays, starts: np.ndarray | None = None) -> tuple[ActionRecord, ActorCritic]:
         policy = self.policy
         if policy is None:
             policy = self.build(observations)
@@ -92,7 +91,7 @@ class PPOAgentNode(RuntimeNode):
         )
         out = policy.act(seen, generator=self.generator, deterministic=self.params.deterministic)
         self.context = out.context
-        chosen = Chosen(
+        chosen = ActionRecord(
             action=out.action,
             value=out.value,
             log_prob=out.log_prob,
@@ -104,7 +103,7 @@ class PPOAgentNode(RuntimeNode):
         )
         return chosen, policy
 
-    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> Chosen:
+    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> ActionRecord:
         features = np.ascontiguousarray(actor.features(obs), np.float32)
         shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
@@ -121,7 +120,7 @@ class PPOAgentNode(RuntimeNode):
             log_prob=log_prob,
             value=value,
         )
-        return Chosen(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
+        return ActionRecord(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The network's."""

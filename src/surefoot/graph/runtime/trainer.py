@@ -14,7 +14,7 @@ from surefoot.learn.report import UpdateReport
 from surefoot.nets.policy import Policy
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.collect.episodes import Episode
-from surefoot.train.collect.tick_collector import Chosen, Ticks
+from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 
 Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "PPOTrainerNode | None"]
 
@@ -35,7 +35,7 @@ class PPOTrainerNode(RuntimeNode):
     def __call__(
         self,
         states: Arrays,
-        policy_outputs: Chosen,
+        policy_outputs: ActionRecord,
         rewards: np.ndarray,
         dones: np.ndarray | None = None,
         model: Policy | None = None,
@@ -64,7 +64,7 @@ class PPOTrainerNode(RuntimeNode):
         rollout, after = self.ticks.rollout(self.learner.policy_version), self.ticks.after
         if self.curiosity is not None:
             last = after or {name: x[-1] for name, x in rollout.obs.items()}
-            rollout = self.curiosity.pay(rollout, last, progress=progress, updates=self.learner.updates)
+            rollout = self.curiosity.add_bonus(rollout, last, progress=progress, updates=self.learner.updates)
         report = self.learner.update(rollout, progress=progress)
         if policy_outputs.actor is not None:
             policy_outputs.actor.net.refresh()  # it acts on a packed copy of the weights

@@ -13,7 +13,7 @@ from surefoot.graph.nodes.worlds import isaac_missing
 from surefoot.graph.runtime.base import RuntimeNode
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.nonfinite import NonFiniteGuard
-from surefoot.train.collect.tick_collector import Chosen, as_array
+from surefoot.train.collect.tick_collector import ActionRecord, as_array
 
 MASK = "action_mask"
 
@@ -95,7 +95,7 @@ class ActionProcessorNode(RuntimeNode):
         self.low, self.high, self.factor = (np.asarray(x, np.float32) for x in bounds)
         self.middle, self.half_width = self.high / 2.0 + self.low / 2.0, self.high / 2.0 - self.low / 2.0
 
-    def __call__(self, policy_output: Chosen) -> np.ndarray:
+    def __call__(self, policy_output: ActionRecord) -> np.ndarray:
         action = as_array(policy_output.action)
         match self.params.mode:
             case "clip":

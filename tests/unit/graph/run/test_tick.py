@@ -23,7 +23,7 @@ def test_a_node_that_fails_is_named_with_what_it_was_given() -> None:
         run.nodes["action"].params.mode = "clip"
         run.nodes["action"].low = np.zeros(3)
         with pytest.raises(
-            FiringError, match=r"action \(ActionProcessor\) failed in tick 0: .*policy_output Chosen"
+            FiringError, match=r"action \(ActionProcessor\) failed in tick 0: .*policy_output ActionRecord"
         ) as error:
             run.run()
     assert error.value.node == "action"

@@ -225,7 +225,7 @@ class ReportToolsArgs:
 
     def run(self) -> int:
         from surefoot.decide.evaluation.summary import as_text, page_of, summary_of
-        from surefoot.decide.tools.report import rows_in
+        from surefoot.decide.tools.telemetry import rows_in
 
         summary = summary_of(rows_in(self.directory))
         target = self.out or (None if self.as_json else self.directory / "report-tools.html")
