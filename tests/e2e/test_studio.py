@@ -531,7 +531,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
     graph.run.total_steps = 5000
     save_graph(graph, tmp_path / "poles.json")
     command = [sys.executable, "-m", "surefoot", "tune", "poles.json", "--name", "poles"]
-    options = ["--trials", "1000", "--seeds", "1", "--rungs", "3", "--runs", str(served.folder / "runs")]
+    options = ["--trials", "1000", "--seeds", "1", "--search", "rungs=3", "--runs", str(served.folder / "runs")]
     searching = subprocess.Popen([*command, *options], cwd=tmp_path, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     try:
         page.get_by_role("button", name="Runs", exact=True).click()

@@ -80,7 +80,20 @@ def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Pa
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("optuna")
     path = with_ranges(tmp_path)
-    command = ["tune", str(path), "--trials", "2", "--seeds", "1", "--rungs", "1", "--finalists", "0", "--name", "s"]
+    command = [
+        "tune",
+        str(path),
+        "--trials",
+        "2",
+        "--seeds",
+        "1",
+        "--search",
+        "rungs=1",
+        "--search",
+        "finalists=0",
+        "--name",
+        "s",
+    ]
     command += ["--json"]
     assert main([*command, "--runs", str(tmp_path)]) == 0
     message = json.loads(capsys.readouterr().out)
