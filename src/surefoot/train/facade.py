@@ -194,9 +194,9 @@ class PPO:
         refuse_other_place(Path(path))
         parts = self._state()
         inexact = None if self._training is None else self._training.world.inexact
-        parts = {**parts, "facade": {"spec": self.spec.to_json(), "spaces": self.spaces.to_tree()}}
+        model = {"spec": self.spec.to_json(), "spaces": self.spaces.to_tree()}
         meta = {"exact": inexact is None, "why": inexact or ""}
-        save_checkpoint(Path(path), int(parts["learner"]["updates"]), parts, meta=meta)
+        save_checkpoint(Path(path), int(parts["learner"]["updates"]), {**parts, "facade": model}, meta=meta)
 
     @classmethod
     def load(

@@ -602,5 +602,5 @@ def test_attributes_of_sb3_say_where_they_went() -> None:
 def test_a_world_that_is_there_already_cannot_get_workers() -> None:
     with pytest.raises(ConfigError, match="pass workers=1 where it is built"):
         PPO("MlpPolicy", make_vec_env("CartPole-v1", 2), workers=1)
-    with pytest.raises(ConfigError, match="our own CartPole-v1"):
+    with pytest.raises(ConfigError, match="built-in CartPole-v1"):
         PPO("MlpPolicy", "CartPole-v1", n_envs=2, workers=1)
