@@ -38,13 +38,13 @@ def _go(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, make: Wo
     from surefoot.cli.drive import attending, drive
     from surefoot.learn.checkpoint.checkpoint import load_checkpoint
     from surefoot.scale.process_group import join_group
-    from surefoot.scale.shared_training import TogetherTraining
+    from surefoot.scale.shared_training import SharedTraining
     from surefoot.train.run import create_run, resume_run
 
     group = join_group()
     try:
-        going_on = bool(group.tell(int(going_on)))  # the first process decides for all
-        training = TogetherTraining(spec, group, make=make)
+        going_on = bool(group.broadcast(int(going_on)))  # the first process decides for all
+        training = SharedTraining(spec, group, make=make)
         if group.rank > 0:
             if going_on:
                 training.set_state(load_checkpoint(directory.checkpoints).parts)

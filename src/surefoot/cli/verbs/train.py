@@ -271,8 +271,8 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
         if spec.overlap:
             raise Usage("--overlap needs workers to walk meanwhile: say --rollouts local:2")
         return Training(spec, make=make)
-    from surefoot.scale.backend_spec import BackendSpec
-    from surefoot.scale.remote_training import FarTraining
+    from surefoot.scale.backend import BackendSpec
+    from surefoot.scale.remote_training import RemoteTraining
 
     placement = BackendSpec.parse(spec.rollouts, insecure=insecure)
-    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
+    return RemoteTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
