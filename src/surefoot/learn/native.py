@@ -54,6 +54,7 @@ class NativeUpdate:
 
     def prepare(self, rollout: Rollout, valid: np.ndarray) -> tuple[NativeBatch, dict[str, Any]]:
         """Return the batch with advantages and targets, and the moments of the rollout for the report."""
+        # Without padding no row is copied by indexing.
         keep = None if np.count_nonzero(valid) == valid.size else np.flatnonzero(valid)
 
         def row(x: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
@@ -101,6 +102,7 @@ class NativeUpdate:
 
     def copy(self) -> Callable[[], None]:
         """Save weights and optimiser slots in the kernel, and return a function that restores them."""
+        # Looked up for every update: loading a checkpoint or moving the policy can replace tensors.
         self.net.point(self._slot_addresses)
         self.net.kernel.net_save(self.net.net)
         return lambda: self.net.kernel.net_restore(self.net.net)
@@ -122,6 +124,7 @@ class NativeUpdate:
             torch.randperm(samples, generator=self.generator, out=row)
         table = np.empty((config.epochs * len(sizes), len(COLUMNS)))
         epoch_of = np.empty(len(table), np.int32)
+        # The kernel takes negative numbers for settings that are off.
         limit = -1.0 if config.target_kl is None else config.kl_stop_factor * config.target_kl
         steps, stopped, bad_steps, self.bad_in_a_row, rolled_back, begun, error = self.net.kernel.net_learn(
             self.net.net,

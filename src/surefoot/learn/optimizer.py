@@ -64,6 +64,7 @@ class Optimizer:
         if scaled:
             self.groups.append((config.critic_lr_scale, [i for i, p in enumerate(self.parameters) if id(p) in scaled]))
         self.slots = {name: [torch.zeros_like(p) for p in self.parameters] for name in SLOTS[config.optimizer]}
+        # torch's fused and foreach optimisers count steps in one float32 tensor per parameter.
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in self.parameters]
 
     def zero_grad(self) -> None:
@@ -89,6 +90,7 @@ class Optimizer:
         steps, config = [self.steps[i] for i in used], self.config
         common: dict[str, Any] = {"lr": lr, "weight_decay": config.weight_decay, "maximize": False}
         with torch.no_grad():
+            # The lists are passed by position in the order of torch's functional API.
             match config.optimizer:
                 case "adam" | "adamw":
                     moments = slots["exp_avg"], slots["exp_avg_sq"], []  # the last: amsgrad's maxima

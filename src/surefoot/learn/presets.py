@@ -1,4 +1,4 @@
-"""Named sets of settings: general ones, and those tuned for a family of worlds. `presets.yaml` holds their values."""
+"""Named sets of settings, general or tuned for a family of environments; `presets.yaml` holds their values."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Preset:
     net: dict[str, Any] = field(default_factory=dict[str, Any])
     collect: dict[str, Any] = field(default_factory=dict[str, Any])
     total_steps: int | None = None
-    """Env steps to train for by default; None: the preset does not say."""
+    """Environment steps to train for by default, if the preset has a default."""
 
 
 def _read_presets() -> tuple[dict[str, Preset], tuple[tuple[str, str], ...]]:
-    """Return the presets and the families of `presets.yaml`; tuples and schedules are written there as lists and text."""
+    """Return the presets and families of `presets.yaml`, where tuples are lists and schedules are text."""
 
     def value(x: Any) -> Any:
         return tuple(x) if isinstance(x, list) else parse_schedule(x) if str(x).startswith("lin_") else x
@@ -43,12 +43,11 @@ def _read_presets() -> tuple[dict[str, Preset], tuple[tuple[str, str], ...]]:
 
 
 PRESETS, FAMILIES = _read_presets()
-"""Presets by name, and (pattern of an env id, preset), the first that fits; its last entry becomes default-continuous for
-real-valued actions."""
+"""Presets by name, and (pattern of an env id, preset), of which the first match counts."""
 
+# A module with a tuple `PRESETS` of further presets. It is imported by name, and only if a name is not found here, so that
+# `learn` does not depend on `compat`.
 MORE = "surefoot.compat.presets"
-"""A module with a tuple `PRESETS` of further presets. Imported by name when a name is not found here, so that this room
-does not depend on `compat`."""
 
 
 def all_presets() -> dict[str, Preset]:
@@ -58,6 +57,7 @@ def all_presets() -> dict[str, Preset]:
 
 def preset(name: str) -> Preset:
     """Return the preset of that name. Raise `ConfigError` if there is none."""
+    # The usual names do not import `compat`.
     if name in PRESETS:
         return PRESETS[name]
     presets = all_presets()
@@ -69,6 +69,7 @@ def preset(name: str) -> Preset:
 
 
 def family_preset(env_id: str, *, continuous: bool = False) -> str:
-    """Return the name of the preset for worlds like `env_id`; `continuous` decides for those of no family."""
+    """Return the name of the preset for environments like `env_id`; `continuous` decides for those of no family."""
+    # The last pattern matches everything.
     name = next(name for pattern, name in FAMILIES if fnmatchcase(env_id, pattern))
     return "default-continuous" if continuous and name == "default-discrete" else name

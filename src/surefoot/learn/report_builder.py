@@ -41,6 +41,7 @@ class Tally:
         """Return all numbers of the K gradient steps, on the CPU in float64."""
         if not self.epoch:
             return Table(np.zeros(0, np.int64), np.zeros((0, len(COLUMNS))))
+        # One pass over all steps at the end: minibatches may differ in length, hence segments.
         lengths = torch.tensor([len(x) for x in self.log_ratio])
         log_ratio = torch.cat(self.log_ratio).cpu().double()
         bounded = log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)

@@ -46,6 +46,7 @@ def parse_schedule(value: Any) -> float | Schedule:
         if callable(value):
             return _from_callable(value)
         return number(value)
+    # A ConfigError names the cause already; it is a ValueError too.
     except ConfigError:
         raise
     except (KeyError, TypeError, ValueError) as why:

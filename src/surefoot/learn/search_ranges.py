@@ -1,4 +1,4 @@
-"""Where good settings are usually found: the ranges that `surefoot tune` searches, beside the knobs they are of."""
+"""The ranges of settings that `surefoot tune` searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from surefoot.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from `low` to `high`; by their logarithm where orders of magnitude matter more than amounts."""
+    """Numbers from `low` to `high`, on a log scale if `log`, integers if `whole`."""
 
     low: float
     high: float
@@ -32,11 +32,10 @@ class Range:
             raise ConfigError(f"a range with log has low {self.low:g}; it must be above 0")
 
     def with_value(self, value: Any) -> Range:
-        """The same, wide enough for `value`."""
-        here = float(value)
-        if self.log and here <= 0:
+        """Return this range, widened to contain `value` if possible."""
+        if self.log and float(value) <= 0:
             return self
-        return Range(min(self.low, here), max(self.high, here), self.log, self.whole)
+        return Range(min(self.low, float(value)), max(self.high, float(value)), self.log, self.whole)
 
     def to_json(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "log": self.log, "whole": self.whole}
@@ -50,10 +49,10 @@ class Choice:
 
     def __post_init__(self) -> None:
         if len(self.values) < 1:
-            raise ConfigError("a choice has no values; give at least one")
+            raise ConfigError("a choice has no values; pass at least one")
 
     def with_value(self, value: Any) -> Choice:
-        """The same, with `value` among them."""
+        """Return this choice, with `value` added if it is missing."""
         return self if label(value) in map(label, self.values) else Choice((*self.values, value))
 
     def to_json(self) -> list[Any]:
@@ -63,6 +62,7 @@ class Choice:
 Dimension = Range | Choice
 Space = dict[str, Dimension]
 
+# Wider ranges need more trials. `surefoot tune` widens a range if the starting value is outside of it.
 SEARCH: Space = {
     "lr": Range(3e-5, 5e-3, log=True),
     "gamma": Choice((0.9, 0.95, 0.98, 0.99, 0.995, 0.999)),
@@ -77,27 +77,27 @@ SEARCH: Space = {
     "normalize_obs": Choice((False, True)),
     "normalize_reward": Choice((False, True)),
 }
-"""What is searched unless told otherwise."""
+"""The ranges searched by default."""
 SEARCH_CONTINUOUS: Space = {"log_std_init": Range(-2.0, 0.5)}
-"""And besides, where actions are real numbers."""
+"""Additional ranges for continuous actions."""
+# Settings that may change during a run: no saved array has another shape or meaning for it.
 MOVING: frozenset[str] = frozenset(
     (
         *("lr", "gamma", "lam", "clip", "epochs", "rollout_steps", "minibatch_size", "ent_coef"),
         *("vf_coef", "max_grad_norm", "target_kl", "value_clip", "kl_coef", "dual_clip"),
     )
 )
-"""Settings that may change while a run goes on: nothing that was saved has another shape or meaning for it."""
+# Population-based training (Jaderberg 2017): resample with this probability, else multiply by one of the factors.
 RESAMPLED, FACTORS = 0.25, (0.8, 1.2)
-"""How a population explores (Jaderberg 2017): now and then a value anew, else one close by."""
 
 
 def label(value: Any) -> str:
-    """A value as one word: how a choice is called in a study."""
+    """Return a value as one string, the name of the choice in a study."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, sort_keys=True)
 
 
 def dimension(name: str, spec: Any) -> Dimension | None:
-    """From what people write: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null for "leave it alone"."""
+    """Return the range for {low: 1e-5, high: 1e-2, log: true} or a list of values; None for null: do not search."""
     if spec is None:
         return None
     values, fields = as_list(spec), as_mapping(spec)
@@ -118,19 +118,13 @@ def dimension(name: str, spec: Any) -> Dimension | None:
 
 
 def changed(space: Mapping[str, Dimension], changes: Mapping[str, Any]) -> Space:
-    """`space` with some ranges changed, added or (null) taken out."""
-    found = dict(space)
-    for name, spec in changes.items():
-        wanted = dimension(name, spec)
-        if wanted is None:
-            found.pop(name, None)
-        else:
-            found[name] = wanted
-    return found
+    """Return `space` with some ranges replaced, added or (null) removed."""
+    new = {name: dimension(name, spec) for name, spec in changes.items()}
+    return {name: dim for name, dim in {**space, **new}.items() if dim is not None}
 
 
 def nearby(space: Space, params: Mapping[str, Any], names: Collection[str], rng: random.Random) -> dict[str, Any]:
-    """`params` with those of `names` moved a little, or drawn anew; never out of their ranges."""
+    """Return `params` with those of `names` moved a little or resampled, always within their ranges."""
     return {
         name: _moved(space[name], value, rng) if name in names and name in space else value
         for name, value in params.items()
@@ -138,20 +132,22 @@ def nearby(space: Space, params: Mapping[str, Any], names: Collection[str], rng:
 
 
 def _moved(dim: Dimension, value: Any, rng: random.Random) -> Any:
-    anew = rng.random() < RESAMPLED
+    resample = rng.random() < RESAMPLED
     if isinstance(dim, Choice):
         labels = [label(each) for each in dim.values]
-        if anew or label(value) not in labels:
+        if resample or label(value) not in labels:
             return rng.choice(dim.values)
-        at = labels.index(label(value)) + rng.choice((-1, 1))
-        return dim.values[min(max(at, 0), len(labels) - 1)]
-    if anew:
-        ends = (math.log(dim.low), math.log(dim.high)) if dim.log else (dim.low, dim.high)
-        drawn = rng.uniform(*ends)
-        moved = math.exp(drawn) if dim.log else drawn
+        neighbour = labels.index(label(value)) + rng.choice((-1, 1))
+        return dim.values[min(max(neighbour, 0), len(labels) - 1)]
+    if resample:
+        if dim.log:
+            moved = math.exp(rng.uniform(math.log(dim.low), math.log(dim.high)))
+        else:
+            moved = rng.uniform(dim.low, dim.high)
     else:
         factor = rng.choice(FACTORS)
         moved = value * factor if dim.log else value + (factor - 1) * (dim.high - dim.low)
+        # Small integers would be rounded back to where they were.
         if dim.whole and round(moved) == value:
             moved = value + (1 if factor > 1 else -1)
     moved = min(max(moved, dim.low), dim.high)
@@ -159,12 +155,12 @@ def _moved(dim: Dimension, value: Any, rng: random.Random) -> Any:
 
 
 def read_space(path: Path) -> dict[str, Any]:
-    """The ranges in a YAML file, by the knobs' names, as they are written there."""
+    """Return the ranges in a YAML file by setting, unparsed; `changed` parses them."""
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as why:
         raise ConfigError(f"cannot read ranges from {path}: {' '.join(str(why).split())}") from why
-    found = as_mapping(loaded)
-    if not found:
-        raise ConfigError(f"{path} has no ranges in it; write lr: {{low: 1e-5, high: 1e-2, log: true}}")
-    return {str(name): spec for name, spec in found.items()}
+    ranges = as_mapping(loaded)
+    if not ranges:
+        raise ConfigError(f"{path} has no ranges; write lr: {{low: 1e-5, high: 1e-2, log: true}}")
+    return {str(name): spec for name, spec in ranges.items()}

@@ -90,6 +90,7 @@ class TorchUpdate:
         size, _ = minibatch_size_for(batch.columns * steps_per_column, config.minibatch_size, config.minibatches)
         sizes = split_sizes(batch.columns, max(1, size // steps_per_column))
         for epoch in range(config.epochs):
+            # Drawn on the CPU, so that every device gets the same minibatches for a seed.
             order = torch.randperm(batch.columns, generator=self.generator).to(self.device)
             shuffled, begin = batch.take(order), 0
             for width in sizes:

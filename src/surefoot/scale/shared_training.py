@@ -97,7 +97,7 @@ class SharedTraining(Training):
             )
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        self.vitals.taken_up(self.learner.updates)
+        self.diagnostics.resume(self.learner.updates)
         self.collector.set_state(ranks[str(self.group.rank)])
         self._steps = int(parts["collector"]["env_steps"])
 

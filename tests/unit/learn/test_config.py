@@ -224,7 +224,7 @@ def test_cleanrl_flags_bend_the_values_in_force():
 def test_flags_that_would_bend_a_schedule_are_refused():
     with pytest.raises(ConfigError, match="lr already follows a schedule"):
         PPOConfig.make("directive023", anneal_lr=True)
-    with pytest.raises(ConfigError, match="give value_clip a number"):
+    with pytest.raises(ConfigError, match="set value_clip to a number"):
         PPOConfig.make(clip_vloss=True, clip="lin_0.2")
 
 

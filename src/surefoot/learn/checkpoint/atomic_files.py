@@ -1,7 +1,7 @@
-"""Directories that appear whole or not at all, links that move in one step, and a lock that dies with its process.
+"""Atomic directories, files and links, and a lock that the operating system releases when its process ends.
 
-Everything that changes the disk goes through `Fs`, eight verbs small, so that tests can fail the k-th call or replay
-every state a power cut could leave behind.
+All changes of the disk go through the eight methods of `Fs`, so that tests can fail the k-th call or replay every state
+that a power cut could leave.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from surefoot.errors import RunError, RunLocked
 
 TMP_PREFIX = ".tmp-"
 REPLACED = ".replaced"
-"""Suffix of a directory that is about to be replaced; until its successor is in place it is the one that counts."""
+"""Suffix of a directory that is being replaced; until its successor is in place, it is the valid one."""
 
-# Part of each temporary name: a restarted container often has the process id of the one before.
+# Part of each temporary name: after a restart of a container the process id is often the same as before.
 _TOKEN = os.urandom(4).hex()
 
-# What a file system without symbolic links answers.
+# Errors of file systems without symbolic links.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 class Fs(Protocol):
-    """What writing a checkpoint asks of a file system. `rename` replaces files and links, never a full directory."""
+    """The file-system calls that writing a checkpoint needs. `rename` replaces files and links, not full directories."""
 
     def mkdir(self, path: Path) -> None: ...
     def write(self, path: Path, data: bytes) -> None:
-        """A new file; it may be lost or torn by a power cut until `sync` returned."""
+        """Create a file; a power cut can lose or tear it until `sync` has returned."""
         ...
 
     def sync(self, path: Path) -> None: ...
     def sync_dir(self, path: Path) -> None:
-        """Makes the names in a directory last: what was created, renamed or removed in it."""
+        """Make what was created, renamed or removed in a directory durable."""
         ...
 
     def rename(self, source: Path, target: Path) -> None: ...
@@ -49,7 +49,7 @@ class Fs(Protocol):
 
 
 class RealFs:
-    """The operating system's own."""
+    """The file system of the operating system."""
 
     def mkdir(self, path: Path) -> None:
         path.mkdir()
@@ -59,11 +59,11 @@ class RealFs:
             file.write(data)
 
     def sync(self, path: Path) -> None:
-        # For writing: Windows refuses to flush a descriptor that can only read.
+        # Opened for writing: Windows refuses to flush a read-only descriptor.
         _fsync(path, os.O_RDWR)
 
     def sync_dir(self, path: Path) -> None:
-        # Windows cannot open a directory as a file; there the file system's journal keeps the order of names.
+        # Windows cannot open a directory as a file; its journal keeps the order of names.
         if sys.platform != "win32":
             _fsync(path, os.O_RDONLY)
 
@@ -92,19 +92,19 @@ def _fsync(path: Path, flags: int) -> None:
 
 
 def temporary_name(what: str) -> str:
-    """A name that no reader looks at, and from which `retention.sweep` can tell whether its writer still lives."""
+    """Return a name that readers ignore and that holds the process id of its writer, for `retention.sweep`."""
     return f"{TMP_PREFIX}{os.getpid()}-{_TOKEN}-{what}"
 
 
-def writer_lives(temporary: str) -> bool:
-    """Whether the process that made this temporary name may still be at work."""
-    pid, _, rest = temporary.removeprefix(TMP_PREFIX).partition("-")
+def writer_is_running(temporary: str) -> bool:
+    """Return True if the process that made this temporary name may still be running."""
+    pid, _, token = temporary.removeprefix(TMP_PREFIX).partition("-")
     if not pid.isdecimal():
         return False
     if int(pid) == os.getpid():
-        return rest.startswith(_TOKEN)
+        return token.startswith(_TOKEN)
     if sys.platform == "win32":
-        return True  # There os.kill(pid, 0) sends ctrl-C instead of asking; a file too many is the smaller harm.
+        return True  # os.kill(pid, 0) would send ctrl-C there; a leftover file does less harm
     try:
         os.kill(int(pid), 0)
     except PermissionError:
@@ -115,7 +115,8 @@ def writer_lives(temporary: str) -> bool:
 
 
 def make_directory(fs: Fs, path: Path) -> None:
-    """The directory and its missing parents, each name made to last. Nothing happens if it is there."""
+    """Create the directory and its missing parents durably; do nothing if it exists."""
+    # A new directory is durable only once its parent is synced too.
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for directory in reversed(missing):
         fs.mkdir(directory)
@@ -125,47 +126,44 @@ def make_directory(fs: Fs, path: Path) -> None:
 def write_directory(
     fs: Fs, target: Path, files: Iterable[tuple[str, bytes]], ready: Callable[[], None] = lambda: None
 ) -> None:
-    """`target` with these files, atomically: a crash leaves what was there before or all of the new.
+    """Write the directory `target` with these files atomically: a crash leaves the old content or all of the new.
 
-    Just before the new takes its place, `ready` is called; if it raises, nothing has happened.
+    `ready` is called just before the new directory takes its place; if it raises, nothing has changed.
 
-    An existing `target` steps aside under the name `target + ".replaced"` for the moment between two renames. A
-    reader that finds only that one is looking at a crash in between, and the content is whole.
+    An existing `target` is renamed to `target + ".replaced"` between two renames. If only that one exists, a crash
+    happened in between, and its content is complete.
     """
     temporary = target.parent / temporary_name(target.name)
     try:
         fs.mkdir(temporary)
+        # Every file is durable before the rename makes the directory visible.
         for name, data in files:
             fs.write(temporary / name, data)
             fs.sync(temporary / name)
         fs.sync_dir(temporary)
         ready()
-        _put_in_place(fs, temporary, target)
+        previous = target.with_name(target.name + REPLACED)
+        if target.exists():
+            if previous.exists():
+                fs.remove_tree(previous)
+            fs.rename(target, previous)
+        try:
+            fs.rename(temporary, target)
+        except BaseException:
+            if previous.exists():
+                with suppress(OSError):
+                    fs.rename(previous, target)
+            raise
+        fs.sync_dir(target.parent)
+        discard(fs, previous)
     except BaseException:
-        # Also on ctrl-C: whatever ends the save, half of it must not stay behind.
+        # Also on ctrl-C: no partial directory may remain.
         discard(fs, temporary)
         raise
 
 
-def _put_in_place(fs: Fs, temporary: Path, target: Path) -> None:
-    aside = target.with_name(target.name + REPLACED)
-    if target.exists():
-        if aside.exists():
-            fs.remove_tree(aside)
-        fs.rename(target, aside)
-    try:
-        fs.rename(temporary, target)
-    except BaseException:
-        if aside.exists():
-            with suppress(OSError):
-                fs.rename(aside, target)
-        raise
-    fs.sync_dir(target.parent)
-    discard(fs, aside)
-
-
 def replace_file(fs: Fs, target: Path, data: bytes) -> None:
-    """`target` with this content, atomically."""
+    """Write the file `target` atomically."""
     temporary = target.parent / temporary_name(target.name)
     try:
         fs.write(temporary, data)
@@ -178,14 +176,14 @@ def replace_file(fs: Fs, target: Path, data: bytes) -> None:
 
 
 def set_link(fs: Fs, link: Path, name: str) -> None:
-    """Points `link` at its sibling `name`, atomically. Without symbolic links it is a text file that holds the name."""
+    """Point `link` at its sibling `name` atomically; without symbolic links, write a text file with the name."""
     temporary = link.parent / temporary_name(link.name)
     try:
         fs.symlink(name, temporary)
         fs.rename(temporary, link)
     except OSError as error:
         discard(fs, temporary)
-        # Windows grants symbolic links only to developers and administrators.
+        # Windows allows symbolic links only to developers and administrators.
         if error.errno not in _NO_LINKS and sys.platform != "win32":
             raise
         replace_file(fs, link, name.encode())
@@ -194,7 +192,7 @@ def set_link(fs: Fs, link: Path, name: str) -> None:
 
 
 def read_link(link: Path) -> str | None:
-    """The sibling that `set_link` named; None if there is no such link."""
+    """Return the sibling that `set_link` named, or None if there is no such link."""
     try:
         if link.is_symlink():
             return os.readlink(link)
@@ -207,7 +205,7 @@ def read_link(link: Path) -> str | None:
 
 
 def discard(fs: Fs, path: Path) -> None:
-    """Removes a temporary file, link or directory if that can be done; a failed removal is left to `sweep`."""
+    """Remove a temporary file, link or directory if possible; `sweep` removes what is left."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             fs.remove_tree(path)
@@ -219,7 +217,7 @@ _held: set[int] = set()
 
 
 def _close_in_child() -> None:
-    # A forked worker shares the lock with its parent, and would keep the run locked after the parent was killed.
+    # A forked worker shares the lock and would keep the run locked after its parent was killed.
     for descriptor in _held:
         with suppress(OSError):
             os.close(descriptor)
@@ -231,7 +229,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class RunLock:
-    """One writer for each run directory. The lock goes with the process, even by kill -9; the file stays."""
+    """Allow one writer per run directory. The lock ends with the process, even by kill -9; the file stays."""
 
     def __init__(self, run_dir: Path) -> None:
         self.path = Path(run_dir) / ".lock"
@@ -251,15 +249,17 @@ class RunLock:
             os.close(descriptor)
             who = f"process {owner}" if owner else "another process"
             raise RunLocked(f"{self.path.parent} is being written by {who}; wait for it, stop it, or use another run")
-        with suppress(OSError):  # The name is a courtesy; on a full disk the lock holds without it.
+        with suppress(OSError):  # the process id is only for the message; on a full disk the lock holds without it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         _held.add(descriptor)
         self._descriptor = descriptor
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._descriptor in _held:  # Not so in a forked child, which has already let go.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._descriptor in _held:  # a forked child has already closed it
             _held.discard(self._descriptor)
             os.close(self._descriptor)
         self._descriptor = -1
@@ -269,7 +269,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _try_lock(descriptor: int) -> bool:
-        # Far behind the process id: a byte that is locked here cannot be read by others.
+        # Far behind the process id: other processes cannot read a locked byte on Windows.
         os.lseek(descriptor, 1 << 20, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

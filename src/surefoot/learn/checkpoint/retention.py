@@ -1,4 +1,4 @@
-"""Which checkpoints stay: the last few, the best, the pinned, and always one that loads."""
+"""Decides which checkpoints stay: the last few, the best, the pinned, and always one that loads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from surefoot.learn.checkpoint.atomic_files import (
     replace_file,
     set_link,
     temporary_name,
-    writer_lives,
+    writer_is_running,
 )
 from surefoot.learn.checkpoint.checkpoint import LATEST, newest_first, read_verified, step_of
 
@@ -25,28 +25,28 @@ BEST, PINNED = "best", "pinned.json"
 
 
 def mark_best(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
-    """Points `best` at this step; `prune` keeps it until another one is marked."""
+    """Point `best` at this step; `prune` keeps it until another one is marked."""
     _point(root, BEST, step, fs)
 
 
 def best(root: Path) -> int | None:
-    """The step marked best, or None."""
+    """Return the step marked best, or None."""
     return step_of(read_link(root / BEST) or "")
 
 
 def pin(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
-    """Keeps this step until it is unpinned."""
+    """Keep this step until it is unpinned."""
     _existing(root, step)
     _write_pins(root, pinned(root) | {step}, fs)
 
 
 def unpin(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
-    """Lets `prune` decide about this step again."""
+    """Let `prune` remove this step again."""
     _write_pins(root, pinned(root) - {step}, fs)
 
 
 def pinned(root: Path) -> set[int]:
-    """The pinned steps. A damaged list raises: to guess here would be to delete what somebody asked to keep."""
+    """Return the pinned steps. Raise if the list is damaged: guessing could delete a pinned checkpoint."""
     file = root / PINNED
     if not file.exists():
         return set()
@@ -60,33 +60,34 @@ def pinned(root: Path) -> set[int]:
 
 
 def prune(root: Path, keep_last: int, *, fs: Fs = REAL_FS) -> list[Path]:
-    """Removes all but the last `keep_last`, the best and the pinned, and returns what went. Sweeps `root` as well.
+    """Remove all but the last `keep_last`, the best and the pinned, and return what was removed. Also run `sweep`.
 
-    "Last" is the order of loading, `newest_first`. Damaged ones count like others, but if all that would stay are
-    damaged, the newest whole one stays too.
+    "Last" is the order of loading, `newest_first`. Damaged checkpoints count like others, but if all that would stay are
+    damaged, the newest intact one stays too.
     """
     if keep_last < 1:
         raise ConfigError(f"keep_last is {keep_last}; at least 1 checkpoint must stay")
     sweep(root, fs)
     present = newest_first(root)
-    counted = [path for path in present if not _superseded(path)]
-    wanted = pinned(root) | {best(root)}
-    kept = {path for i, path in enumerate(counted) if i < keep_last or step_of(path.name) in wanted}
-    others = [path for path in present if path not in kept]
-    if not any(_is_whole(path) for path in counted if path in kept):
-        rescued = next((path for path in others if _is_whole(path)), None)
+    # A "000120.replaced" beside "000120" is an old version that a crash left: it does not count.
+    current = [p for p in present if not (p.name.endswith(REPLACED) and p.with_suffix("").exists())]
+    marked = pinned(root) | {best(root)}
+    staying = {path for i, path in enumerate(current) if i < keep_last or step_of(path.name) in marked}
+    others = [path for path in present if path not in staying]
+    if not any(_is_intact(path) for path in current if path in staying):
+        rescued = next((path for path in others if _is_intact(path)), None)
         others = [path for path in others if path != rescued]
     return [path for path in others if _remove(fs, path)]
 
 
 def go_back(root: Path, step: int, *, fs: Fs = REAL_FS) -> None:
-    """Points `latest` at this step: what came after it is loaded only if nothing before it is whole."""
+    """Point `latest` at this step: later ones are loaded only if no earlier one is intact."""
     _point(root, LATEST, step, fs)
 
 
 def sweep(root: Path, fs: Fs = REAL_FS) -> list[Path]:
-    """Removes what killed processes left half written or half removed, and returns it."""
-    stale = [path for path in sorted(root.glob(TMP_PREFIX + "*")) if not writer_lives(path.name)]
+    """Remove what killed processes left half written or half removed, and return it."""
+    stale = [path for path in sorted(root.glob(TMP_PREFIX + "*")) if not writer_is_running(path.name)]
     for path in stale:
         discard(fs, path)
     return stale
@@ -114,7 +115,7 @@ def _write_pins(root: Path, steps: set[int], fs: Fs) -> None:
         raise CheckpointError(f"{root / PINNED} could not be written: {error.strerror}") from error
 
 
-def _is_whole(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     try:
         read_verified(path)
     except CheckpointError:
@@ -122,17 +123,12 @@ def _is_whole(path: Path) -> bool:
     return True
 
 
-def _superseded(path: Path) -> bool:
-    """An old version of a step whose new version is in place: a crash came before it was removed."""
-    return path.name.endswith(REPLACED) and path.with_name(path.name.removesuffix(REPLACED)).exists()
-
-
 def _remove(fs: Fs, path: Path) -> bool:
-    # Out of sight first: a kill halfway through must not leave half a checkpoint under a checkpoint's name.
-    aside = path.with_name(temporary_name(path.name))
+    # Renamed first: a kill during the removal must not leave half a checkpoint under a checkpoint's name.
+    temporary = path.with_name(temporary_name(path.name))
     try:
-        fs.rename(path, aside)
+        fs.rename(path, temporary)
     except OSError:
-        return False  # It stays, and the next prune tries again.
-    discard(fs, aside)
+        return False  # it stays, and the next prune tries again
+    discard(fs, temporary)
     return True

@@ -18,7 +18,7 @@ from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.algorithms.ratings import START, after_game, expected
-from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
+from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
 
 LATEST = -1
 """Who plays against itself as it is now."""

@@ -19,7 +19,7 @@ from surefoot.learn.checkpoint.atomic_files import (
     set_link,
     temporary_name,
     write_directory,
-    writer_lives,
+    writer_is_running,
 )
 
 
@@ -155,14 +155,14 @@ def test_no_link_and_a_file_that_is_no_text_read_as_none(tmp_path):
 
 
 def test_the_writer_of_a_temporary_name_is_known_to_live(monkeypatch):
-    assert writer_lives(temporary_name("000001"))
-    assert not writer_lives(f".tmp-{os.getpid()}-feedbeef-000001"), "another process had our id before us"
+    assert writer_is_running(temporary_name("000001"))
+    assert not writer_is_running(f".tmp-{os.getpid()}-feedbeef-000001"), "another process had our id before us"
 
     def not_ours(pid, number):
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", not_ours)
-    assert writer_lives(".tmp-1-feedbeef-000001")
+    assert writer_is_running(".tmp-1-feedbeef-000001")
 
 
 def test_a_second_lock_is_refused_and_names_the_process(tmp_path):
