@@ -73,7 +73,7 @@ def test_the_lander_is_landed_from_the_command_line(capsys: pytest.CaptureFixtur
     assert main(["eval", "lander", "--env", lander, "--episodes", "50", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mean"] > 5.0
     assert main(["resume", "lander", "--steps", "32_000", "--display", "quiet"]) == 2
-    assert f"say so again with --env {lander}" in capsys.readouterr().err
+    assert f"pass it again: --env {lander}" in capsys.readouterr().err
     assert main(["resume", "lander", "--env", lander, "--steps", "32_000", "--display", "quiet"]) == 0
 
 

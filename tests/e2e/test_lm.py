@@ -104,7 +104,7 @@ def test_trained_looked_at_exported_and_loaded_again(place, capsys):
     assert main(["runs"]) == 0
     capsys.readouterr()
     assert main(["resume", "one"]) == 2
-    assert "`surefoot lm ppo --resume one --reward …` goes on with it" in capsys.readouterr().err
+    assert "resume it with `surefoot lm ppo --resume one --reward …`" in capsys.readouterr().err
 
 
 def test_a_reward_that_fails_costs_nothing_and_the_run_can_go_on(place, capsys):

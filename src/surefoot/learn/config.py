@@ -1,4 +1,4 @@
-"""The knobs of PPO, each written once: default, legal range, and the help that the command line and the docs print."""
+"""The settings of PPO, each declared once: default, legal range, and the help for command line, docs and docstrings."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from surefoot.learn.presets import preset as preset_called
 from surefoot.learn.schedule import Schedule
 from surefoot.learn.schedule_text import extremes, parse_schedule, schedule_to_json
 
+# SB3's batch_size.
 DEFAULT_MINIBATCH_SIZE = 64
 
 
 def scheduled(within: Interval) -> Kind:
-    """A number within an interval or a schedule of such numbers, which may touch an open lower bound (lin_3e-4)."""
+    """Return the kind of numbers within an interval and schedules of them, which may end at an open bound (lin_3e-4)."""
 
     def accept(value: Any) -> float | Schedule:
         knob = parse_schedule(value)
@@ -52,7 +53,7 @@ AT_LEAST_ONE = integer(Interval(1))
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig(Config):
-    """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""
+    """Settings of the learner. The defaults are SB3's; `PPOConfig.make` accepts the names of other libraries."""
 
     lr: float | Schedule = knob(
         3e-4,
@@ -62,13 +63,12 @@ class PPOConfig(Config):
     )
     critic_lr_scale: float = knob(
         1.0,
-        "What only the critic has learns at this many times lr.",
+        "Factor on lr for the weights that only the critic has.",
         real(POSITIVE),
     )
     gamma: float = knob(
         0.99,
-        "Discount: what a reward one step later is worth now, 0 to 1. "
-        "1/(1-gamma) is how many steps ahead the policy looks: 100 at 0.99.",
+        "Discount factor of a reward one step later, 0 to 1. 1/(1-gamma) is the horizon in steps: 100 at 0.99.",
         real(UNIT),
     )
     lam: float = knob(
@@ -80,24 +80,24 @@ class PPOConfig(Config):
     clip: float | Schedule = knob(
         0.2,
         "How far the probability of an action may move in one update before its gradient stops: "
-        "the ratio is held within 1 ± clip. Usually 0.1 to 0.4; may be a schedule.",
+        "the ratio is clipped to 1 ± clip. Usually 0.1 to 0.4; may be a schedule.",
         scheduled(POSITIVE),
     )
     dual_clip: float | None = knob(
         None,
-        "Bounds the loss of an action that turned out badly: its ratio counts for no more than this (Ye et al. 2020). "
-        "Usually 3; none leaves it unbounded.",
+        "Upper limit of the ratio of actions with a negative advantage (Ye et al. 2020). "
+        "Usually 3; none sets no limit.",
         optional(real(Interval(1, open_low=True))),
     )
     value_clip: float | None = knob(
         None,
         "How far a value may move from the one at acting time, in units of the return (with normalize_value: of its "
-        "deviation); none leaves it free. Only sensible where returns are about 1 in size.",
+        "deviation); none does not clip. Only useful if returns are of the order of 1.",
         optional(real(POSITIVE)),
     )
     epochs: int = knob(
         10,
-        "Passes over each rollout. More learns more from the same steps, until the policy has moved too far from them.",
+        "Passes over each rollout. More learns more from the same steps, until the policy has moved too far.",
         AT_LEAST_ONE,
     )
     minibatch_size: int | None = knob(
@@ -109,19 +109,19 @@ class PPOConfig(Config):
     )
     minibatches: int | None = knob(
         None,
-        "Minibatches an epoch, in place of their size. With both set, the smaller minibatch of the two counts.",
+        "Minibatches per epoch, as an alternative to their size. With both set, the smaller minibatch is used.",
         optional(AT_LEAST_ONE),
     )
     sequence: int | None = knob(
         None,
-        "For policies with memory: the steps of one column that minibatches are chosen from; none keeps whole rollouts. "
-        "Shorter gives more columns to shuffle, and gradients that reach less far back.",
+        "For policies with memory: length of the sequences that minibatches are made of; none uses complete rollouts. "
+        "Shorter sequences shuffle better, but gradients reach less far back.",
         optional(AT_LEAST_ONE),
     )
     burn_in: int = knob(
         0,
-        "With sequence: steps before each column that are walked through again, so that memory is that of the weights "
-        "of now, and that are not learned from.",
+        "With sequence: steps before each sequence that are only replayed, so that its memory is computed with the "
+        "current weights.",
         integer(NOT_NEGATIVE),
     )
     rollout_steps: int = knob(
@@ -131,35 +131,34 @@ class PPOConfig(Config):
     )
     envs: int = knob(
         1,
-        "Envs that are stepped side by side. More gives more varied rollouts and better use of the machine.",
+        "Envs that are stepped in parallel. More gives more varied rollouts and better use of the machine.",
         AT_LEAST_ONE,
     )
     ent_coef: float | Schedule = knob(
         0.0,
-        "Weight of the entropy bonus: pays the policy for staying undecided, so that it goes on exploring. "
-        "Usually 0 to 0.02; may be a schedule.",
+        "Weight of the entropy bonus, which keeps the policy exploring. Usually 0 to 0.02; may be a schedule.",
         scheduled(NOT_NEGATIVE),
     )
     vf_coef: float = knob(
         0.5,
-        "Weight of the value loss (half the squared error) next to the policy's.",
+        "Weight of the value loss (half the squared error) relative to the policy loss.",
         real(NOT_NEGATIVE),
     )
     kl_coef: float = knob(
         0.0,
-        "Weight in the loss of the divergence (k3) from a fixed reference policy; 0 for none. "
-        "Needs rollouts that carry the reference's log-probs.",
+        "Weight of the KL divergence (k3) from a fixed reference policy; 0 for none. "
+        "Needs rollouts with the reference's log-probs.",
         real(NOT_NEGATIVE),
     )
     max_grad_norm: float = knob(
         0.5,
-        "The gradient of all weights together is scaled down to this norm; a very large number turns that off.",
+        "Limit of the gradient's norm over all weights; a very large number turns it off.",
         real(POSITIVE),
     )
     target_kl: float | None = knob(
         None,
-        "Ends an update early once the policy has moved this far (k3), times kl_stop_factor. "
-        "Usually 0.01 to 0.05; none never does.",
+        "Stops an update early once the KL divergence (k3) exceeds this times kl_stop_factor. "
+        "Usually 0.01 to 0.05; none never stops.",
         optional(real(POSITIVE)),
     )
     kl_stop_factor: float = knob(
@@ -169,36 +168,36 @@ class PPOConfig(Config):
     )
     adaptive_kl: float | None = knob(
         None,
-        "The divergence an update should come to. After one that moved the policy less than half as far (mean k3), "
-        "or more than twice as far, lr is multiplied or divided by 1.5, within 1e-5 to 1e-2. Usually 0.01. "
-        "With target_kl set too, an update that ended early counts as too far.",
+        "Desired KL divergence of an update. After one with less than half of it (mean k3) lr is multiplied by 1.5, "
+        "after one with more than twice of it divided, within 1e-5 to 1e-2. Usually 0.01. "
+        "With target_kl set too, an update that stopped early counts as too far.",
         optional(real(POSITIVE)),
     )
     normalize_value: bool = knob(
         False,
-        "The critic learns targets of mean 0 and deviation 1 (running statistics), so that the size of the rewards does "
-        "not matter to it. Values are in units of the return everywhere else.",
+        "Normalize the critic's targets to mean 0 and deviation 1 (running statistics), so that it does not depend on the "
+        "size of the rewards. Values are in units of the return everywhere else.",
         flag(),
     )
     temperature: float | Schedule = knob(
         1.0,
-        "Logits are divided by it in training: above 1 tries more, below 1 less; lin_2_1 cools down over the run. "
-        "Choices only. Evaluations and saved policies have 1.",
+        "Divisor of the logits in training: above 1 explores more, below 1 less; lin_2_1 falls over the run. "
+        "Discrete actions only. Evaluations and saved policies use 1.",
         scheduled(Interval(0.001)),
     )
     normalize_advantage: str = knob(
         "minibatch",
-        "Advantages get mean 0 and deviation 1 within each minibatch, once over the whole batch, or not (off).",
+        "Normalize advantages to mean 0 and deviation 1 per minibatch, once per batch, or not (off).",
         choice("minibatch", "batch", "off", true="minibatch", false="off"),
     )
     optimizer: str = knob(
         "adam",
-        "What turns gradients into steps.",
+        "Optimization algorithm.",
         choice("adam", "adamw", "sgd", "rmsprop"),
     )
     weight_decay: float = knob(
         0.0,
-        "Pull of the weights towards 0 in each step; adamw keeps it apart from the gradient. 0 for none.",
+        "Weight decay, decoupled from the gradient in adamw; 0 for none.",
         real(NOT_NEGATIVE),
     )
     adam_eps: float = knob(
@@ -208,32 +207,32 @@ class PPOConfig(Config):
     )
     momentum: float = knob(
         0.0,
-        "Share of the last step kept in the next one, 0 to below 1; sgd and rmsprop only.",
+        "Share of the previous step in the next one, 0 to below 1; sgd and rmsprop only.",
         real(Interval(0, 1, open_high=True)),
     )
     seed: int = knob(
         0,
-        "Everything random follows from it: weights, envs, actions, minibatches.",
+        "Seed of everything random: weights, envs, actions, minibatches.",
         integer(Interval(0, 2**63 - 1)),
     )
     device: str = knob(
         "auto",
-        "Where the networks live: cpu, cuda, cuda:1, mps; auto takes what is fastest for their size.",
+        "Device of the networks: cpu, cuda, cuda:1, mps; auto uses a GPU if there is one.",
         matching(r"auto|cpu|(cuda|mps)(:\d+)?", "auto, cpu, cuda, mps, or one of several as in cuda:0"),
     )
     path: str = knob(
         "auto",
-        "Which implementation learns: the native kernel, torch, or auto: the kernel where it knows the policy.",
+        "Implementation that learns: native (the C kernel), torch, or auto: the kernel if it supports the policy.",
         choice("auto", "native", "torch"),
     )
     min_samples: int = knob(
         2,
-        "Fewest valid steps worth an update; a smaller rollout is skipped and the report says why.",
+        "Fewest valid steps for an update; a smaller rollout is skipped, and the report contains the reason.",
         AT_LEAST_ONE,
     )
     max_policy_lag: int | None = knob(
         None,
-        "Oldest rollout that is learned from, in updates since it was collected; none takes any.",
+        "Oldest rollout that is learned from, in updates since it was collected; none for no limit.",
         optional(integer(NOT_NEGATIVE)),
     )
 
@@ -250,22 +249,22 @@ class PPOConfig(Config):
 
     @classmethod
     def make(cls, preset: str | None = None, **names: Any) -> Self:
-        """From a preset (or SB3's values) and any names that people know the knobs by; text is read as a value."""
+        """Return a config from a preset (or SB3's values) and settings by any of their names; text is parsed."""
         start = cls() if preset is None else cls(**preset_called(preset).ppo)
         return start.replace(**names)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some knobs changed; any of their names will do.
+        """Return a copy with some settings changed, by any of their names.
 
-        To name one of `minibatch_size` and `minibatches` is to choose it over the other, unless both were set.
+        Setting one of `minibatch_size` and `minibatches` unsets the other, unless both were set.
         """
         current = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        found = self.canonical(changes, base=current)
+        updates = self.canonical(changes, base=current)
         for named, other in (("minibatch_size", "minibatches"), ("minibatches", "minibatch_size")):
-            chosen = found.get(named) is not None and other not in found
+            chosen = updates.get(named) is not None and other not in updates
             if chosen and current[named] is None:
-                found[other] = None
-        return dataclasses.replace(self, **found)
+                updates[other] = None
+        return dataclasses.replace(self, **updates)
 
     @classmethod
     def vocabulary(cls) -> Vocabulary:
@@ -283,5 +282,5 @@ class PPOConfig(Config):
         return self.rollout_steps * self.envs
 
     def minibatch_size_for(self, samples: int) -> tuple[int, str | None]:
-        """The size to split `samples` steps by, and a sentence to print where two knobs had to be weighed up."""
+        """Return the minibatch size for `samples` steps, and a sentence to print if two settings disagree."""
         return minibatch_size_for(samples, self.minibatch_size, self.minibatches)

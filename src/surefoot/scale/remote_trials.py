@@ -20,7 +20,7 @@ from surefoot.train.tune.search import (
     read_params,
     suggest,
     take_back,
-    told,
+    to_stored,
 )
 
 Order = dict[str, Any]
@@ -55,7 +55,7 @@ class RemoteTrials:
         """Return a new trial that continues with the weights of `order`'s trial and settings close to its."""
         params = read_params(self.task.space, order["params"])
         moved = nearby(self.task.space, params, self.task.moving, self._rng)
-        fixed = {name: told(self.task.space[name], value) for name, value in moved.items()}
+        fixed = {name: to_stored(self.task.space[name], value) for name, value in moved.items()}
         self.study.enqueue_trial(fixed, user_attrs={"parent": order["number"]})
         return self._begin(self.study.ask())
 

@@ -1,4 +1,4 @@
-"""How experience is collected, and how one flat list of settings finds its way into three configs."""
+"""Settings of collection, and the split of one flat list of settings into three configs."""
 
 from __future__ import annotations
 
@@ -39,84 +39,82 @@ from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, NetConfig
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectConfig(Config):
-    """Where envs are stepped, and what happens to rewards on their way into a rollout. Reports show the raw ones."""
+    """Worker processes, rewards and curiosity. Reports always show raw rewards."""
 
     workers: Workers = knob(
         "auto",
-        "Processes that step Gymnasium's envs besides the learner's own. The digits are the same with any number; auto "
-        "measures what a step costs and takes none where that would not be faster. Our own worlds need none.",
+        "Processes that step Gymnasium's envs besides this one. The digits are the same with any number; auto measures "
+        "the cost of a step and uses none if that is not faster. Built-in environments need none.",
         or_word("auto", integer(NOT_NEGATIVE)),
     )
     worker_timeout: Timeout = knob(
         "auto",
-        "Seconds after which a worker that gives no answer is killed and replaced, as one that died is at once. auto: 30, "
-        "or ten times the slowest answer of the envs in the learner's own process if that is more.",
+        "Seconds after which a worker that does not respond is killed and replaced. auto: 30, or ten times the slowest "
+        "step of the envs in this process if that is more.",
         or_word("auto", real(POSITIVE)),
     )
 
     normalize_reward: bool = knob(
         False,
-        "Divide rewards by the running deviation of the discounted return, "
-        "so that the critic's targets are about 1 in size.",
+        "Divide rewards by the running standard deviation of the discounted return, "
+        "so that the critic's targets are of the order of 1.",
         flag(),
         names=("norm_reward", "normalize_rewards"),
     )
     reward_clip: float = knob(
         10.0,
-        "Scaled rewards are held within ± this; raw ones are never touched by it.",
+        "Limit of scaled rewards, ±; raw rewards are not clipped.",
         real(POSITIVE),
         names=("clip_reward",),
     )
     reward_range: tuple[float, float] | None = knob(
         None,
-        "The lowest and highest reward the world promises; rewards outside are clipped and counted. "
-        "None trusts the world.",
+        "Lowest and highest reward of the env; rewards outside are clipped and counted. None clips nothing.",
         optional(number_range()),
     )
     nonfinite: str = knob(
         "raise",
-        "What to do when a world answers with NaN or infinity: stop with an error, or drop that episode and go on.",
+        "What to do if an env returns NaN or infinity: raise an error, or drop that episode and continue.",
         choice("raise", "drop_episode"),
     )
     curiosity: str = knob(
         "none",
-        "A bonus for what is new, where rewards are too rare to be found by chance: rnd pays for places, icm for what "
-        "actions lead to unexpectedly.",
+        "Exploration bonus for envs with rare rewards: rnd rewards new observations, icm unexpected results of actions.",
         choice("none", "rnd", "icm"),
     )
     curiosity_coef: float | Schedule = knob(
         1.0,
-        "What the bonus is multiplied by, after it was divided by the running deviation of its discounted sum. "
+        "Weight of the bonus, after division by the running deviation of its discounted sum. "
         "A number, or a schedule: lin_1 falls to 0 over the run.",
         scheduled(NOT_NEGATIVE),
         names=("int_coef", "intrinsic_coef"),
     )
     ext_coef: float = knob(
         1.0,
-        "What the world's own reward is multiplied by where there is a bonus beside it; 0 learns from the bonus alone.",
+        "Weight of the env's reward if there is a bonus; 0 learns from the bonus alone.",
         real(NOT_NEGATIVE),
         names=("extrinsic_coef",),
     )
     curiosity_lr: float = knob(
-        1e-3, "Learning rate of the networks that judge what is new. Higher wears novelty out sooner.", real(POSITIVE)
+        1e-3, "Learning rate of the bonus networks. Higher makes the bonus fade sooner.", real(POSITIVE)
     )
-    curiosity_hidden: tuple[int, ...] = knob((64, 64), "Widths of their hidden layers.", sizes())
+    curiosity_hidden: tuple[int, ...] = knob((64, 64), "Widths of the hidden layers of the bonus networks.", sizes())
     curiosity_share: float = knob(
         0.25,
-        "Share of each rollout they learn from. Less keeps what is new interesting for longer, and takes less time.",
+        "Share of each rollout that the bonus networks learn from. Less keeps the bonus for longer and takes less time.",
         real(Interval(0, 1, open_low=True)),
     )
-    curiosity_minibatches: int = knob(4, "Gradient steps they take a rollout.", integer(Interval(1)))
+    curiosity_minibatches: int = knob(4, "Gradient steps of the bonus networks per rollout.", integer(Interval(1)))
 
 
 COLLECT_NAMES = CollectConfig.vocabulary()
 
 
 def split_settings(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Any mix of settings under any names, as changes for (PPOConfig, NetConfig, CollectConfig).
+    """Return settings under any names as changes for (PPOConfig, NetConfig, CollectConfig).
 
-    Text is read as its knob would read it. SB3's `policy_kwargs` and the zoo's `normalize` are taken apart first.
-    Hand the first part to `PPOConfig.make` or `replace`: `anneal_lr` may still be in it, waiting to learn of what.
+    Text is parsed. SB3's `policy_kwargs` and the zoo's `normalize` are unpacked. Pass the first part to `PPOConfig.make` or
+    `replace`: it may contain `anneal_lr`, which needs the learning rate.
     """
     flat = _unpack(settings)
     require_known(flat, _all_names(), PPO_HINTS | NET_HINTS)
@@ -132,7 +130,7 @@ def _all_names() -> set[str]:
 
 
 def _unpack(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with the entries of policy_kwargs and the two halves of normalize beside the rest."""
+    """Return `settings` with policy_kwargs and normalize replaced by their entries."""
     flat = {name: value for name, value in settings.items() if name not in ("policy_kwargs", "normalize")}
     for group, parts in (
         ("policy_kwargs", _policy_kwargs(settings.get("policy_kwargs"))),
@@ -148,23 +146,23 @@ def _unpack(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _policy_kwargs(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
-    found = as_mapping(literal(value) if isinstance(value, str) else value)
-    if found is None:
+    mapping = as_mapping(literal(value) if isinstance(value, str) else value)
+    if mapping is None:
         raise ConfigError(f"policy_kwargs is {value!r}; write dict(net_arch=[64, 64])")
-    return found
+    return mapping
 
 
 def _normalize(value: Any) -> dict[str, Any]:
-    """The zoo's: True for both, or VecNormalize's arguments, as a dict or as text of one."""
+    """Return the settings of the zoo's normalize: True for both, or VecNormalize's arguments as a dict or its text."""
     if value is None:
         return {}
     try:
         both = boolean(value)
     except (TypeError, ValueError):
-        found = as_mapping(literal(value) if isinstance(value, str) else value)
-        if found is None:
+        mapping = as_mapping(literal(value) if isinstance(value, str) else value)
+        if mapping is None:
             raise ConfigError(f"normalize is {value!r}; write true, false or dict(norm_obs=True)") from None
-        return {"norm_obs": True, "norm_reward": True, **found}
+        return {"norm_obs": True, "norm_reward": True, **mapping}
     return {"norm_obs": both, "norm_reward": both}
 
 
@@ -180,10 +178,10 @@ _NOT_SUPPORTED = (
 
 
 def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
-    """The settings in a YAML file: a flat list of our own, or the zoo's with one list an env id.
+    """Return the settings in a YAML file: a flat list, or RL Zoo's file with one list per env id.
 
-    `preset` and `total_steps` may be among them (the zoo's n_timesteps becomes that); the rest is for
-    `split_settings`. From a zoo's file the entry of `env_id` is taken, or `default` if there is none.
+    `preset` and `total_steps` may be among them (the zoo's n_timesteps becomes total_steps); the others are for
+    `split_settings`. From a zoo file the entry of `env_id` is used, or `default`.
     """
     content = _load(path)
     if all(isinstance(entry, Mapping) for entry in content.values()) and not set(content) & _all_names():
@@ -191,7 +189,7 @@ def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
     settings = {str(name): value for name, value in content.items() if value is not None or name not in _NOT_SUPPORTED}
     for name in _NOT_SUPPORTED:
         if name in settings:
-            raise ConfigError(f"{path}: {name} is not supported; wrap the env in code of your own and pass that")
+            raise ConfigError(f"{path}: {name} is not supported; wrap the env in Python and pass that")
     policy = settings.pop("policy", "MlpPolicy")
     if policy not in POLICIES:
         raise ConfigError(f"{path}: policy is {policy!r}; it must be one of {', '.join(POLICIES)}")
@@ -199,15 +197,15 @@ def read_settings(path: Path, env_id: str | None) -> dict[str, Any]:
 
 
 def zoo_entry(path: Path, env_id: str) -> dict[str, Any]:
-    """An env's entry of a zoo's file as it is written there."""
+    """Return the unchanged entry of an env in a zoo file."""
     return {str(name): value for name, value in _entry_of(_load(path), env_id, path).items()}
 
 
 def _with_total_steps(settings: dict[str, Any], path: Path) -> dict[str, Any]:
-    given = [name for name in _RUN_LENGTH if name in settings]
-    if len(given) > 1:
-        raise ConfigError(f"{path}: {given[0]} and {given[1]} both say how long to train; give one of them")
-    for name in given:
+    names = [name for name in _RUN_LENGTH if name in settings]
+    if len(names) > 1:
+        raise ConfigError(f"{path}: {names[0]} and {names[1]} both set the length of the run; give one of them")
+    for name in names:
         value = settings.pop(name)
         try:
             steps = whole_number(float(value) if isinstance(value, str) else value)
@@ -233,7 +231,7 @@ def _load(path: Path) -> dict[Any, Any]:
         raise ConfigError(f"cannot read settings from {path}: {' '.join(str(why).split())}") from why
     content = as_mapping({} if loaded is None else loaded)  # an empty file changes nothing
     if content is None:
-        raise ConfigError(f"{path} holds {type(loaded).__name__}; it must be a mapping of names to values")
+        raise ConfigError(f"{path} contains {type(loaded).__name__}; it must be a mapping of names to values")
     if not content:
-        raise ConfigError(f"{path} has no settings in it")
+        raise ConfigError(f"{path} contains no settings")
     return content

@@ -1,4 +1,4 @@
-"""How good a policy is: whole episodes in worlds of their own, on seeds that training never saw."""
+"""Evaluation: complete episodes in separate worlds, on seeds that training never uses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import episode_continues, return_of, success_of
 from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
 
+# Added to a run's seed, so that evaluations never play the episodes it trained on.
 EVAL_SEED_OFFSET = 1_000_003
-"""Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
+# An evaluation gives up after this many steps: a policy that moves in circles never ends an episode. Longer than any
+# episode of the benchmarks, whose longest are Atari's 27,000 steps.
 LONGEST_EPISODE = 100_000
-"""Steps after which an evaluation no longer waits for an episode to end; a policy that goes in circles never ends one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,13 @@ def play(
     stop: Callable[[], bool] = lambda: False,
     path: str = "auto",
 ) -> Played:
-    """Play `episodes` whole episodes, or fewer if `stop` says so.
+    """Play `episodes` complete episodes, or fewer if `stop` returns True.
 
-    Each stream plays its share, fixed beforehand: to take whichever end first would favour the short ones. Likeliest
-    actions come from the kernel where it knows the policy, unless `path` is "torch".
+    Each stream plays a fixed share: counting the first that end would favour short episodes. Most likely actions come from
+    the kernel if it supports the policy, unless `path` is "torch".
     """
     if episodes < 1:
-        raise ConfigError(f"episodes is {episodes}; at least one must be played")
+        raise ConfigError(f"episodes is {episodes}; it must be at least 1")
     streams = world.num_envs
     quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
     choose = chooser(policy, streams, seed=seed, deterministic=deterministic, device=torch.device(device), path=path)
@@ -83,20 +84,18 @@ def play(
                 played.successes.append(None if success is None else bool(success))
             returns[stream], lengths[stream] = 0.0, 0
         if lengths.max() >= LONGEST_EPISODE:
-            raise EnvError(
-                f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; give it a time limit"
-            )
+            raise EnvError(f"{world.name} did not end an episode within {LONGEST_EPISODE:,} steps; set a time limit")
     return played
 
 
 _Choose = Callable[[View, np.ndarray], np.ndarray]
-"""From what is seen and where episodes begin to what the world takes."""
+"""(view, [N] where episodes start) → actions as the world takes them."""
 
 
 def chooser(
     policy: Policy, streams: int, *, seed: int, deterministic: bool, device: torch.device, path: str = "auto"
 ) -> _Choose:
-    """What acts: the kernel for likeliest actions where it knows the policy, unless `path` is "torch", else torch."""
+    """Return a function that acts: by the kernel for most likely actions if it can, unless `path` is "torch"; else by torch."""
     actor = kernel_actor(policy, seed) if deterministic and path != "torch" else None
     if actor is not None:
         actor.net.refresh()
@@ -106,13 +105,8 @@ def chooser(
 
     def choose(view: View, start: np.ndarray) -> np.ndarray:
         nonlocal context
-        seen = PolicyInput(
-            obs={name: torch.from_numpy(x).to(device) for name, x in view.obs.items()},
-            action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask).to(device),
-            start=torch.from_numpy(start).to(device),
-            context=context,
-        )
-        out = policy.act(seen, generator=generator, deterministic=deterministic)
+        inputs = PolicyInput.from_arrays(view.obs, view.action_mask, start, context, device)
+        out = policy.act(inputs, generator=generator, deterministic=deterministic)
         context = out.context
         return policy.env_action(out.action.cpu().numpy())
 

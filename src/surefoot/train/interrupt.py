@@ -1,4 +1,4 @@
-"""Ctrl-C that lets the current update finish."""
+"""Ctrl-C that waits for the current update."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Self
 
 
 class GentleStop:
-    """While open, the first SIGINT or SIGTERM only sets `requested`; a second one interrupts at once.
+    """While open, the first SIGINT or SIGTERM only sets `requested`; the second one interrupts immediately.
 
-    Half an update is not a state that can be saved, so the loop looks at `requested` between two updates.
+    A state in the middle of an update cannot be saved, so the loop reads `requested` between two updates.
     """
 
     def __init__(self) -> None:
@@ -19,6 +19,7 @@ class GentleStop:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
+        # Python allows signal handlers in the main thread only; elsewhere nothing is caught.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._note)

@@ -1,4 +1,4 @@
-"""What is known after one update: the one thing a dashboard, a record or a caller needs to look at."""
+"""The state of a run after one update, for dashboards, records and callers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from surefoot.telemetry.doctor.findings import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalPoint:
-    """One evaluation: how the policy of that moment did over whole episodes, raw returns."""
+    """One evaluation over complete episodes; raw returns."""
 
     env_steps: int
     mean: float
@@ -19,7 +19,7 @@ class EvalPoint:
     maximum: float
     episodes: int
     is_best: bool
-    """No earlier evaluation of this run had a higher mean."""
+    """Whether no earlier evaluation of this run had a higher mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +29,23 @@ class Moment:
     report: UpdateReport
     env_steps: int
     total_steps: int
-    """Where the run will end."""
+    """Length of the run."""
     seconds: float
     """Wall time since this process began training; a resumed run starts again at 0."""
     episodes: int
-    """Finished since the run began."""
+    """Episodes finished since the run began."""
     recent_return: float | None
-    """Mean raw return of the last 100 episodes; None before the first one ends. So for the next two."""
+    """Mean raw return of the last 100 episodes; None before the first one ends. The same holds for the next two."""
     recent_length: float | None
     recent_success: float | None
-    """None too in worlds that do not report success."""
+    """None also if the env does not report success."""
     new_returns: tuple[float, ...]
     """Raw returns of the episodes that ended during this update's rollout."""
     evaluation: EvalPoint | None
-    """A fresh evaluation, if one was made."""
+    """The evaluation made after this update, if any."""
     checkpoint: int | None
-    """Update number of a checkpoint that was just saved."""
+    """Update number of the checkpoint saved after this update, if any."""
     notes: tuple[str, ...]
-    """Sentences worth showing: the minibatch rule, guards that fired, why this path was taken."""
+    """Sentences to show: the minibatch rule, dropped episodes, why this path is used."""
     findings: tuple[Finding, ...] = ()
-    """What the doctor found, or found to be over, since the last update."""
+    """Findings of the doctor that were opened or closed since the last update."""

@@ -1,4 +1,4 @@
-"""Episodes as pictures: in the terminal with half blocks, in a file as a GIF."""
+"""Renders episodes: in the terminal with half blocks, and as a GIF."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ from surefoot.nets.policy import Policy, PolicyInput
 def film(
     policy: Policy, world: World, episodes: int, *, seed: int, deterministic: bool, longest: int
 ) -> tuple[list[np.ndarray], list[float]]:
-    """Every step of some episodes in one stream as pictures, and the returns."""
+    """Return a picture of every step of some episodes, and the returns."""
     generator = torch.Generator().manual_seed(seed)
     view, context = world.reset(seed), policy.initial_context(1)
     policy.to(torch.device("cpu"))
     frames, returns, total = [_picture(world)], list[float](), 0.0
     for _ in range(longest * episodes):
-        seen = PolicyInput(
-            obs={name: torch.from_numpy(x) for name, x in view.obs.items()},
-            action_mask=None if view.action_mask is None else torch.from_numpy(view.action_mask),
-            context=context,
-        )
-        out = policy.act(seen, generator=generator, deterministic=deterministic)
+        inputs = PolicyInput.from_arrays(view.obs, view.action_mask, context=context)
+        out = policy.act(inputs, generator=generator, deterministic=deterministic)
         step = world.step(policy.env_action(out.action.numpy()))
         context, view = out.context, step.view
         total += float(step.reward[0])
@@ -45,12 +41,12 @@ def film(
 def _picture(world: World) -> np.ndarray:
     picture = world.render()
     if picture is None:
-        raise EnvError(f"{world.name} has no picture; an env needs render_mode='rgb_array' for that")
+        raise EnvError(f"{world.name} renders no picture; create the env with render_mode='rgb_array'")
     return picture
 
 
 def write_gif(frames: list[np.ndarray], path: Path, *, fps: int) -> Path:
-    """The pictures as one looping GIF; at most 400 of them, evenly chosen."""
+    """Write the pictures as a looping GIF: at most 400 of them, evenly chosen, to limit the size of the file."""
     try:
         from PIL import Image
     except ImportError as why:
@@ -63,7 +59,7 @@ def write_gif(frames: list[np.ndarray], path: Path, *, fps: int) -> Path:
 
 
 def show_in_terminal(frames: list[np.ndarray], *, fps: int, width: int = 76) -> None:
-    """Play the pictures in place: two pixels a character, upper and lower half."""
+    """Play the pictures in the terminal, two pixels per character: upper and lower half."""
     out, due = sys.stdout, time.monotonic()
     height = max(2, 2 * (round(frames[0].shape[0] / frames[0].shape[1] * width / 2)))
     out.write("\x1b[?25l")
@@ -76,14 +72,14 @@ def show_in_terminal(frames: list[np.ndarray], *, fps: int, width: int = 76) -> 
             due += 1 / fps
             time.sleep(max(0.0, due - time.monotonic()))
     except KeyboardInterrupt:
-        pass  # whoever watches has seen enough; the GIF is still written
+        pass  # the caller still writes the GIF
     finally:
         out.write("\x1b[0m\x1b[?25h")
         out.flush()
 
 
 def _shrink(frame: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Mean colour of each cell."""
+    """Return the mean colour of each cell."""
     rows = np.linspace(0, frame.shape[0], height + 1).astype(int)
     columns = np.linspace(0, frame.shape[1], width + 1).astype(int)
     sums = np.add.reduceat(np.add.reduceat(frame.astype(np.float32), rows[:-1], axis=0), columns[:-1], axis=1)

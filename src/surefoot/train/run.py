@@ -1,4 +1,4 @@
-"""A run on disk: trained, looked at, written down and saved, so that it can be killed at any moment and go on."""
+"""A run on disk: trained, evaluated, recorded and saved, so that it can be killed at any moment and resumed."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
+# As many streams as episodes by default, so that each stream plays one.
 EVAL_STREAMS = 10
 
 
 class Run:
-    """Owns a run directory while it trains; make one with `create_run` or `resume_run`, iterate `moments`, close it."""
+    """A run directory while it trains. Create it with `create_run` or `resume_run`, iterate over `moments`, close it."""
 
     def __init__(
         self,
@@ -52,21 +53,21 @@ class Run:
     ) -> None:
         self.directory, self.training, self.recorder, self.lock = directory, training, recorder, lock
         self.attending = attending
-        """The doctor, where one looks on."""
+        """The doctor, if there is one."""
         self.spec = training.spec
         self.best_mean = -np.inf
         self.next_eval = self.spec.eval_every or np.inf
         self.next_checkpoint = self.spec.checkpoint_every
         self.saved_at: int | None = None
         self.notes: list[str] = []
-        """Sentences for the next moment."""
+        """Sentences for the next event."""
         self.labels: dict[str, str] = {"data_mode": training.mode} if isinstance(training, Cycles) else {}
-        """Words that go into the record beside the numbers of each update."""
+        """Texts that go into the record with the numbers of each update."""
         self._eval_world: World | None = None
         self._closed = False
 
     def moments(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Moment]:
-        """Train until the spec's steps are done or `stop` says so, saving and evaluating on the way and at the end."""
+        """Train until the spec's steps are done or `stop` returns True; save and evaluate regularly and at the end."""
         begin = time.perf_counter()
         while not self.training.finished and not stop():
             try:
@@ -80,9 +81,9 @@ class Run:
             steps, finished = self.training.env_steps, self.training.finished
             self.record(report, fresh)
             findings = self._examine()
-            # Saved before it is looked at: an evaluation may take long, or fail, and must not cost what was learned.
+            # Saved before the evaluation, which may take long or fail and must not cost what was learned.
             saved = self.save() if finished or steps >= self.next_checkpoint or stop() else None
-            # Not when stopped: whoever presses Ctrl-C wants the prompt back, and a resumed run evaluates where it would have.
+            # Not when stopped: Ctrl-C should return quickly, and a resumed run makes the evaluation later.
             due = steps >= self.next_eval or (finished and self.spec.eval_every)
             evaluation = self._evaluate(stop) if due and not stop() else None
             if evaluation is not None:
@@ -104,23 +105,23 @@ class Run:
                 notes=notes,
                 findings=findings,
             )
-        # The wish to stop may have come after the last look at it.
+        # `stop` may have become True after the last check.
         self._keep()
 
     def _keep(self) -> None:
-        """Save what was learned since the last checkpoint."""
+        """Save if there was an update since the last checkpoint."""
         if self.training.learner.updates and self.saved_at != self.training.learner.updates:
             self.save()
 
     def _examine(self) -> tuple[Finding, ...]:
-        """What the doctor makes of the lines written so far, put into the record."""
-        found = () if self.attending is None else tuple(self.attending.take())
+        """Return the doctor's new findings, and write them into the record."""
+        result = () if self.attending is None else tuple(self.attending.take())
         at_length = self.attending is not None and self.attending.at_length
-        for finding in found:
+        for finding in result:
             self.recorder.finding(**finding.to_json())
             if at_length or finding.severity != "info":
                 self.notes.append(sentence(finding, causes=at_length))
-        return found
+        return result
 
     def _tell_losses(self) -> None:
         for lost in self.training.take_losses():
@@ -128,14 +129,14 @@ class Run:
             self.notes.append(lost)
 
     def save(self, *, best: bool = False) -> int:
-        """Write a checkpoint of this moment; its number is the update's."""
+        """Write a checkpoint and return its number, the number of updates."""
         step, root = self.training.learner.updates, self.directory.checkpoints
         while self.next_checkpoint <= self.training.env_steps:
             self.next_checkpoint += self.spec.checkpoint_every
         self.recorder.begin_sync()
         inexact = self.training.world.inexact
         meta = {"exact": inexact is None, "why": inexact or ""}
-        # The record goes to the disk beside the checkpoint's files, and is there before the checkpoint counts.
+        # The record is on the disk before the checkpoint counts: a resumed run cuts the record at its checkpoint.
         save_checkpoint(root, step, self.state(), meta=meta, ready=self.recorder.sync)
         if best:
             mark_best(root, step)
@@ -144,7 +145,7 @@ class Run:
         return step
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint: the training's and the run's own."""
+        """Return the parts of a checkpoint: the training's, and the progress of the run."""
         progress = {
             "best_mean": float(self.best_mean),
             "next_eval": float(self.next_eval),
@@ -154,18 +155,18 @@ class Run:
         return {**self.training.state(), "run": progress}
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Go on from a checkpoint's parts."""
+        """Continue from a checkpoint's parts."""
         self.training.set_state(parts)
-        mine = parts["run"]
-        self.best_mean, self.next_eval = mine["best_mean"], mine["next_eval"]
-        self.next_checkpoint = mine["next_checkpoint"]
-        if mine["threads"] != torch.get_num_threads():
+        saved = parts["run"]
+        self.best_mean, self.next_eval = saved["best_mean"], saved["next_eval"]
+        self.next_checkpoint = saved["next_checkpoint"]
+        if saved["threads"] != torch.get_num_threads():
             self.notes.append(
-                f"saved with {mine['threads']} threads, resumed with {torch.get_num_threads()}: digits will differ"
+                f"saved with {saved['threads']} threads, resumed with {torch.get_num_threads()}: digits will differ"
             )
 
     def close(self, reason: EndReason, message: str = "") -> None:
-        """Write the end down, free everything, leave a report to look at. A second close does nothing."""
+        """Record the end and free everything. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -178,7 +179,7 @@ class Run:
             self.lock.__exit__(None, None, None)
 
     def _evaluate(self, stop: Callable[[], bool]) -> EvalPoint | None:
-        """Play some episodes with the policy as it is; None if that was interrupted or an episode did not end."""
+        """Evaluate the current policy; None if that was interrupted or an episode did not end."""
         spec, steps = self.spec, self.training.env_steps
         while self.next_eval <= steps:
             self.next_eval += spec.eval_every
@@ -197,9 +198,9 @@ class Run:
                 path=spec.ppo.path,
             )
         except EnvError as why:
-            # A policy that goes in circles is a finding about the policy, not a reason to stop learning.
+            # A policy that moves in circles may still improve: no reason to stop the training.
             self.recorder.event("evaluation_failed", str(why))
-            self.notes.append(f"evaluation given up: {why}")
+            self.notes.append(f"evaluation stopped: {why}")
             return None
         if len(played.returns) < spec.eval_episodes:
             return None
@@ -219,7 +220,7 @@ class Run:
         )
 
     def record(self, report: UpdateReport, fresh: Sequence[Episode]) -> None:
-        """Write an update and the episodes that ended with it down, when a line is due."""
+        """Record an update and the episodes that ended in it, when a line is due."""
         steps, labels = self.training.env_steps, dict(self.labels)
         self.recorder.defer(partial(tell, self.recorder, steps, report, fresh, labels))
 
@@ -234,7 +235,7 @@ def create_run(
     doctor: LiveDoctor | None = None,
     keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> Run:
-    """A new run in an empty directory, nothing trained yet. With `doctor`, findings go into its record as it trains."""
+    """Return a new run in an empty directory. With `doctor`, its findings go into the record."""
     lock = RunLock(directory.path).__enter__()
     try:
         training = training or Training(spec)
@@ -261,7 +262,7 @@ def resume_run(
     doctor: LiveDoctor | None = None,
     keep: Keep = Keep(),  # noqa: B008  it is frozen
 ) -> tuple[Run, Checkpoint]:
-    """A run as its newest whole checkpoint left it; `total_steps` makes it longer, and its schedules with it."""
+    """Return a run at its newest complete checkpoint; `total_steps` makes it and its schedules longer."""
     lock = RunLock(directory.path).__enter__()
     try:
         header = directory.read_header()
@@ -313,7 +314,7 @@ def _announce(run: Run, command: Sequence[str]) -> None:
 
 
 def write_header(directory: RunDir, training: Training | Cycles, command: Sequence[str], *, record: bool) -> None:
-    """Say in run.json what the run is, as it is from now on."""
+    """Write run.json: what the run is from now on."""
     header = {
         "name": directory.name,
         "spec": training.spec.to_json(),
@@ -329,36 +330,38 @@ def write_header(directory: RunDir, training: Training | Cycles, command: Sequen
 
 
 def versions() -> dict[str, str]:
-    """What the digits depend on."""
-    found = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+    """Return the versions of everything that the digits depend on."""
+    result = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
     for package in ("surefoot", "gymnasium", "mujoco", "ale-py", "Box2D", "envpool"):
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 def git_commit(where: Path) -> str | None:
-    """The commit checked out at `where`, if that is a git work tree."""
+    """Return the commit checked out at `where`; None if it is not a git work tree."""
     try:
-        found = subprocess.run(
+        result = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=where, capture_output=True, text=True, timeout=2, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return result.stdout.strip() or None if result.returncode == 0 else None
 
 
 def _notes(report: UpdateReport) -> list[str]:
-    """What in a report deserves a sentence."""
+    """Return sentences about a report that a user should see."""
     notes: list[str] = []
     if report.skipped_reason:
         notes.append(f"update {report.update} learned nothing: {report.skipped_reason}")
     if report.rolled_back:
-        notes.append(f"update {report.update} left the finite and was taken back; the learning rate is halved")
+        notes.append(f"update {report.update} was not finite and was rolled back; the learning rate is halved")
     elif report.nonfinite_steps:
-        notes.append(f"update {report.update}: {report.nonfinite_steps} gradient steps were not finite, left out")
+        notes.append(
+            f"update {report.update}: {report.nonfinite_steps} gradient steps were not finite and were skipped"
+        )
     if report.stats.get("dropped_episodes"):
         notes.append(f"{report.stats['dropped_episodes']:.0f} episodes with NaN or infinity were dropped")
     if report.stats.get("reward_outliers"):

@@ -1,4 +1,4 @@
-"""Everything that defines a run, as one value that fits into JSON; and how a few words become it. No torch here."""
+"""Everything that defines a run, as one value that fits into JSON. No torch here."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig, split_settings
 
 Backend = Literal["auto", "surefoot", "gymnasium", "envpool"]
+# Length of a run whose preset has none. Longer would cost time in easy envs, shorter would end before hard ones are learned.
 DEFAULT_TOTAL_STEPS = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What is trained, how, for how long, and how often it is looked at and saved."""
+    """What is trained, how, for how long, and how often it is evaluated and saved."""
 
     env: str
     env_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
     backend: Backend = "auto"
-    """Whose implementation of the env."""
+    """Implementation of the env."""
     preset: str
-    """The set of knobs it started from."""
+    """Name of the preset that the settings started from."""
     total_steps: int
     ppo: PPOConfig
     net: NetConfig
@@ -39,37 +40,37 @@ class RunSpec:
     """Env steps between checkpoints."""
     keep_checkpoints: int = 3
     rollouts: str = "here"
-    """Who makes the rollouts: this process, or workers as `surefoot.scale` says."""
+    """Where rollouts are collected: "here" is this process; others are described in `surefoot.scale`."""
     learners: int = 1
-    """Processes that learn as one, each from its share of the streams."""
+    """Processes that learn together, each from its share of the streams."""
     overlap: bool = False
-    """Workers elsewhere walk while the learner learns, with the policy before."""
+    """Whether remote workers collect with the previous policy while the learner learns."""
 
     def __post_init__(self) -> None:
         for name, least in (("total_steps", 1), ("eval_every", 0), ("eval_episodes", 1), ("checkpoint_every", 1)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least {least}")
         if self.keep_checkpoints < 1:
-            raise ConfigError(f"keep_checkpoints is {self.keep_checkpoints}; at least the newest one is kept")
+            raise ConfigError(f"keep_checkpoints is {self.keep_checkpoints}; it must be at least 1")
 
     @property
     def seed(self) -> int:
-        """Everything random follows from it."""
+        """Seed of everything random."""
         return self.ppo.seed
 
     @property
     def total_updates(self) -> int:
-        """How many updates `total_steps` makes, the last one perhaps a little over."""
+        """Number of updates in `total_steps`, rounded up."""
         return -(-self.total_steps // self.ppo.batch_size)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values from which `from_json` makes an equal spec."""
+        """Return JSON values from which `from_json` builds an equal spec."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return plain | {name: plain[name].to_json() for name in ("ppo", "net", "collect")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """What `to_json` wrote."""
+        """Return the spec that `to_json` wrote; unknown fields are ignored."""
         known = {f.name for f in dataclasses.fields(cls)}
         parts: dict[str, Any] = {
             "ppo": PPOConfig.from_json(data["ppo"]),
@@ -88,14 +89,14 @@ def make_spec(
     total_steps: int | None = None,
     **fixed: Any,
 ) -> RunSpec:
-    """A spec from an env's name, the preset of its family (unless another is named) and any settings by any name.
+    """Return a spec for an env: the preset of its family, or `preset_name`, with `settings` by any of their names.
 
-    `fixed` are fields of RunSpec itself. Evaluations and checkpoints default to ten and twenty a run.
+    `fixed` are fields of `RunSpec`. By default a run has 10 evaluations and 20 checkpoints.
     """
     chosen = preset(preset_name or family_preset(env, continuous=isinstance(action, Box)))
     ppo, net, collect = split_settings(settings or {})
     steps = total_steps if total_steps is not None else chosen.total_steps or DEFAULT_TOTAL_STEPS
-    given = {name: value for name, value in fixed.items() if value is not None}
+    explicit = {name: value for name, value in fixed.items() if value is not None}
     defaults: dict[str, Any] = {"eval_every": max(1, steps // 10), "checkpoint_every": max(1, steps // 20)}
     return RunSpec(
         env=env,
@@ -104,5 +105,5 @@ def make_spec(
         ppo=PPOConfig(**chosen.ppo).replace(**ppo),
         net=NetConfig(**chosen.net).replace(**net),
         collect=CollectConfig(**chosen.collect).replace(**collect),
-        **(defaults | given),
+        **(defaults | explicit),
     )

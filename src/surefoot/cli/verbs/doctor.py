@@ -117,7 +117,7 @@ class DoctorArgs:
             print(json.dumps([result.to_json() for result in results], indent=1))
         else:
             for result in results:
-                print(f"{'ok  ' if result.passed else 'FAIL'} {result.id} {result.title}: {result.said}")
+                print(f"{'ok  ' if result.passed else 'FAIL'} {result.id} {result.title}: {result.message}")
                 if not result.passed:
                     print("\n".join(f"        possible cause: {cause}" for cause in result.causes))
         return 0 if all(result.passed for result in results) else 1

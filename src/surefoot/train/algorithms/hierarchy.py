@@ -114,8 +114,8 @@ class Decisions:
 
     def first(self, obs: Arrays, allowed: np.ndarray | None) -> np.ndarray:
         """A choice for every stream; what is open is forgotten."""
-        made, choice = self._decide(obs, allowed)
-        self._open = {name: x.copy() for name, x in made.items()}
+        decision, choice = self._decide(obs, allowed)
+        self._open = {name: x.copy() for name, x in decision.items()}
         self._gain[:], self._age[:] = 0.0, 0
         return choice
 
@@ -130,21 +130,21 @@ class Decisions:
         streams = np.flatnonzero(over)
         if not len(streams):
             return np.zeros(0)
-        made, choice = self._decide({name: x[streams] for name, x in step.view.obs.items()}, allowed)
-        ahead = made["value"].copy()
+        decision, choice = self._decide({name: x[streams] for name, x in step.view.obs.items()}, allowed)
+        ahead = decision["value"].copy()
         cut = step.truncated[streams]
         if cut.any() and not self.deterministic:
             assert step.final_obs is not None, "an episode was cut short without its last observation"
-            ahead[cut] = self._worth({name: x[streams[cut]] for name, x in step.final_obs.items()})
+            ahead[cut] = self._value({name: x[streams[cut]] for name, x in step.final_obs.items()})
         self._close(streams, ahead, step.terminated[streams], cut)
-        for name, x in made.items():
+        for name, x in decision.items():
             self._open[name][streams] = x
         self._gain[streams], self._age[streams] = 0.0, 0
         return choice
 
     def rollout(self, view: View, policy_version: int) -> Rollout:
         """All that was decided since the last `reset_tape`, the open sub-goals closed where they are."""
-        ahead = self._worth({name: x for name, x in view.obs.items() if name in self.policy.observation})
+        ahead = self._value({name: x for name, x in view.obs.items() if name in self.policy.observation})
         streams = np.flatnonzero(self._age > 0)
         never = np.zeros(len(streams), bool)
         self._close(streams, ahead[streams], never, never)
@@ -163,7 +163,7 @@ class Decisions:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from `state`."""
         self.generator.set_state(torch.as_tensor(state["generator"]))
         self.episodes.set_state(state["episodes"])
         self._builder.arrays = {_field(name): np.array(x) for name, x in state["tape"].items()}
@@ -193,15 +193,15 @@ class Decisions:
     def _decide(self, obs: Arrays, allowed: np.ndarray | None) -> tuple[Arrays, np.ndarray]:
         """What is seen, chosen and thought of it, [n, …]; and the choices as the goal takes them."""
         mask = None if allowed is None else torch.from_numpy(allowed)
-        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
-        out = self.policy.act(seen, generator=self.generator, deterministic=self.deterministic)
+        inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()}, action_mask=mask)
+        out = self.policy.act(inputs, generator=self.generator, deterministic=self.deterministic)
         action = out.action.numpy()
-        made = {f"obs.{name}": x for name, x in obs.items()}
-        made |= {"action": action, "log_prob": out.log_prob.numpy(), "value": out.value.numpy()}
-        return made | ({} if allowed is None else {"action_mask": allowed}), self.policy.env_action(action)
+        decision = {f"obs.{name}": x for name, x in obs.items()}
+        decision |= {"action": action, "log_prob": out.log_prob.numpy(), "value": out.value.numpy()}
+        return decision | ({} if allowed is None else {"action_mask": allowed}), self.policy.env_action(action)
 
     @torch.no_grad()
-    def _worth(self, obs: Arrays) -> np.ndarray:
+    def _value(self, obs: Arrays) -> np.ndarray:
         return self.policy.value(PolicyInput(obs={name: torch.from_numpy(x) for name, x in obs.items()})).numpy()
 
 
@@ -242,7 +242,7 @@ class Hierarchy:
 
     @property
     def finished(self) -> bool:
-        """True once the spec's steps are done."""
+        """Whether the spec's steps are done."""
         return self.env_steps >= self.spec.total_steps
 
     @property
@@ -295,8 +295,8 @@ class Hierarchy:
         quota = np.full(streams, episodes // streams) + (np.arange(streams) < episodes % streams)
         while quota.any():
             mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-            seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
-            out = self.worker.act(seen, generator=generator, deterministic=deterministic)
+            inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+            out = self.worker.act(inputs, generator=generator, deterministic=deterministic)
             decisions.reset_tape()
             view = world.step(self.worker.env_action(out.action.numpy())).view
             for episode in decisions.episodes.take_fresh():
@@ -324,7 +324,7 @@ class Hierarchy:
         }
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Go on from a checkpoint's parts."""
+        """Continue from a checkpoint's parts."""
         for who, net in (("worker", self.worker), ("manager", self.manager)):
             weights = {n.removeprefix(f"{who}."): x for n, x in parts["weights"].items() if n.startswith(f"{who}.")}
             load_weights(net, weights)

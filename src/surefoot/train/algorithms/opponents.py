@@ -80,8 +80,8 @@ class Player:
         if self.actor is not None:
             return kernel_actions(self.actor, view, noise.kernel, deterministic=deterministic)
         mask = None if view.action_mask is None else torch.from_numpy(view.action_mask)
-        seen = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
-        out = self.policy.act(seen, generator=noise.torch, deterministic=deterministic)
+        inputs = PolicyInput(obs={name: torch.from_numpy(x) for name, x in view.obs.items()}, action_mask=mask)
+        out = self.policy.act(inputs, generator=noise.torch, deterministic=deterministic)
         return self.policy.env_action(out.action.numpy())
 
 
@@ -122,9 +122,9 @@ class Pool:
         if len(self.past) > self.config.keep:
             steps = [one.step for one in self.past]
             spans = [after - before for before, after in zip(steps, steps[2:], strict=False)]
-            gone = self.past.pop(1 + spans.index(min(spans)))
+            removed = self.past.pop(1 + spans.index(min(spans)))
             # A game against who is gone goes on against the next one.
-            self._who[self._who == gone.step] = min(one.step for one in self.past if one.step > gone.step)
+            self._who[self._who == removed.step] = min(one.step for one in self.past if one.step > removed.step)
 
     def passed(self, steps: int) -> None:
         """The learner has taken this many steps more; keep it if it is time."""
@@ -202,8 +202,8 @@ class Pool:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
-        kept = [state["past"][str(i)] for i in range(len(state["past"]))]
+        """Continue from `state`."""
+        saved = [state["past"][str(i)] for i in range(len(state["past"]))]
         self.past = [
             Past(
                 int(one["step"]),
@@ -211,7 +211,7 @@ class Pool:
                 float(one["rating"]),
                 int(one["games"]),
             )
-            for one in kept
+            for one in saved
         ]
         self._who = np.array(state["who"], np.int64)
         self.rating, self.steps = float(state["rating"]), int(state["steps"])

@@ -190,9 +190,9 @@ class KernelRollout:
 
     def _record_examined(self, step: Step, t: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
         """Record what the guard leaves of a step that the kernel refused."""
-        taken = int(np.count_nonzero(step.valid))
+        before = int(np.count_nonzero(step.valid))
         step, dropped = guard.examine(step, episodes)
-        self.refused += taken - int(np.count_nonzero(step.valid))
+        self.refused += before - int(np.count_nonzero(step.valid))
         for stream in dropped:
             begins = np.flatnonzero(self.start[: t + 1, stream])
             self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))

@@ -140,7 +140,7 @@ def treat(run: Run, wanted: Treatment, mirrors: Sequence[Mirror] = (), command: 
     doctor = LiveDoctor(at_length=run.attending is not None and run.attending.at_length)
     again, _ = resume_run(run.directory, training=training, command=command, mirrors=mirrors, doctor=doctor)
     write_header(run.directory, training, command, record=again.recorder.path is not None)
-    told = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}
-    again.recorder.event("treated", str(wanted), told)
+    details = {"finding": wanted.finding.to_json(), "patch": wanted.patch, "back_to": wanted.back_to}
+    again.recorder.event("treated", str(wanted), details)
     again.notes.append(f"doctor: {wanted}")
     return again

@@ -75,13 +75,13 @@ def one_run(name: str, curves: Curves, metric: str, *, evaluated: bool) -> One:
 
 def differences(ones: Sequence[One]) -> dict[str, list[str]]:
     """{setting: its values} of the settings that are not the same in all runs."""
-    found: dict[str, list[str]] = {}
+    differing: dict[str, list[str]] = {}
     everything = [one.settings | {"env": one.env} for one in ones]
     for name in dict.fromkeys(name for settings in everything for name in settings):
         values = list(dict.fromkeys(settings.get(name, "–") for settings in everything))
         if len(values) > 1:
-            found[name] = values
-    return found
+            differing[name] = values
+    return differing
 
 
 def group(ones: Sequence[One]) -> list[Group]:

@@ -30,24 +30,24 @@ def lint(spec: RunSpec, world: World, policy: Policy | None = None) -> list[Find
 
     The world is stepped a little and left somewhere in the middle; give one that nobody trains on.
     """
-    found = [*_batch(spec), *_far(spec), *_schedule(spec)]
+    findings = [*_batch(spec), *_far(spec), *_schedule(spec)]
     try:
         policy = policy or ActorCritic(world.observation, world.action, spec.net, seed=spec.seed)
         if isinstance(policy, torch.nn.Module):
             try:
                 refuse_stateful_layers(policy)
             except PolicyError as why:
-                found.append(_finding("L3", "error", str(why), {}, {}))
+                findings.append(_finding("L3", "error", str(why), {}, {}))
         # A few steps show how long episodes are and how large numbers get.
         steps = max(16, STEPS // world.num_envs)
         collector = Collector(world, policy, steps=steps, gamma=spec.ppo.gamma, config=spec.collect, seed=spec.seed)
         rollout = collector.collect()
         lengths = [episode.length for episode in collector.episodes.take_fresh()]
-        found += _horizon(spec.ppo.gamma, lengths) + _scales(spec, rollout)
+        findings += _horizon(spec.ppo.gamma, lengths) + _scales(spec, rollout)
     except SurefootError as why:
-        found.append(_finding("L6", "error", f"The network does not fit the world: {why}", {}, {}))
+        findings.append(_finding("L6", "error", f"The network does not fit the world: {why}", {}, {}))
     order = ("error", "warn", "info")
-    return sorted(found, key=lambda f: (order.index(f.severity), f.rule))
+    return sorted(findings, key=lambda f: (order.index(f.severity), f.rule))
 
 
 def _finding(
@@ -61,18 +61,20 @@ def _batch(spec: RunSpec) -> list[Finding]:
     batch = spec.ppo.batch_size
     size, _ = spec.ppo.minibatch_size_for(batch)
     sizes = {"minibatch_size": float(size), "batch": float(batch)}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if size > batch:
-        found.append(_finding("L1", "info", "A minibatch is larger than the rollout", sizes, {"minibatch_size": batch}))
+        findings.append(
+            _finding("L1", "info", "A minibatch is larger than the rollout", sizes, {"minibatch_size": batch})
+        )
     elif batch % size:
         fits = max(n for n in range(1, size + 1) if batch % n == 0)
         title = "The minibatch size does not divide the rollout; minibatches are made a little uneven"
-        found.append(_finding("L1", "info", title, sizes, {"minibatch_size": fits} if fits > size // 2 else {}))
+        findings.append(_finding("L1", "info", title, sizes, {"minibatch_size": fits} if fits > size // 2 else {}))
     if spec.ppo.normalize_advantage == "minibatch" and min(size, batch) < 8:
         title = "Advantages are standardised over very few steps"
         patch: dict[str, Any] = {"normalize_advantage": "batch", "minibatch_size": 64}
-        found.append(_finding("L4", "warn", title, sizes, patch, "mean and deviation of so few say little"))
-    return found
+        findings.append(_finding("L4", "warn", title, sizes, patch, "mean and deviation of so few say little"))
+    return findings
 
 
 def _far(spec: RunSpec) -> list[Finding]:
@@ -112,7 +114,7 @@ def _horizon(gamma: float, lengths: list[int]) -> list[Finding]:
 
 def _scales(spec: RunSpec, rollout: Rollout) -> list[Finding]:
     """L8."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name, part in rollout.obs.items():
         if part.dtype.kind != "f" or spec.net.normalize_obs:
             continue
@@ -120,13 +122,13 @@ def _scales(spec: RunSpec, rollout: Rollout) -> list[Finding]:
         far = float(max(np.abs(rows.mean(0)).max(), rows.std(0).max()))
         if far > FAR:
             title = f"Observation {name!r} is far from 0 or widely spread, and nothing standardises it"
-            found.append(_finding("L8", "info", title, {"largest": far}, {"normalize_obs": True}))
+            findings.append(_finding("L8", "info", title, {"largest": far}, {"normalize_obs": True}))
     horizon = min(1.0 / max(1.0 - spec.ppo.gamma, 1e-9), 1000.0)
     size = float(np.abs(rollout.reward).mean()) * horizon
     if size > LARGE and not (spec.collect.normalize_reward or spec.ppo.normalize_value):
         title = "Returns are large, and nothing scales them"
         evidence = {"expected_return": size, "reward": float(np.abs(rollout.reward).mean())}
-        found.append(
+        findings.append(
             _finding("L8", "warn" if size > 10 * LARGE else "info", title, evidence, {"normalize_reward": True})
         )
-    return found
+    return findings

@@ -1,6 +1,6 @@
-"""Tiny worlds whose answers are known, trained in seconds: what is not learned there is a bug, and each names which.
+"""Probe environments with known answers, trained in seconds: what is not learned there is a bug.
 
-After Andy Jones's probe environments: each adds one thing to the one before, so the first that fails says where to look.
+After Andy Jones's probe environments: each adds one thing to the one before, so the first failure shows where to look.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
 
+# A horizon of 10 steps; a longer one would need more updates until the values are right.
 GAMMA = 0.9
+# Fewer updates make the probes faster, but a slow network may then fail without a bug.
 STREAMS, STEPS, UPDATES = 16, 16, 60
+# Rounding of float32 log-probs stays below; dropout or a moving normalizer is far above.
 RATIO_LIMIT = 1e-4
 
 PolicyMaker = Callable[[World], Policy]
@@ -36,21 +39,22 @@ Moved = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one probe came to."""
+    """The result of one probe."""
 
     id: str
     title: str
     passed: bool
-    said: str
+    message: str
     causes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return asdict(self) | {"causes": list(self.causes)}
+        """Return JSON values; the message is called "said" in published files."""
+        values = asdict(self) | {"causes": list(self.causes)}
+        return values | {"said": values.pop("message")}
 
 
 class Announced(Task):
-    """Sees 1 or -1, gets that as a reward, and it is over: the value is what is seen."""
+    """One step with the observation 1 or -1 as its reward: the value is the observation."""
 
     observation, action, max_episode_steps = Box((1,), -1.0, 1.0), Discrete(1), None
 
@@ -65,7 +69,7 @@ class Announced(Task):
 
 
 class Delayed(Announced):
-    """Two steps, seen as -1 and 1; only the second pays 1: the first is worth γ."""
+    """Two steps with the observations -1 and 1; only the second is rewarded, with 1: the first has the value γ."""
 
     def start(self, rng: np.random.Generator, n: int) -> np.ndarray:
         return np.full((1, n), -1.0)
@@ -82,10 +86,10 @@ def probe(
     trainer: Trainer | None = None,
     only: Collection[str] = (),
 ) -> list[Result]:
-    """P1 to P7 with policies that `build` makes for a world, and P6 and P7 on the world of `make` too, where given.
+    """Run the probes P1 to P7, and P8 on the world of `make`, if given.
 
-    `trainer` puts spec, world and policy together; one of your own is probed instead of surefoot's. `only`
-    names the probes to run.
+    `build` makes a policy for a world. `trainer` builds the training; pass a function to probe another training than
+    surefoot's. `only` names the probes to run.
     """
     build = build or (lambda world: ActorCritic(world.observation, world.action, NetConfig(hidden=(32, 32)), seed=0))
     trainer = trainer or (lambda spec, world, policy: Training(spec, world=world, policy=policy))
@@ -109,7 +113,7 @@ def _spec(name: str, total: int, **ppo: Any) -> RunSpec:
         preset="sb3",
         total_steps=total,
         ppo=config,
-        net=NetConfig(allow_stateful_norm=True),  # what such layers do is to be seen, not refused
+        net=NetConfig(allow_stateful_norm=True),  # P7 shows what such layers do
         collect=CollectConfig(),
         eval_every=0,
         checkpoint_every=total,
@@ -129,33 +133,33 @@ class _Bench:
         judge: Callable[[Policy, float], tuple[bool, str]],
         causes: tuple[str, ...],
     ) -> Result:
-        """Train one world and judge what came of it."""
+        """Train in one world and judge the result."""
         try:
             world = Streams(f"probe {id_}", task, STREAMS)
             policy = self.build(world)
             training = self.trainer(_spec(world.name, 3 * UPDATES * STREAMS * STEPS), world, policy)
-            worst, passed, said = 0.0, False, ""
+            worst, passed, message = 0.0, False, ""
             for report in training:
                 worst = max(worst, report.first_ratio_error)
-                if report.update % UPDATES == 0:  # a slow network gets three times the time
-                    passed, said = judge(policy, worst)
+                if report.update % UPDATES == 0:  # a slow network gets three attempts
+                    passed, message = judge(policy, worst)
                     if passed:
                         break
         except SurefootError as why:
-            passed, said = False, str(why)
-        return Result(id=id_, title=title, passed=passed, said=said, causes=() if passed else causes)
+            passed, message = False, str(why)
+        return Result(id=id_, title=title, passed=passed, message=message, causes=() if passed else causes)
 
 
-def _worth(*expected: tuple[float, float], within: float) -> Callable[[Policy, float], tuple[bool, str]]:
-    """Judges values: (what is seen, what it is worth)."""
+def _expect_values(*expected: tuple[float, float], within: float) -> Callable[[Policy, float], tuple[bool, str]]:
+    """Return a judge of the critic: pairs of (observation, value)."""
 
     def judge(policy: Policy, worst: float) -> tuple[bool, str]:
-        obs = torch.tensor([seen for seen, _ in expected], dtype=torch.float32).reshape(-1, 1)
+        obs = torch.tensor([inputs for inputs, _ in expected], dtype=torch.float32).reshape(-1, 1)
         start = torch.ones(len(obs), dtype=torch.bool) if policy.sequential else None
         with torch.no_grad():
-            seen = PolicyInput(obs={"obs": obs}, start=start, context=policy.initial_context(len(obs)))
-            values = policy.value(seen).cpu().numpy()
-        right = np.array([worth for _, worth in expected])
+            inputs = PolicyInput(obs={"obs": obs}, start=start, context=policy.initial_context(len(obs)))
+            values = policy.value(inputs).cpu().numpy()
+        right = np.array([value for _, value in expected])
         shown, wanted = (", ".join(f"{x:.2f}" for x in each) for each in (values, right))
         return bool(np.abs(values - right).max() <= within), f"value {shown}; right is {wanted}"
 
@@ -163,16 +167,16 @@ def _worth(*expected: tuple[float, float], within: float) -> Callable[[Policy, f
 
 
 def _chooses(contexts: int) -> Callable[[Policy, float], tuple[bool, str]]:
-    """Judges actions: in each context, shown one-hot, its own number is right; with one context, arm 1 is."""
+    """Return a judge of actions: the right one is the number of the one-hot context; with one context it is arm 1."""
 
     def judge(policy: Policy, worst: float) -> tuple[bool, str]:
         obs = torch.ones(1, 1) if contexts == 1 else torch.eye(contexts)
         right = torch.ones(1) if contexts == 1 else torch.arange(contexts)
         rows = obs.repeat(50, 1)
         start = torch.ones(len(rows), dtype=torch.bool) if policy.sequential else None
-        seen = PolicyInput(obs={"obs": rows}, start=start, context=policy.initial_context(len(rows)))
+        inputs = PolicyInput(obs={"obs": rows}, start=start, context=policy.initial_context(len(rows)))
         with torch.no_grad():
-            action = policy.act(seen, generator=torch.Generator().manual_seed(0)).action.cpu()
+            action = policy.act(inputs, generator=torch.Generator().manual_seed(0)).action.cpu()
         share = float((action.flatten() == right.repeat(50)).float().mean())
         return share > 0.8, f"the right action in {share:.0%} of the cases"
 
@@ -189,21 +193,21 @@ _PROBES: tuple[tuple[str, str, Task, Any, tuple[str, ...]], ...] = (
         "P1",
         "reward 1 for ever",
         Endless(),
-        _worth((1.0, _FOREVER), within=2.0),
+        _expect_values((1.0, _FOREVER), within=2.0),
         ("the bootstrap at the end of a rollout is missing", "the critic does not learn at all"),
     ),
     (
         "P2",
         "a reward that the observation announces",
         Announced(),
-        _worth((-1.0, -1.0), (1.0, 1.0), within=0.25),
+        _expect_values((-1.0, -1.0), (1.0, 1.0), within=0.25),
         ("observations do not reach the critic", "observations and rewards are of different steps"),
     ),
     (
         "P3",
         "a reward one step late",
         Delayed(),
-        _worth((-1.0, GAMMA), (1.0, 1.0), within=0.15),
+        _expect_values((-1.0, GAMMA), (1.0, 1.0), within=0.15),
         ("the discount is not applied, or twice", "values are of the wrong successor"),
     ),
     (
@@ -224,14 +228,14 @@ _PROBES: tuple[tuple[str, str, Task, Any, tuple[str, ...]], ...] = (
         "P6",
         "a time limit that is none of the world's",
         TimeLimit(8),
-        _worth((0.0, _FOREVER), (0.5, _FOREVER), within=3.0),
+        _expect_values((0.0, _FOREVER), (0.5, _FOREVER), within=3.0),
         ("truncated episodes are taken for ended ones", "their last observation is not the one that is valued"),
     ),
     (
         "P6B",
         "a deadline that is the world's own",
         TimeLimit(8, terminated=True),
-        _worth((0.0, TimeLimit(8, terminated=True).value(GAMMA)), within=1.2),
+        _expect_values((0.0, TimeLimit(8, terminated=True).value(GAMMA)), within=1.2),
         ("ended episodes are taken for truncated ones",),
     ),
     (
@@ -245,7 +249,7 @@ _PROBES: tuple[tuple[str, str, Task, Any, tuple[str, ...]], ...] = (
 
 
 def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result:
-    """P8: on a world of one's own, what is learned from is what was done, and time limits are not ends."""
+    """P8, on the user's world: the ratio is 1 in the first minibatch, and time limits are truncations."""
     title = "your env: the ratio is 1 and time limits are not ends"
     try:
         world = make(4)
@@ -257,16 +261,16 @@ def _own_world(make: WorldMaker, build: PolicyMaker, trainer: Trainer) -> Result
         ends = training.collector.episodes.take_fresh()
         world.close()
     except SurefootError as why:
-        return Result(id="P8", title=title, passed=False, said=str(why))
+        return Result(id="P8", title=title, passed=False, message=str(why))
     longest = max((e.length for e in ends), default=0)
     suspect = [e for e in ends if e.length == longest and not e.truncated]
-    said = f"{len(ends)} episodes, max |ratio - 1| {worst:.1e}"
+    message = f"{len(ends)} episodes, max |ratio - 1| {worst:.1e}"
     if worst > RATIO_LIMIT:
         return Result(
-            id="P8", title=title, passed=False, said=said, causes=("dropout, batch norm or a moving normaliser",)
+            id="P8", title=title, passed=False, message=message, causes=("dropout, batch norm or a moving normaliser",)
         )
     if longest >= 20 and len(suspect) >= 3:
         why = "the env may say terminated where it should say truncated, at its time limit"
-        said += f"; {len(suspect)} of them terminated after exactly {longest} steps, the longest there are"
-        return Result(id="P8", title=title, passed=False, said=said, causes=(why,))
-    return Result(id="P8", title=title, passed=True, said=said)
+        message += f"; {len(suspect)} of them terminated after exactly {longest} steps, the longest there are"
+        return Result(id="P8", title=title, passed=False, message=message, causes=(why,))
+    return Result(id="P8", title=title, passed=True, message=message)

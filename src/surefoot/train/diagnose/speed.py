@@ -62,7 +62,7 @@ class Measured:
         return self.seconds[part] / self.wall_seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return everything as JSON values."""
         rates = {"steps_per_second": self.steps_per_second, "steps_per_cpu_second": self.steps_per_cpu_second}
         return {**asdict(self), **rates}
 
@@ -92,8 +92,8 @@ def measure(
         size, _ = training.spec.ppo.minibatch_size_for(max(1, report.samples))
         flops += per_sample * report.minibatches * size
         spent.update(report.seconds)
-        wall, taken = time.perf_counter() - begin, training.env_steps - first
-        done = wall / seconds if steps is None else taken / steps
+        wall, env_steps = time.perf_counter() - begin, training.env_steps - first
+        done = wall / seconds if steps is None else env_steps / steps
         watch(min(1.0, done))
         if done >= 1.0:
             break
@@ -104,7 +104,7 @@ def measure(
         backend=backend_of(training.world),
         envs=training.world.num_envs,
         threads=torch.get_num_threads(),
-        steps=taken,
+        steps=env_steps,
         updates=updates,
         gradient_steps=gradient_steps,
         wall_seconds=wall,
@@ -125,56 +125,58 @@ def measure(
 
 def advice(measured: Measured, training: Training) -> list[str]:
     """What would make this training faster, in sentences; the numbers are the measured ones."""
-    told: list[str] = []
+    advice_lines: list[str] = []
     share = {part: measured.share(part) for part in PARTS}
     if share["env"] >= DOMINATES:
-        told += _faster_env(measured, share["env"])
+        advice_lines += _faster_env(measured, share["env"])
     elif share["update"] >= DOMINATES:
-        told.append(_faster_update(measured, training, share["update"]))
+        advice_lines.append(_faster_update(measured, training, share["update"]))
     elif share["policy"] >= DOMINATES:
-        told.append(
+        advice_lines.append(
             f"choosing actions is {share['policy']:.0%} of the time, one call for {measured.envs} "
             f"env{'s' if measured.envs > 1 else ''}: more of them share a call, --set envs={max(8, 2 * measured.envs)}"
         )
     else:
         largest = max(share, key=lambda part: share[part])
-        told.append(f"no part takes half of the time; the largest is {largest} with {share[largest]:.0%}")
+        advice_lines.append(f"no part takes half of the time; the largest is {largest} with {share[largest]:.0%}")
     if measured.path == "torch" and training.spec.ppo.path == "torch":
-        told.append("path=torch was asked for; --set path=auto takes the kernel where it knows the policy")
+        advice_lines.append("path=torch was asked for; --set path=auto takes the kernel where it knows the policy")
     elif measured.path == "torch" and share["update"] >= DOMINATES:
-        told.append(f"the update ran in torch, not in the faster kernel, because {measured.path_reason}")
+        advice_lines.append(f"the update ran in torch, not in the faster kernel, because {measured.path_reason}")
     got = measured.cpu_seconds / measured.wall_seconds
     if got < 0.85:
-        told.append(f"this process got {got:.0%} of a core: something else is running, so compare steps per CPU-second")
-    return told
+        advice_lines.append(
+            f"this process got {got:.0%} of a core: something else is running, so compare steps per CPU-second"
+        )
+    return advice_lines
 
 
 def _faster_env(measured: Measured, share: float) -> list[str]:
-    told = [
+    advice_lines = [
         f"the env is {share:.0%} of the time: a faster env helps, a bigger network costs little, and no policy or "
         f"update however fast makes this more than {1 / share:.1f} times faster"
     ]
     if measured.backend == "gymnasium" and measured.env in own_worlds():
-        told.append(f"--env-backend surefoot plays our own vectorised {measured.env} instead of Gymnasium's")
+        advice_lines.append(f"--env-backend surefoot plays our own vectorised {measured.env} instead of Gymnasium's")
     elif measured.backend == "gymnasium":
-        told.append("from Python, PPO takes a gymnasium.vector.AsyncVectorEnv, which plays on the other cores")
-    return told
+        advice_lines.append("from Python, PPO takes a gymnasium.vector.AsyncVectorEnv, which plays on the other cores")
+    return advice_lines
 
 
 def _faster_update(measured: Measured, training: Training, share: float) -> str:
     ppo, reached = training.spec.ppo, measured.update_gflops / measured.sgemm_gflops
-    told = f"the update is {share:.0%} of the time, at {reached:.1%} of what a matrix product reaches here"
+    advice_lines = f"the update is {share:.0%} of the time, at {reached:.1%} of what a matrix product reaches here"
     if reached >= BUSY:
-        return f"{told}: that is arithmetic; a smaller network or fewer than {ppo.epochs} epochs is what saves time"
+        return f"{advice_lines}: that is arithmetic; a smaller network or fewer than {ppo.epochs} epochs is what saves time"
     size, _ = ppo.minibatch_size_for(ppo.batch_size)
     wider = min(WIDE_MINIBATCH, ppo.batch_size)
     if size < wider:
         return (
-            f"{told}: small steps cost more than their arithmetic; --set minibatch_size={wider} makes "
+            f"{advice_lines}: small steps cost more than their arithmetic; --set minibatch_size={wider} makes "
             f"{wider / size:.3g} times fewer (and learns differently), a bigger network costs little"
         )
     longer = "longer rollouts" if size >= ppo.batch_size else "larger minibatches"
-    return f"{told}: the rest is overhead, which {longer} or fewer epochs make smaller (and learn differently)"
+    return f"{advice_lines}: the rest is overhead, which {longer} or fewer epochs make smaller (and learn differently)"
 
 
 def flops_per_sample(training: Training) -> float:

@@ -26,8 +26,8 @@ def read_minari(name: str) -> Recording:
     try:
         dataset = minari.load_dataset(name)
     except Exception as why:
-        here = ", ".join(sorted(minari.list_local_datasets())) or "none"
-        raise RecordingError(f"no Minari dataset {name!r} on this machine ({why}); there are: {here}") from why
+        names = ", ".join(sorted(minari.list_local_datasets())) or "none"
+        raise RecordingError(f"no Minari dataset {name!r} on this machine ({why}); there are: {names}") from why
     spaces = Spaces(dataset.observation_space, dataset.action_space)
     spec = dataset.spec.env_spec
     return Recording(

@@ -78,11 +78,11 @@ def _ask(
     proof: Proof, policy: ActorCritic, session: Any, questions: Iterator[Question], wanted: int, *, masks: bool
 ) -> None:
     names = [port.name for port in session.get_outputs()]
-    asked, context = 0, dict[str, torch.Tensor]()
+    count, context = 0, dict[str, torch.Tensor]()
     carry: Arrays = {}
-    while asked < wanted:
+    while count < wanted:
         question = next(questions)
-        if not asked:
+        if not count:
             context = policy.initial_context(len(question.start))
             carry = {name: context[name].numpy() for name in policy.network.memories()}
         mask = question.mask if masks else None
@@ -90,19 +90,19 @@ def _ask(
         feed |= {name: np.where(question.start[:, None], np.float32(0), x) for name, x in carry.items()}
         feed |= {} if mask is None else {MASK: mask}
         answers = dict(zip(names, session.run(None, feed), strict=True))
-        truth = policy.act(_seen(question, context, mask), generator=torch.Generator(), deterministic=True)
-        carry, context = {name: answers[f"{name}_out"] for name in carry}, truth.context
-        expected = {name: x.numpy() for name, x in truth.action_params.items()}
+        output = policy.act(_policy_input(question, context, mask), generator=torch.Generator(), deterministic=True)
+        carry, context = {name: answers[f"{name}_out"] for name in carry}, output.context
+        expected = {name: x.numpy() for name, x in output.action_params.items()}
         expected |= {f"{name}_out": context[name].numpy() for name in carry}
-        expected |= {"value": truth.value.numpy()} if "value" in answers else {}
-        _compare(proof, answers, expected, policy.env_action(truth.action.numpy()), len(policy.choices()))
+        expected |= {"value": output.value.numpy()} if "value" in answers else {}
+        _compare(proof, answers, expected, policy.env_action(output.action.numpy()), len(policy.choices()))
         if len(proof.examples) < EXAMPLES and sum(x[0].size for x in feed.values()) <= LONGEST_EXAMPLE:
             proof.examples.append({"inputs": _first(feed), "outputs": _first(answers)})
-        asked += len(question.start)
-    proof.observations += asked
+        count += len(question.start)
+    proof.observations += count
 
 
-def _seen(question: Question, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
+def _policy_input(question: Question, context: dict[str, torch.Tensor], mask: np.ndarray | None) -> PolicyInput:
     return PolicyInput(
         obs={name: torch.from_numpy(x) for name, x in question.obs.items()},
         action_mask=None if mask is None else torch.from_numpy(mask),
@@ -117,9 +117,9 @@ def _first(arrays: Arrays) -> dict[str, Any]:
 
 def _compare(proof: Proof, answers: Arrays, expected: Arrays, action: np.ndarray, choices: int) -> None:
     """`choices`: how many columns of an action are choices, which are right or wrong, not near."""
-    given, right = (x.reshape(len(x), -1) for x in (answers["action"], action))
+    actual, right = (x.reshape(len(x), -1) for x in (answers["action"], action))
     pairs = {name: (answers[name], x) for name, x in expected.items()}
-    pairs["action"] = given[:, choices:], right[:, choices:]
+    pairs["action"] = actual[:, choices:], right[:, choices:]
     for name, (a, b) in pairs.items():
         if b.size:
             given_numbers, right_numbers = a.astype(np.float64).reshape(b.shape), b.astype(np.float64)
@@ -129,7 +129,7 @@ def _compare(proof: Proof, answers: Arrays, expected: Arrays, action: np.ndarray
     for k in range(choices):
         probs = np.sort(expected["probs" if "probs" in expected else f"probs_{k}"], axis=1)
         clear = probs.shape[1] == 1 or probs[:, -1] - probs[:, -2] > TOLERANCE
-        proof.other_choices += int(((given[:, k] != right[:, k]) & clear).sum())
+        proof.other_choices += int(((actual[:, k] != right[:, k]) & clear).sum())
 
 
 def _live(world: World, policy: ActorCritic, generator: torch.Generator) -> Iterator[Question]:
@@ -139,7 +139,7 @@ def _live(world: World, policy: ActorCritic, generator: torch.Generator) -> Iter
     while True:
         question = Question(view.obs, view.action_mask, start)
         yield question
-        out = policy.act(_seen(question, context, view.action_mask), generator=generator)
+        out = policy.act(_policy_input(question, context, view.action_mask), generator=generator)
         context = out.context
         step = world.step(policy.env_action(out.action.numpy()))
         view, start = step.view, step.terminated | step.truncated | ~step.valid

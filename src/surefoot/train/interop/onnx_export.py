@@ -129,14 +129,14 @@ def _ports(policy: ActorCritic, sheet: Sheet, env: str) -> dict[str, Any]:
 
 
 def _input(port: OnnxPort, box: Box | None, components: Components | None) -> dict[str, Any]:
-    said = _plain(port)
+    port_info = _plain(port)
     if box is None:
         what = "True where a choice is allowed; all choices side by side" if port.name == MASK else "what it remembers"
-        return said | {"meaning": what} | ({} if port.name == MASK else {"at_the_start_of_an_episode": "zeros"})
-    said |= {"meaning": "observation", **_range(box)}
+        return port_info | {"meaning": what} | ({} if port.name == MASK else {"at_the_start_of_an_episode": "zeros"})
+    port_info |= {"meaning": "observation", **_range(box)}
     if components is not None and len(components) == box.size:
-        said["components"] = [{"name": name, "unit": unit} for name, unit in components]
-    return said
+        port_info["components"] = [{"name": name, "unit": unit} for name, unit in components]
+    return port_info
 
 
 _MEANINGS: dict[str, str] = {
@@ -149,24 +149,28 @@ _MEANINGS: dict[str, str] = {
 
 
 def _output(port: OnnxPort, policy: ActorCritic, components: Components | None) -> dict[str, Any]:
-    said = _plain(port)
+    port_info = _plain(port)
     if port.name != "action":
         probs = port.name.startswith("probs")
         what = "probability of each choice" if probs else _MEANINGS.get(port.name, "pass it as the input without _out")
-        return said | {"meaning": what} | ({"low": 0.0, "high": 1.0} if probs else {})
-    said["meaning"] = "the likeliest action, as the env takes it"
+        return port_info | {"meaning": what} | ({"low": 0.0, "high": 1.0} if probs else {})
+    port_info["meaning"] = "the likeliest action, as the env takes it"
     match policy.action:
         case Discrete() as space:
-            said |= {"low": space.start, "high": space.start + space.n - 1}
+            port_info |= {"low": space.start, "high": space.start + space.n - 1}
         case MultiDiscrete() as space:
-            said |= {"low": 0, "high": [n - 1 for n in space.nvec], "note": "counted from 0"}
+            port_info |= {"low": 0, "high": [n - 1 for n in space.nvec], "note": "counted from 0"}
         case Hybrid() as space:
-            said |= {"choices": list(space.nvec), "numbers": _range(space.box), "note": "choices first, then numbers"}
+            port_info |= {
+                "choices": list(space.nvec),
+                "numbers": _range(space.box),
+                "note": "choices first, then numbers",
+            }
         case Box() as space:
-            said |= _range(space)
+            port_info |= _range(space)
     if components is not None:
-        said["components"] = [{"name": name, "unit": unit} for name, unit in components]
-    return said
+        port_info["components"] = [{"name": name, "unit": unit} for name, unit in components]
+    return port_info
 
 
 def _plain(port: OnnxPort) -> dict[str, Any]:

@@ -72,9 +72,9 @@ class _Notes:
         self.mask: list[np.ndarray] = []
 
     def close(self, last: dict[str, np.ndarray], *, terminated: bool) -> Trajectory:
-        seen = [*self.obs, last]
+        observations = [*self.obs, last]
         return Trajectory(
-            obs={name: np.stack([obs[name] for obs in seen]) for name in last},
+            obs={name: np.stack([obs[name] for obs in observations]) for name in last},
             action=np.stack(self.action),
             reward=np.array(self.reward),
             terminated=terminated,
@@ -118,12 +118,12 @@ def load_recording(path: str | Path) -> Recording:
             if about.get("format") != FORMAT:
                 raise RecordingError(f"{path} is no recording: its format is {about.get('format')!r}, not {FORMAT!r}")
             arrays: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        said = json.loads(about["about"])
-        boxes = {name: space_from_json(spec) for name, spec in said["observation"].items()}
+        description = json.loads(about["about"])
+        boxes = {name: space_from_json(spec) for name, spec in description["observation"].items()}
         return Recording(
-            env=str(said["env"]),
+            env=str(description["env"]),
             observation={name: box for name, box in boxes.items() if isinstance(box, Box)},
-            action=space_from_json(said["action"]),
+            action=space_from_json(description["action"]),
             episodes=list(_cut(arrays)),
         )
     except (OSError, SafetensorError) as why:
@@ -138,15 +138,19 @@ def _cut(arrays: dict[str, np.ndarray]) -> Iterator[Trajectory]:
     steps = [int(n) for n in arrays["steps"]]
     if min(steps) < 1 or sum(steps) != len(arrays["reward"]):
         raise ValueError(f"{sum(steps)} steps are announced and {len(arrays['reward'])} are there")
-    at = 0
+    offset = 0
     for i, n in enumerate(steps):
         mask = arrays.get("action_mask")
         yield Trajectory(
-            obs={k.removeprefix("obs."): x[at + i : at + i + n + 1] for k, x in arrays.items() if k.startswith("obs.")},
-            action=arrays["action"][at : at + n],
-            reward=arrays["reward"][at : at + n],
+            obs={
+                k.removeprefix("obs."): x[offset + i : offset + i + n + 1]
+                for k, x in arrays.items()
+                if k.startswith("obs.")
+            },
+            action=arrays["action"][offset : offset + n],
+            reward=arrays["reward"][offset : offset + n],
             terminated=bool(arrays["terminated"][i]),
             truncated=bool(arrays["truncated"][i]),
-            action_mask=None if mask is None else mask[at : at + n],
+            action_mask=None if mask is None else mask[offset : offset + n],
         )
-        at += n
+        offset += n

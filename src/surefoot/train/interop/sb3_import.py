@@ -47,8 +47,8 @@ class Sb3Model:
     @property
     def settings(self) -> dict[str, Any]:
         """The numbers it was trained with, by SB3's names; a schedule that moves is a pickle there and is not read."""
-        found = {name: value for name in _SETTINGS if isinstance(value := self.data.get(name), int | float)}
-        return found | {name: value for name in _SCHEDULES if (value := _constant(self.data.get(name))) is not None}
+        result = {name: value for name in _SETTINGS if isinstance(value := self.data.get(name), int | float)}
+        return result | {name: value for name in _SCHEDULES if (value := _constant(self.data.get(name))) is not None}
 
     @property
     def left_out(self) -> list[str]:
@@ -72,12 +72,12 @@ def read_sb3(path: Path) -> Sb3Model:
         )
     tensors = read_tensors(files["policy.pth"], f"{path.name}/policy.pth")
     try:
-        said = json.loads(files["data"])
+        description = json.loads(files["data"])
     except (ValueError, RecursionError) as why:
         raise CheckpointCorrupt(f"{path.name}: its data is no JSON ({why})") from why
-    if not isinstance(said, dict):
+    if not isinstance(description, dict):
         raise CheckpointCorrupt(f"{path.name}: its data is no JSON object")
-    return Sb3Model(tensors, _readable(said))
+    return Sb3Model(tensors, _readable(description))
 
 
 def policy_from_sb3(
@@ -99,18 +99,18 @@ def policy_from_sb3(
         if statistics is not None:
             net = net.replace(normalize_obs=True, obs_clip=statistics.clip)
         policy = ActorCritic(observation, action, net)
-        own = policy.state_dict()
-        weights = {ours: torch.from_numpy(tensors[theirs].astype(np.float32)) for ours, theirs in names.items()}
-        weights |= _moments(own, statistics)
+        current = policy.state_dict()
+        weights = {ours: torch.from_numpy(tensors[sb3_name].astype(np.float32)) for ours, sb3_name in names.items()}
+        weights |= _moments(current, statistics)
     except (KeyError, SurefootError) as why:
         raise CheckpointIncompatible(f"the model cannot be built: {why}") from why
-    missing = sorted(set(own) ^ set(weights))
-    wrong = [name for name in own if name in weights and own[name].shape != weights[name].shape]
+    missing = sorted(set(current) ^ set(weights))
+    wrong = [name for name in current if name in weights and current[name].shape != weights[name].shape]
     if missing or wrong:
         name = (missing or wrong)[0]
-        here, there = (list(w[name].shape) if name in w else "nothing" for w in (own, weights))
+        ours, saved_shape = (list(w[name].shape) if name in w else "nothing" for w in (current, weights))
         raise CheckpointIncompatible(
-            f"the model does not fit {observation} and {action}: {name} is {there} in the zip and {here} here; "
+            f"the model does not fit {observation} and {action}: {name} is {saved_shape} in the zip and {ours} here; "
             "give the env it was trained in"
         )
     bad = [name for name, weight in weights.items() if not bool(torch.isfinite(weight).all())]
@@ -120,29 +120,35 @@ def policy_from_sb3(
     return policy
 
 
-def _moments(own: Mapping[str, torch.Tensor], statistics: Statistics | None) -> dict[str, torch.Tensor]:
+def _moments(current: Mapping[str, torch.Tensor], statistics: Statistics | None) -> dict[str, torch.Tensor]:
     """What the policy's normaliser must hold to give what VecNormalize gave: (x - mean) / sqrt(var + epsilon)."""
     if statistics is None:
         return {}
-    if _NORMALIZER + "mean" not in own:
+    if _NORMALIZER + "mean" not in current:
         raise CheckpointIncompatible("the model observes images, for which there are no statistics here")
-    told = {"mean": statistics.mean, "var": statistics.var + statistics.epsilon, "count": np.array(statistics.count)}
-    flat = {_NORMALIZER + name: torch.from_numpy(np.array(x).reshape(-1 if x.ndim else ())) for name, x in told.items()}
+    moments = {"mean": statistics.mean, "var": statistics.var + statistics.epsilon, "count": np.array(statistics.count)}
+    flat = {
+        _NORMALIZER + name: torch.from_numpy(np.array(x).reshape(-1 if x.ndim else ())) for name, x in moments.items()
+    }
     return flat | {_NORMALIZER + "rejected": torch.zeros((), dtype=torch.int64)}
 
 
 def observation_of(model: Sb3Model) -> ObservationSpace:
     """The observation space a zip describes."""
-    said = as_mapping(model.data.get("observation_space")) or {}
-    match _kind(said):
+    description = as_mapping(model.data.get("observation_space")) or {}
+    match _kind(description):
         case "Box":
-            shape = _shape(said)
-            dtype = "uint8" if said.get("dtype") == "uint8" else "float32"
+            shape = _shape(description)
+            dtype = "uint8" if description.get("dtype") == "uint8" else "float32"
             if dtype == "uint8":
                 return {"obs": Box(shape, 0.0, 255.0, "uint8")}
-            return {"obs": Box(shape, _bound(said, "low", shape, -math.inf), _bound(said, "high", shape, math.inf))}
+            return {
+                "obs": Box(
+                    shape, _bound(description, "low", shape, -math.inf), _bound(description, "high", shape, math.inf)
+                )
+            }
         case "Discrete":
-            return {"obs": Box((int(said["n"]),), 0.0, 1.0)}
+            return {"obs": Box((int(description["n"]),), 0.0, 1.0)}
         case kind:
             raise CheckpointIncompatible(
                 f"the model observes a {kind or 'space that is not described'}; give the env with --env"
@@ -151,15 +157,15 @@ def observation_of(model: Sb3Model) -> ObservationSpace:
 
 def action_of(model: Sb3Model) -> ActionSpace:
     """The action space a zip describes."""
-    said = as_mapping(model.data.get("action_space")) or {}
-    match _kind(said):
+    description = as_mapping(model.data.get("action_space")) or {}
+    match _kind(description):
         case "Box":
-            shape = _shape(said)
-            return Box(shape, _bound(said, "low", shape, None), _bound(said, "high", shape, None))
+            shape = _shape(description)
+            return Box(shape, _bound(description, "low", shape, None), _bound(description, "high", shape, None))
         case "Discrete":
-            return Discrete(int(said["n"]), int(said.get("start", 0)))
+            return Discrete(int(description["n"]), int(description.get("start", 0)))
         case "MultiDiscrete":
-            return MultiDiscrete(tuple(int(float(n)) for n in _NUMBER.findall(str(said["nvec"]))))
+            return MultiDiscrete(tuple(int(float(n)) for n in _NUMBER.findall(str(description["nvec"]))))
         case kind:
             raise CheckpointIncompatible(
                 f"the model acts in a {kind or 'space that is not described'}; give the env with --env"
@@ -168,18 +174,18 @@ def action_of(model: Sb3Model) -> ActionSpace:
 
 def _own_copies(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Without SB3's second and third names for one extractor, if they are the same."""
-    found = dict(tensors)
-    for name in list(found):
+    result = dict(tensors)
+    for name in list(result):
         for prefix in ("pi_", "vf_"):
             if name.startswith(f"{prefix}features_extractor."):
                 first = name.removeprefix(prefix)
-                if first not in found or not np.array_equal(found[first], found[name]):
+                if first not in result or not np.array_equal(result[first], result[name]):
                     raise CheckpointIncompatible(
                         "actor and critic of the model have extractors of their own (share_features_extractor=False), "
                         "for which there is no policy here"
                     )
-                del found[name]
-    return found
+                del result[name]
+    return result
 
 
 def _refuse_unknown(tensors: Mapping[str, np.ndarray]) -> None:
@@ -202,8 +208,8 @@ def _plan(model: Sb3Model, tensors: Mapping[str, np.ndarray]) -> tuple[NetConfig
     names |= {f"network.value_out.{w}": f"value_net.{w}" for w in ("weight", "bias")}
     widths: dict[str, list[tuple[int, int]]] = {"policy": [], "value": []}
     for name, tensor in tensors.items():
-        if found := _LAYER.fullmatch(name):
-            side, place, what = found.groups()
+        if result := _LAYER.fullmatch(name):
+            side, place, what = result.groups()
             names[f"network.{'actor' if side == 'policy' else 'critic'}.{place}.{what}"] = name
             if what == "weight":
                 widths[side].append((int(place), int(tensor.shape[0])))
@@ -238,41 +244,41 @@ def _plan(model: Sb3Model, tensors: Mapping[str, np.ndarray]) -> tuple[NetConfig
 
 def _constant(value: Any) -> float | None:
     """What newer versions of SB3 write beside the pickle of a schedule that does not move."""
-    said = as_mapping(value) or {}
-    found = _CONSTANT.fullmatch(str(said.get("value_schedule", "")))
+    description = as_mapping(value) or {}
+    result = _CONSTANT.fullmatch(str(description.get("value_schedule", "")))
     try:
-        return None if found is None else float(found[1])
+        return None if result is None else float(result[1])
     except ValueError:
         return None
 
 
-def _readable(said: dict[str, Any]) -> dict[str, Any]:
+def _readable(description: dict[str, Any]) -> dict[str, Any]:
     """Without what is a pickle in base64."""
-    found: dict[str, Any] = {}
-    for name, value in said.items():
+    result: dict[str, Any] = {}
+    for name, value in description.items():
         fields = as_mapping(value)
-        found[name] = value if fields is None else {k: v for k, v in fields.items() if k != ":serialized:"}
-    return found
+        result[name] = value if fields is None else {k: v for k, v in fields.items() if k != ":serialized:"}
+    return result
 
 
-def _kind(said: Mapping[str, Any]) -> str:
-    words = re.findall(r"\w+", str(said.get(":type:", "")))
+def _kind(description: Mapping[str, Any]) -> str:
+    words = re.findall(r"\w+", str(description.get(":type:", "")))
     return words[-1] if words else ""
 
 
-def _shape(said: Mapping[str, Any]) -> tuple[int, ...]:
-    shape = as_list(said.get("_shape"))
+def _shape(description: Mapping[str, Any]) -> tuple[int, ...]:
+    shape = as_list(description.get("_shape"))
     if not shape or not all(type(n) is int and n > 0 for n in shape):
         raise CheckpointIncompatible(
-            f"the zip describes a space of shape {said.get('_shape')!r}; give the env with --env"
+            f"the zip describes a space of shape {description.get('_shape')!r}; give the env with --env"
         )
     return tuple(shape)
 
 
-def _bound(said: Mapping[str, Any], name: str, shape: tuple[int, ...], unknown: float | None) -> Any:
+def _bound(description: Mapping[str, Any], name: str, shape: tuple[int, ...], unknown: float | None) -> Any:
     """A bound from numpy's text of it: one number for all, or one each."""
-    numbers = tuple(float(text) for text in _NUMBER.findall(str(said.get(name, ""))))
-    if len(numbers) == math.prod(shape) and "..." not in str(said.get(name)):
+    numbers = tuple(float(text) for text in _NUMBER.findall(str(description.get(name, ""))))
+    if len(numbers) == math.prod(shape) and "..." not in str(description.get(name)):
         return numbers[0] if len(set(numbers)) == 1 else numbers
     if unknown is None:
         raise CheckpointIncompatible(f"the zip does not say the {name} bound of the actions; give the env with --env")

@@ -68,10 +68,10 @@ def _short(value: Any) -> Any:
 def _inner(path: Path, kwargs: Any) -> dict[str, Any]:
     if kwargs is None:
         return {}
-    found = as_mapping(literal(kwargs) if isinstance(kwargs, str) else kwargs)
-    if found is None:
+    mapping = as_mapping(literal(kwargs) if isinstance(kwargs, str) else kwargs)
+    if mapping is None:
         raise ConfigError(f"{path}: policy_kwargs is {kwargs!r}; write dict(net_arch=[64, 64])")
-    return {str(name): value for name, value in found.items()}
+    return {str(name): value for name, value in mapping.items()}
 
 
 def _steps(path: Path, value: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""A training that begins with another run's weights: cloned, or learned elsewhere. Its optimiser starts fresh."""
+"""Starts a training with the weights of another run. The optimizer starts fresh."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from surefoot.train.training import Training
 
 
 def adopt(training: Training, path: Path) -> int:
-    """Put the weights of a run, or of a saved model, into `training`; the number of updates they have behind them.
+    """Load the weights of a run or a saved model into `training`. Return the number of updates behind them.
 
-    What belongs to the weights comes along: observation statistics, and the scale of the rewards that the critic knows.
-    Counters, schedules and the optimiser's memory do not.
+    Observation statistics and the reward scale of the critic are loaded too; counters, schedules and the optimizer's state
+    are not.
     """
     saved = read_model(path)
     if isinstance(training.policy, ActorCritic) and not saved.parts["policy"].get("own_module", True):
-        theirs = policy_from_description(saved.parts["policy"])
-        refuse_other_spaces(theirs.observation, theirs.action, training.world)
+        source = policy_from_description(saved.parts["policy"])
+        refuse_other_spaces(source.observation, source.action, training.world)
     load_weights(training.policy, saved.parts["weights"])
     scaler, known = training.collector.scaler, saved.parts["collector"]["scaler"]
     if saved.spec.collect.normalize_reward and training.spec.collect.normalize_reward:

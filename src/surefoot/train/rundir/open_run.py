@@ -31,7 +31,9 @@ def read_run(
     if workers is not None:
         spec = replace(spec, collect=spec.collect.replace(workers=workers))
     if is_code(spec.env) and env is None:
-        raise ConfigError(f"{path.name} was trained on {spec.env}, which is code: say so again with --env {spec.env}")
+        raise ConfigError(
+            f"{path.name} was trained on {spec.env}, which is code; for safety, pass it again: --env {spec.env}"
+        )
     return spec, env_maker(env or spec.env, backend=spec.backend, env_kwargs=spec.env_kwargs or None)
 
 
@@ -60,7 +62,7 @@ def checkpoint_path(root: Path, which: str, name: str) -> Path:
     elif which.isdigit():
         path = root / f"{int(which):06d}"
     else:
-        raise CheckpointMissing(f"checkpoint is {which!r}; it is latest, best, or the number of one")
+        raise CheckpointMissing(f"checkpoint is {which!r}; it must be latest, best, or the number of a checkpoint")
     if not path.exists():
         have = ", ".join(sorted(p.name for p in root.glob("[0-9]*"))) if root.is_dir() else ""
         raise CheckpointMissing(f"{name} has no checkpoint {which!r}; it has {have or 'none yet'}")

@@ -1,4 +1,4 @@
-"""How much of a run is written down, and the recorder that does it."""
+"""What of a run is recorded, and the calls of the recorder."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from surefoot.train.collect.episodes import Episode
 from surefoot.train.diagnose.diagnostics import resident
 from surefoot.train.rundir.rundir import RunDir
 
+# Updates at the start of a session that are all recorded, however fast they come: a run of a second can be examined.
 EARLY = 64
-"""Updates at the start of a session that get a line each, however fast they come: a run of a second can be examined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """What of a run is kept."""
+    """What of a run is recorded."""
 
     record: bool | None = None
-    """False writes no record; mirrors still get every line. None is as run.json says, and True in a new run."""
+    """False writes no record; mirrors still get every line. None: as in run.json, and True in a new run."""
     minibatch_rate: float = 0.0
-    """Share of gradient steps that get a line of their own."""
+    """Share of gradient steps that are recorded."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.minibatch_rate <= 1.0:
-            raise ConfigError(f"minibatch_rate is {self.minibatch_rate:g}; it is a share, 0 (none) to 1 (all)")
+            raise ConfigError(f"minibatch_rate is {self.minibatch_rate:g}; it must be a share, 0 (none) to 1 (all)")
 
     def said_by(self, header: dict[str, object]) -> bool:
-        """Whether to write a record, where run.json has this to say."""
+        """Return whether to write a record, given the contents of run.json."""
         return bool(header.get("record", True)) if self.record is None else self.record
 
 
 def open_recorder(directory: RunDir, keep: Keep, *, record: bool, mirrors: Sequence[Mirror]) -> Recorder:
-    """The run's recorder; without `record` it writes no file."""
+    """Return the run's recorder; without `record` it writes no file."""
     path = directory.telemetry if record else None
     return Recorder(path, directory.name, mirrors=mirrors, minibatch_rate=keep.minibatch_rate, early=EARLY)
 
@@ -49,7 +49,7 @@ def tell(
     fresh: Sequence[Episode],
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Tell an update: the episodes that ended on the way to it, a share of its gradient steps, itself."""
+    """Record the episodes that ended in an update, a share of its gradient steps, and the update."""
     room = max(0, recorder.room_for_episodes()) if fresh else 0
     recorder.drop_episodes(max(0, len(fresh) - room))
     for episode in fresh[:room]:
@@ -87,7 +87,7 @@ def _tell_minibatches(recorder: Recorder, report: UpdateReport) -> None:
 
 def _row(report: UpdateReport) -> tuple[tuple[str, ...], tuple[float, ...]]:
     names, values = report.row()
-    # Only the record is told of memory: a report holds nothing that a second run of the same would not repeat.
+    # Memory is only in the record: a report contains nothing that would differ in a second run.
     stats = {**report.stats, **resident()} if "weight_norm" in report.stats else report.stats
     return (*names, *stats), (*values, *stats.values())
 

@@ -1,4 +1,4 @@
-"""Proof that a run can be resumed to the last bit: the same updates straight, and through a save and a new process."""
+"""Checks that a run resumes bit-exactly: the same updates without a break, and through a save and a new process."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from surefoot.train.training import Training
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `verify_resume` found."""
+    """The result of `verify_resume`."""
 
     identical: bool
     lines: list[str]
 
 
 def fingerprint(tree: Any) -> str:
-    """sha256 over a nested state: every bit of every array, every number, every name."""
+    """Return the sha256 of a nested state: every bit of every array, every number, every name."""
     digest = hashlib.sha256()
     _feed(digest, tree)
     return digest.hexdigest()
@@ -55,20 +55,20 @@ def _feed(digest: Any, tree: Any) -> None:
 
 
 def verify_resume(run: RunDir, *, updates: int = 6) -> Verdict:
-    """Train `updates` updates from a run's newest checkpoint twice: straight, and with a restart in the middle.
+    """Train `updates` updates from a run's newest checkpoint twice: without a break, and with a restart in the middle.
 
-    The run itself is not touched.
+    The run itself is not changed.
     """
     if updates < 2:
         raise ConfigError(f"updates is {updates}; at least 2 are needed, one before the restart and one after")
     spec = RunSpec.from_json(run.read_spec())
     if is_code(spec.env):
         raise RunError(
-            f"{run.name} was trained on {spec.env}, which is code: it cannot be started by a second process from files alone"
+            f"{run.name} was trained on {spec.env}, which is code; a second process cannot start it from files alone"
         )
     if spec.rollouts != "here":
         raise RunError(
-            f"{run.name}'s rollouts are made by {spec.rollouts}; --verify trains in one process, as `here` does"
+            f"{run.name}'s rollouts are collected by {spec.rollouts}; --verify works with rollouts in one process only"
         )
     start = load_checkpoint(run.checkpoints)
     half = updates // 2
@@ -104,7 +104,7 @@ def _advance(training: Training, updates: int) -> list[str]:
 
 
 def _restarted(run: RunDir, root: Path, updates: int) -> list[str]:
-    """`updates` more from the checkpoint in `root`, by a process that knows nothing but the files."""
+    """Return the fingerprints of `updates` more updates from the checkpoint in `root`, by a new process."""
     command = [sys.executable, "-m", "surefoot.train.rundir.resume_check", str(run.path), str(root), str(updates)]
     done = subprocess.run([*command, str(torch.get_num_threads())], capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""What there is to say of a run in one line."""
+"""A run as one row of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefoot.train.rundir.rundir import RunDir
 
 
 def row_of(run: RunDir) -> dict[str, Any]:
-    """A run in one line: its state is what its record's last words are."""
+    """Return a run as one row; its state follows from the last lines of its record."""
     row: dict[str, Any] = {
         "run": run.name,
         "env": "?",
@@ -50,7 +50,7 @@ def row_of(run: RunDir) -> dict[str, Any]:
 
 
 def is_locked(run: RunDir) -> bool:
-    """Whether a process is writing it."""
+    """Return whether a process is writing the run."""
     try:
         with RunLock(run.path):
             return False

@@ -1,4 +1,4 @@
-"""Where runs live and how they are found. No torch here: listing runs takes milliseconds."""
+"""Run directories: their files, names and how they are found. No torch here, so that listing runs is fast."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RUNS_VARIABLE = "SUREFOOT_RUNS"
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
-    """A run's directory and the names of what is in it."""
+    """A run's directory and the paths of its files."""
 
     path: Path
 
     @property
     def name(self) -> str:
-        """The run's name is its directory's."""
+        """Name of the run: that of its directory."""
         return self.path.name
 
     @property
@@ -35,21 +35,21 @@ class RunDir:
 
     @property
     def telemetry(self) -> Path:
-        """The record."""
+        """The telemetry record."""
         return self.path / "telemetry.ndjson"
 
     @property
     def checkpoints(self) -> Path:
-        """One directory a checkpoint, and links to the latest and the best."""
+        """One directory per checkpoint, and links to the latest and the best."""
         return self.path / "checkpoints"
 
     @property
     def report(self) -> Path:
-        """The page to look at."""
+        """The report page."""
         return self.path / "report.html"
 
     def read_header(self) -> dict[str, Any]:
-        """What run.json says."""
+        """Return the contents of run.json."""
         try:
             header = json.loads(self.header.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -61,22 +61,24 @@ class RunDir:
         return header
 
     def read_spec(self) -> dict[str, Any]:
-        """What is to be trained, of a run of `surefoot train`; others say in their header what goes on with them."""
+        """Return the spec of a run of `surefoot train`; raise `RunError` for other kinds of runs."""
         header = self.read_header()
         if "resume" in header:
-            raise RunError(f"{self.path} is another kind of run; `{header['resume']}` goes on with it")
+            raise RunError(f"{self.path} is another kind of run; resume it with `{header['resume']}`")
         return header["spec"]
 
 
-def runs_root(given: str | Path | None = None) -> Path:
-    """Where runs are kept: as given, else $SUREFOOT_RUNS, else ./runs."""
-    return Path(given or os.environ.get(RUNS_VARIABLE) or "runs")
+def runs_root(path: str | Path | None = None) -> Path:
+    """Return the directory of runs: `path`, else $SUREFOOT_RUNS, else ./runs."""
+    return Path(path or os.environ.get(RUNS_VARIABLE) or "runs")
 
 
 def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> RunDir:
-    """A directory for a new run, made empty: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it is taken."""
+    """Create the directory of a new run: <env>-<yyyymmdd-hhmmss>-s<seed>, numbered if it exists."""
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}", name):
-        raise RunError(f"{name!r} is no name for a run; use ASCII letters, digits, dots, dashes and underscores")
+        raise RunError(
+            f"{name!r} is not a valid name for a run; use ASCII letters, digits, dots, dashes and underscores"
+        )
     base = name or f"{re.sub(r'[^A-Za-z0-9._-]+', '-', short_name(env))}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     for number in range(1, 1000):
         path = root / (base if number == 1 else f"{base}-{number}")
@@ -84,16 +86,18 @@ def new_run_dir(env: str, seed: int, *, root: Path, name: str | None = None) -> 
             path.mkdir(parents=True)
         except FileExistsError:
             if name is not None and (path / "run.json").exists():
-                raise RunError(f"{path} holds a run already; `surefoot resume {path}` goes on with it") from None
+                raise RunError(f"{path} already contains a run; `surefoot resume {path}` continues it") from None
             continue
         except OSError as why:
-            raise RunError(f"cannot make {path}: {why.strerror or why}; choose another place with --runs DIR") from why
+            raise RunError(
+                f"cannot make {path}: {why.strerror or why}; choose another directory with --runs DIR"
+            ) from why
         return RunDir(path)
     raise RunError(f"cannot find a free name like {base} under {root}")
 
 
 def find_run(name: str | Path, root: Path) -> RunDir:
-    """The run with that directory or that name under `root`."""
+    """Return the run with this directory, or with this name under `root`."""
     for candidate in (Path(name), root / name):
         if (candidate / "run.json").is_file():
             return RunDir(candidate)
@@ -106,7 +110,7 @@ def find_run(name: str | Path, root: Path) -> RunDir:
 
 
 def list_runs(root: Path) -> list[RunDir]:
-    """All runs under `root`, oldest first."""
+    """Return all runs under `root`, oldest first."""
     if not root.is_dir():
         return []
     runs = [RunDir(path) for path in root.iterdir() if (path / "run.json").is_file()]

@@ -47,13 +47,13 @@ class EnvTask:
             self.spec_of(params, self.spec.seed),
             make_spec(self.name, self.action, preset_name=self.spec.preset),
         )
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for part in ("ppo", "net", "collect"):
-            own, usual = chosen.to_json()[part], plain.to_json()[part]
-            found |= {name: value for name, value in own.items() if name in params or value != usual[name]}
+            defaults, usual = chosen.to_json()[part], plain.to_json()[part]
+            settings |= {name: value for name, value in defaults.items() if name in params or value != usual[name]}
         for name in ("seed", "workers"):
-            found.pop(name, None)
-        return {"preset": self.spec.preset, "total_steps": self.spec.total_steps, **found}
+            settings.pop(name, None)
+        return {"preset": self.spec.preset, "total_steps": self.spec.total_steps, **settings}
 
     def spec_of(self, params: dict[str, Any], seed: int) -> RunSpec:
         """The base with `params`; a number stands for the start of a schedule, if the base has one."""
@@ -110,13 +110,13 @@ class EnvContest:
 
 
 def _space(
-    base: RunSpec, action: ActionSpace, held: Mapping[str, Any], asked: Mapping[str, Any]
+    base: RunSpec, action: ActionSpace, held: Mapping[str, Any], requested: Mapping[str, Any]
 ) -> tuple[Space, dict[str, Any]]:
     """What is searched, wide enough for the base, and the base's values."""
-    own = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
-    said = {name for part in split_settings(held) for name in part}
-    changes = {PPO_NAMES.current(name): range_ for name, range_ in asked.items()}
-    space = changed({name: dim for name, dim in own.items() if name not in said}, changes)
+    defaults = {**SEARCH, **(SEARCH_CONTINUOUS if isinstance(action, Box) and not base.net.beta else {})}
+    fixed = {name for part in split_settings(held) for name in part}
+    changes = {PPO_NAMES.current(name): range_ for name, range_ in requested.items()}
+    space = changed({name: dim for name, dim in defaults.items() if name not in fixed}, changes)
     if not space:
         raise ConfigError("there is nothing to search: every setting of the space is fixed")
     widened: Space = {}

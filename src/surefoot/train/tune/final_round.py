@@ -74,13 +74,15 @@ def play_off(
     What was played is kept in the study, so that a play-off that was stopped goes on.
     """
     chosen = _chosen(study, task, plan)
-    kept = _played(study)
-    for one, scores in play(task, [one for one in chosen if str(one.number) not in kept], plan, stop):
+    played = _played(study)
+    for one, scores in play(task, [one for one in chosen if str(one.number) not in played], plan, stop):
         tell(one.number, plan.rungs, iqm(scores))
-        kept[str(one.number)] = scores
-        study.set_user_attr("play_off", kept)
-    found = [replace(one, value=iqm(scores), scores=scores) for one in chosen if (scores := kept.get(str(one.number)))]
-    return _ranked(found)
+        played[str(one.number)] = scores
+        study.set_user_attr("play_off", played)
+    results = [
+        replace(one, value=iqm(scores), scores=scores) for one in chosen if (scores := played.get(str(one.number)))
+    ]
+    return _ranked(results)
 
 
 def finals(study: Any, space: Space) -> list[TrialStanding]:
@@ -110,5 +112,5 @@ def _chosen(study: Any, task: TuneTask, plan: Plan) -> list[TrialStanding]:
     return chosen
 
 
-def _ranked(found: list[TrialStanding]) -> list[TrialStanding]:
-    return sorted(found, key=lambda standing: (-standing.value, standing.number))
+def _ranked(results: list[TrialStanding]) -> list[TrialStanding]:
+    return sorted(results, key=lambda standing: (-standing.value, standing.number))

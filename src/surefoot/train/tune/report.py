@@ -219,5 +219,5 @@ def _slice(result: SearchResult, task: TuneTask, name: str) -> str:
 def _place(dim: Range, value: float) -> float:
     """Return where a value lies in its range, 0 to 1."""
     low, high = (math.log(dim.low), math.log(dim.high)) if dim.log else (dim.low, dim.high)
-    at = math.log(value) if dim.log else value
-    return min(1.0, max(0.0, (at - low) / (high - low)))
+    position = math.log(value) if dim.log else value
+    return min(1.0, max(0.0, (position - low) / (high - low)))

@@ -117,11 +117,11 @@ def nobody(number: int, rung: int, score: float) -> None:
 def optuna() -> Any:
     """The package of the extra `tune`, without its chatter."""
     try:
-        found = importlib.import_module("optuna")
+        result = importlib.import_module("optuna")
     except ImportError:
         raise ConfigError('optuna is not installed; pip install "surefoot[tune]" brings it') from None
-    found.logging.set_verbosity(found.logging.ERROR)
-    return found
+    result.logging.set_verbosity(result.logging.ERROR)
+    return result
 
 
 def write_plan(directory: Path, plan: Plan, about: dict[str, Any]) -> None:
@@ -133,8 +133,8 @@ def write_plan(directory: Path, plan: Plan, about: dict[str, Any]) -> None:
 def read_plan(directory: Path) -> tuple[Plan, dict[str, Any]]:
     """What `write_plan` wrote."""
     try:
-        found = json.loads((directory / PLAN).read_text(encoding="utf-8"))
-        return Plan(**found["plan"]), found["task"]
+        result = json.loads((directory / PLAN).read_text(encoding="utf-8"))
+        return Plan(**result["plan"]), result["task"]
     except FileNotFoundError:
         raise RunError(f"{directory} is not a search: it has no {PLAN}") from None
     except (OSError, ValueError, TypeError, KeyError) as why:
@@ -191,7 +191,7 @@ def begin(study: Any, task: TuneTask) -> None:
     """The base first; and trials that a kill left behind are tried again."""
     state = optuna().trial.TrialState
     if not study.trials:
-        study.enqueue_trial({name: told(task.space[name], task.base[name]) for name in task.space})
+        study.enqueue_trial({name: to_stored(task.space[name], task.base[name]) for name in task.space})
     for trial in study.get_trials(states=(state.RUNNING,)):
         take_back(study, trial)
 
@@ -229,16 +229,16 @@ def suggest(trial: Any, space: Space) -> dict[str, Any]:
 
 def read_params(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     """A trial's parameters as values: a choice is kept under its label, which is JSON where the space has no more of it."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in params.items():
         dim = space.get(name)
         if isinstance(dim, Choice):
             value = next((v for v in dim.values if label(v) == value), value)
-        found[name] = json.loads(value) if dim is None and isinstance(value, str) else value
-    return found
+        result[name] = json.loads(value) if dim is None and isinstance(value, str) else value
+    return result
 
 
-def told(dim: Dimension, value: Any) -> Any:
+def to_stored(dim: Dimension, value: Any) -> Any:
     """A value as it is kept in a study."""
     return label(value) if isinstance(dim, Choice) else value
 
