@@ -1,4 +1,4 @@
-"""What is wrong with a store, found by using it: written, reopened, shared by threads, and killed while it writes."""
+"""Test a store: write, reopen, share it between threads, and kill the process while it writes."""
 
 from __future__ import annotations
 
@@ -18,41 +18,44 @@ _KIND = "check"
 
 
 class KeepsEntries(Protocol):
-    """What a store must be able to do. `Journal` is one."""
+    """The protocol of a store. `Journal` is one."""
 
     def put(self, *entries: Entry) -> None:
-        """Write entries, together or not at all; they must last once this returns."""
+        """Write entries, all or none; they must be durable when this returns."""
         ...
 
     def get(self, kind: str, id: str) -> Entry | None:
-        """The entry of that id, or None."""
+        """Return the entry of that id, or None."""
         ...
 
     def scan(self, kind: str) -> Iterable[Entry]:
-        """All entries of a kind in the order they were first written."""
+        """Return all entries of a kind in the order in which they were first written."""
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
 def check_store(make: Callable[[Path], KeepsEntries], *, kills: int = 5, seed: int = 0) -> list[str]:
-    """Try a store that `make` opens on a path, and tell what is wrong with it, a sentence each; [] if nothing was found.
+    """Test a store and return one sentence per problem; [] if there are none.
 
-    Whatever `put` returned from must be there after the process was killed, `kills` times at random moments.
+    Args:
+        make: Opens the store at a path; called several times for the same path.
+        kills: How many times to kill a writing process at a random moment. Every entry whose `put` returned must exist
+            afterwards.
+        seed: Seed of those moments.
     """
-    found: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="surefoot-check-") as place:
-        looks = (_lasts, _replaces, _all_or_none, _shared)
-        for look in looks:
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="surefoot-check-") as folder:
+        for test in (_lasts, _replaces, _all_or_none, _shared):
             try:
-                found += look(make, Path(place) / look.__name__)
+                problems += test(make, Path(folder) / test.__name__)
             except Exception as error:
-                found.append(f"it failed while it was looked at ({look.__name__.strip('_')}): {error!r}")
-        if not found:
-            found += _killed(make, Path(place) / "killed", kills, random.Random(seed))
-    return found
+                problems.append(f"the store raised in the test {test.__name__.strip('_')}: {error!r}")
+        if not problems:
+            problems += _killed(make, Path(folder) / "killed", kills, random.Random(seed))
+    return problems
 
 
 def _entry(id: str, body: Any = None) -> Entry:
@@ -71,10 +74,14 @@ def _lasts(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     finally:
         store.close()
     if got is None or (got.body, got.number, got.raw) != ({"id": "a"}, 0.5, b"\0\xff"):
-        return [f"after reopening, entry 'a' is {got}; body, number and raw must come back as they were put"]
+        return [f"after reopening, entry 'a' is {got}; body, number and raw must be unchanged"]
     if missing is not None:
         return ["get returns an entry for an id that was never put; it must return None"]
-    return [] if ids == ["b", "a", "c"] else [f"scan gives {ids}; entries come in the order they were put: b, a, c"]
+    return (
+        []
+        if ids == ["b", "a", "c"]
+        else [f"scan returns {ids}; it must return entries in the order of their put: b, a, c"]
+    )
 
 
 def _replaces(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
@@ -86,7 +93,9 @@ def _replaces(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     finally:
         store.close()
     return (
-        [] if bodies == [2] else [f"an id that was put twice is there as {bodies}; it must be there once, as put last"]
+        []
+        if bodies == [2]
+        else [f"an id that was put twice has the bodies {bodies}; it must exist once, with the last body"]
     )
 
 
@@ -95,29 +104,31 @@ def _all_or_none(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
     try:
         try:
             store.put(_entry("good"), _entry("bad", object()))
-            return ["an entry whose body is no JSON was taken without an error"]
+            return ["an entry whose body is not JSON was accepted without an error"]
         except Exception:
-            left = [entry.id for entry in store.scan(_KIND)]
+            remaining = [entry.id for entry in store.scan(_KIND)]
         store.put(_entry("next"))
         after = [entry.id for entry in store.scan(_KIND)]
     finally:
         store.close()
-    if left:
-        return [f"{left} was kept of a put that failed; entries of one put are written together or not at all"]
-    return [] if after == ["next"] else ["after a put that failed, the next one was not stored"]
+    if remaining:
+        return [f"{remaining} was stored by a put that failed; a put must write all of its entries or none"]
+    return [] if after == ["next"] else ["after a put that failed, the next put was not stored"]
 
 
 def _shared(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
-    store, found = make(path), list[str]()
+    store, problems = make(path), list[str]()
 
     def write(thread: int) -> None:
         try:
             for i in range(10):
                 store.put(_entry(f"{thread}-{i}"))
                 if store.get(_KIND, f"{thread}-{i}") is None:
-                    found.append(f"entry '{thread}-{i}' was not there right after its put, while others wrote too")
+                    problems.append(
+                        f"entry '{thread}-{i}' did not exist right after its put, while other threads wrote"
+                    )
         except Exception as error:
-            found.append(f"put failed while other threads wrote too: {error!r}")
+            problems.append(f"put failed while other threads wrote: {error!r}")
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(6)]
     for each in threads:
@@ -126,7 +137,7 @@ def _shared(make: Callable[[Path], KeepsEntries], path: Path) -> list[str]:
         each.join()
     stored = len({entry.id for entry in store.scan(_KIND)})
     store.close()
-    return found[:1] or ([] if stored == 60 else [f"six threads put 60 entries, {stored} are there"])
+    return problems[:1] or ([] if stored == 60 else [f"six threads put 60 entries, {stored} exist"])
 
 
 def _killed(make: Callable[[Path], KeepsEntries], path: Path, kills: int, rng: random.Random) -> list[str]:
@@ -135,41 +146,44 @@ def _killed(make: Callable[[Path], KeepsEntries], path: Path, kills: int, rng: r
         acknowledged += _until_killed(make, path, life, rng)
         try:
             store = make(path)
-            there = [entry.id for entry in store.scan(_KIND)]
+            stored = [entry.id for entry in store.scan(_KIND)]
             store.close()
         except Exception as error:
-            return [f"after kill number {life + 1} it cannot be opened: {error!r}"]
-        if lost := set(acknowledged) - set(there):
+            return [f"after kill number {life + 1} the store cannot be opened: {error!r}"]
+        if lost := set(acknowledged) - set(stored):
             return [f"{len(lost)} of {len(acknowledged)} acknowledged entries are lost after {life + 1} kills"]
-        if len(there) != len(set(there)):
-            return [f"some ids are there twice after {life + 1} kills"]
+        if len(stored) != len(set(stored)):
+            return [f"some ids exist twice after {life + 1} kills"]
     if kills and not acknowledged:
         return ["no entry was acknowledged before a kill; put may be very slow"]
     return []
 
 
 def _until_killed(make: Callable[[Path], KeepsEntries], path: Path, life: int, rng: random.Random) -> list[str]:
-    """The ids that a child put before it was killed: in turns right after one of them, and at any moment."""
-    mine, told = os.pipe()
-    count, own = rng.randint(1, 5), life % 2 == 0
+    """Return the ids that a child process put before it was killed.
+
+    Every other child kills itself right after a put; the others are killed from outside, at any moment.
+    """
+    reader, writer = os.pipe()
+    count, itself = rng.randint(1, 5), life % 2 == 0
     child = os.fork()
     if child == 0:
         try:
             store, number = make(path), 0
             while True:
                 store.put(_entry(f"{life}-{number}"))
-                os.write(told, f"{life}-{number}\n".encode())
+                os.write(writer, f"{life}-{number}\n".encode())
                 number += 1
-                if own and number == count:
+                if itself and number == count:
                     os.kill(os.getpid(), signal.SIGKILL)
         finally:
             os._exit(1)
-    os.close(told)
-    with open(mine, "rb") as lines:
+    os.close(writer)
+    with open(reader, "rb") as lines:
         first = [lines.readline() for _ in range(count)]
-        if not own:
+        if not itself:
             time.sleep(0.02 * rng.random())
             os.kill(child, signal.SIGKILL)
-        rest = lines.readlines()
+        others = lines.readlines()
     os.waitpid(child, 0)
-    return [line.decode().strip() for line in first + rest if line.endswith(b"\n")]
+    return [line.decode().strip() for line in first + others if line.endswith(b"\n")]

@@ -1,4 +1,4 @@
-"""A choice that was made, and what came of it: the two halves of an experience, joined by an id."""
+"""`Decision` and `Outcome`: the two halves of an experience, joined by an id."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One choice, with all that learning will need and that cannot be worked out again later."""
+    """One choice, with everything that learning needs and that cannot be computed later."""
 
     id: str
     episode: str
-    """Decisions of one episode follow each other in the order they were made."""
+    """Decisions of one episode are in the order in which they were taken."""
     obs: dict[str, np.ndarray]
     action: int
     log_prob: float
-    """Of the action, by the policy that chose it, when it chose it."""
+    """Log-prob of the action under the policy that chose it, stored at that time."""
     value: float
     policy_version: int
     action_mask: np.ndarray | None = None
-    """True = allowed."""
+    """True for allowed actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the world answered to a decision."""
+    """The result of a decision."""
 
     decision: str
     reward: float
     terminated: bool = True
     truncated: bool = False
     bootstrap: float = 0.0
-    """What the true successor was worth; only read where truncated."""
+    """The value of the true successor; only read if truncated."""
     stats: dict[str, float] = field(default_factory=dict[str, float])

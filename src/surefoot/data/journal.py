@@ -1,6 +1,6 @@
-"""A table of JSON entries in one SQLite file: what was acknowledged is on the disk, whatever happens to the process.
+"""A table of JSON entries in one SQLite file: acknowledged entries are on disk, even if the process is killed.
 
-Many writers share a commit: whoever comes first writes for all who wait, so that one fsync serves them all.
+Concurrent writers share a commit: the first one writes for all that wait, so that one fsync serves them all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surefoot.errors import JournalError
 FORMAT = 1
 
 Durability = Literal["disk", "process"]
-"""disk: what was acknowledged survives a power cut. process: it survives kill -9, and costs far less."""
+"""disk: acknowledged entries survive a power cut. process: they survive kill -9, and commits cost far less."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -48,35 +48,35 @@ ON CONFLICT (kind, id) DO UPDATE SET tag = excluded.tag, number = excluded.numbe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One row. A second entry of the same kind and id replaces the body and keeps its place."""
+    """One row. A second entry of the same kind and id replaces the body and keeps its sequence number."""
 
     kind: str
     id: str
     body: Any
-    """Anything JSON can hold."""
+    """Any JSON value."""
     tag: str = ""
-    """A word to group by."""
+    """A label to group by."""
     number: float | None = None
     """A number to average."""
     raw: bytes | None = None
-    """Numbers as they lie in memory, where JSON would be twice as long."""
+    """Binary numbers; as JSON they would be twice as long."""
     seq: int = 0
     t: float = 0.0
 
 
 Row = tuple[str, str, str, float | None, float, bytes, bytes | None]
-"""An entry as it is written: kind, id, tag, number, t, body as JSON, raw."""
+"""An entry for SQL: kind, id, tag, number, t, body as JSON, raw."""
 
 
 def row_of(entry: Entry) -> Row:
-    """Ready to be written."""
+    """Return the SQL values of an entry."""
     e = entry
     return e.kind, e.id, e.tag, e.number, e.t or time.time(), msgspec.json.encode(e.body), e.raw
 
 
 @dataclass(slots=True)
 class _Put:
-    """Rows that wait to be written, and what came of it."""
+    """Rows that wait to be written, and the result."""
 
     rows: list[tuple[Any, ...]]
     done: bool = False
@@ -84,7 +84,7 @@ class _Put:
 
 
 class Journal:
-    """An open file. Safe for many threads and for several processes; closing twice does nothing."""
+    """An open journal file. Safe for many threads and several processes; closing twice does nothing."""
 
     def __init__(
         self, path: str | Path, *, timeout: float = 30.0, durability: Durability = "disk", page_size: int = 4096
@@ -97,83 +97,87 @@ class Journal:
         self._lock = threading.RLock()
         try:
             self._db = sqlite3.connect(self.path, timeout=timeout, isolation_level=None, check_same_thread=False)
-            self._db.execute(f"PRAGMA page_size={page_size}")  # of a new file; an old one keeps its own
+            self._db.execute(f"PRAGMA page_size={page_size}")  # of a new file; an existing one keeps its size
             self._db.execute("PRAGMA journal_mode=WAL")
             # FULL: with WAL, NORMAL would lose the last commits to a power cut.
             self._db.execute(f"PRAGMA synchronous={'FULL' if durability == 'disk' else 'NORMAL'}")
-            self._check_format()
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                self._db.execute(f"PRAGMA user_version={FORMAT}")
+            elif version != FORMAT:
+                raise JournalError(f"{self.path} has format {version}; this version of surefoot reads format {FORMAT}")
             self._db.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise JournalError(f"{self.path} cannot be used as a journal: {error}") from error
         self.closed = False
 
     def put(self, *entries: Entry) -> None:
-        """Write entries; they are on the disk when this returns. Entries of one call are written together or not at all."""
-        mine = _Put([row_of(entry) for entry in entries])
+        """Write entries, all or none; they are on disk when this returns."""
+        put = _Put([row_of(entry) for entry in entries])
         batch: list[_Put] = []
+        # Group commit: the first thread that finds no writer becomes it and takes all waiting rows.
         with self._turn:
             self._require_open()
-            self._waiting.append(mine)
-            while self._writing and not mine.done:
+            self._waiting.append(put)
+            while self._writing and not put.done:
                 self._turn.wait()
-            if not mine.done:
+            if not put.done:
                 batch, self._waiting, self._writing = self._waiting, [], True
         if batch:
             self._write_for(batch)
-        if mine.error is not None:
-            raise JournalError(f"nothing was written to {self.path}: {mine.error}") from mine.error
+        if put.error is not None:
+            raise JournalError(f"nothing was written to {self.path}: {put.error}") from put.error
 
     def put_rows(self, rows: Sequence[Row]) -> None:
-        """Commit rows now, all or none, beside nobody: for the only writer of a file."""
+        """Commit rows now, all or none, without group commit: for the only writer of a file."""
         self._require_open()
         self._commit(_PUT, list(rows))
 
-    def fold_by_hand(self) -> None:
-        """From now on no commit folds the write-ahead log into the file: `fold` does."""
+    def disable_auto_checkpoint(self) -> None:
+        """Stop commits from merging the write-ahead log into the file; only `checkpoint` does it from now on."""
         with self._lock:
             self._db.execute("PRAGMA wal_autocheckpoint=0")
 
-    def fold(self) -> tuple[int, int]:
-        """Write the write-ahead log into the file as far as nobody is disturbed: (its pages, those written)."""
+    def checkpoint(self) -> tuple[int, int]:
+        """Merge the write-ahead log into the file without blocking others; return (pages of the log, pages written)."""
         with self._lock:
             self._require_open()
             _, pages, done = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             return int(pages), int(done)
 
     def get(self, kind: str, id: str) -> Entry | None:
-        """The entry of that id, or None."""
-        found = self._rows("kind = ? AND id = ?", (kind, id), "")
-        return next(found, None)
+        """Return the entry of that id, or None."""
+        return next(self._rows("kind = ? AND id = ?", (kind, id), ""), None)
 
     def has(self, kind: str, id: str) -> bool:
-        """True if there is such an entry; its body is not read."""
+        """Return whether there is such an entry, without reading its body."""
         return bool(self._query("SELECT 1 FROM entries WHERE kind = ? AND id = ?", (kind, id)))
 
     def latest(self, kind: str, count: int, *, tag: str | None = None) -> list[Entry]:
-        """The last `count` entries of a kind (and of a tag), oldest first."""
+        """Return the last `count` entries of a kind (and of a tag), oldest first."""
         where, values = ("kind = ?", (kind,)) if tag is None else ("kind = ? AND tag = ?", (kind, tag))
         return list(self._rows(where, values, f"ORDER BY seq DESC LIMIT {int(count)}"))[::-1]
 
     def latest_bodies(self, kind: str, count: int) -> list[bytes]:
-        """The last `count` bodies as they were written, oldest first: for who wants to decode only a part of them."""
+        """Return the last `count` bodies as JSON bytes, oldest first, for callers that decode only a part of them."""
         sql = "SELECT body FROM entries WHERE kind = ? ORDER BY seq DESC LIMIT ?"
         return [bytes(row[0]) for row in self._query(sql, (kind, count))][::-1]
 
     def scan(self, kind: str, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
-        """Entries of a kind with seq above `after`, in the order they were first written."""
+        """Return entries of a kind with seq above `after`, in the order in which they were first written."""
         return self._rows("kind = ? AND seq > ?", (kind, after), f"ORDER BY seq LIMIT {-1 if limit is None else limit}")
 
     def pick(self, kind: str, seqs: Sequence[int]) -> list[Entry]:
-        """The entries with these numbers."""
+        """Return the entries with these sequence numbers."""
         marks = ",".join("?" * len(seqs))
         return list(self._rows(f"kind = ? AND seq IN ({marks})", (kind, *seqs), "ORDER BY seq"))
 
     def count(self, kind: str) -> int:
-        """How many entries of a kind there are."""
+        """Return the number of entries of a kind."""
         return int(self._query("SELECT count(*) FROM entries WHERE kind = ?", (kind,))[0][0])
 
     def tallies(self, kind: str, least: float = 0.0) -> dict[str, tuple[int, float, int]]:
-        """By tag: how many entries, their mean number, and how many numbers reach `least`."""
+        """Return {tag: (entries, mean number, entries whose number is at least `least`)}."""
         rows = self._query(
             "SELECT tag, count(*), avg(number), sum(number >= ?) FROM entries WHERE kind = ? GROUP BY tag ORDER BY tag",
             (least, kind),
@@ -181,32 +185,33 @@ class Journal:
         return {t: (int(n), float("nan") if mean is None else float(mean), int(good or 0)) for t, n, mean, good in rows}
 
     def below(self, kind: str, number: float, before: int) -> list[int]:
-        """The seqs before `before` whose number is smaller."""
+        """Return the sequence numbers below `before` of entries whose number is smaller than `number`."""
         sql = "SELECT seq FROM entries WHERE kind = ? AND number < ? AND seq < ? ORDER BY seq"
         return [int(row[0]) for row in self._query(sql, (kind, number, before))]
 
     def sample(self, kind: str, count: int, generator: np.random.Generator) -> list[Entry]:
-        """Some entries of a kind, any as likely as any other unless many were removed between them."""
-        low, high = self.span(kind)
+        """Return random entries of a kind, uniformly if no entries were removed."""
+        low, high = self.seq_range(kind)
         if self.count(kind) <= count:
             return self.latest(kind, count)
-        found: dict[int, Entry] = {}
-        while len(found) < count:
+        # Rejection sampling by seq: ORDER BY random() would read the whole table.
+        drawn: dict[int, Entry] = {}
+        while len(drawn) < count:
             seqs = generator.integers(low, high + 1, size=2 * count)
-            found |= {entry.seq: entry for entry in self.pick(kind, [int(s) for s in seqs])}
-        return list(found.values())[:count]
+            drawn |= {entry.seq: entry for entry in self.pick(kind, [int(s) for s in seqs])}
+        return list(drawn.values())[:count]
 
-    def span(self, kind: str) -> tuple[int, int]:
-        """Lowest and highest seq of a kind; (0, 0) if there is none."""
+    def seq_range(self, kind: str) -> tuple[int, int]:
+        """Return lowest and highest seq of a kind; (0, 0) if there is none."""
         low, high = self._query("SELECT min(seq), max(seq) FROM entries WHERE kind = ?", (kind,))[0]
         return int(low or 0), int(high or 0)
 
     def delete(self, kind: str, seqs: Iterable[int]) -> int:
-        """Remove entries for good; how many there were."""
+        """Delete entries; return how many existed."""
         return self._commit("DELETE FROM entries WHERE kind = ? AND seq = ?", [(kind, seq) for seq in seqs])
 
     def keep_latest(self, kind: str, count: int) -> int:
-        """Remove all but the last `count` of a kind; how many went."""
+        """Delete all but the last `count` of a kind; return how many were deleted."""
         with self._lock:
             self._require_open()
             before = self._db.total_changes
@@ -218,13 +223,13 @@ class Journal:
             return self._db.total_changes - before
 
     def clear(self, kind: str) -> None:
-        """Remove every entry of a kind."""
+        """Delete every entry of a kind."""
         with self._lock:
             self._require_open()
             self._db.execute("DELETE FROM entries WHERE kind = ?", (kind,))
 
     def compact(self) -> None:
-        """Give the space of removed entries back to the disk."""
+        """Return the space of deleted entries to the file system."""
         with self._lock:
             self._require_open()
             self._db.execute("VACUUM")
@@ -239,11 +244,13 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _write_for(self, batch: list[_Put]) -> None:
-        """Commit what waits, and tell each who waits how that went: whatever it was, nobody waits for ever."""
+        """Commit the waiting rows and wake their threads, also after an error: no thread may wait forever."""
         error: BaseException | None = JournalError("the commit was interrupted")
         try:
             self._commit(_PUT, [row for put in batch for row in put.rows])
@@ -258,7 +265,7 @@ class Journal:
                 self._turn.notify_all()
 
     def _commit(self, sql: str, rows: list[tuple[Any, ...]]) -> int:
-        """All rows or none; how many changed."""
+        """Execute for all rows or none; return the number of changed rows."""
         with self._lock:
             self._require_open()
             before = self._db.total_changes
@@ -277,20 +284,13 @@ class Journal:
             f"SELECT kind, id, tag, number, seq, t, body, raw FROM entries WHERE {where} {order}", values
         )
         for kind, id, tag, number, seq, t, body, raw in rows:
-            made = msgspec.json.decode(body)
-            yield Entry(kind=kind, id=id, tag=tag, number=number, seq=seq, t=t, body=made, raw=raw)
+            content = msgspec.json.decode(body)
+            yield Entry(kind=kind, id=id, tag=tag, number=number, seq=seq, t=t, body=content, raw=raw)
 
     def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._lock:
             self._require_open()
             return self._db.execute(sql, values).fetchall()
-
-    def _check_format(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self._db.execute(f"PRAGMA user_version={FORMAT}")
-        elif version != FORMAT:
-            raise JournalError(f"{self.path} has format {version}; this surefoot reads format {FORMAT}")
 
     def _require_open(self) -> None:
         if getattr(self, "closed", False):

@@ -1,4 +1,4 @@
-"""Sorts of values: what each may be, how it is read from text and how it goes into JSON."""
+"""Kinds of values: what is legal, how text is parsed, how JSON is written."""
 
 from __future__ import annotations
 
@@ -13,27 +13,23 @@ from typing import Any, cast
 from surefoot.errors import ConfigError
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A sort of value: what it is called, what is legal, how it comes in and how it goes out."""
+    """A kind of value: its name, what is legal, how it is parsed and how it is written."""
 
     type: str
     legal: str
     """Ends the sentence "it must be …"."""
     accept: Callable[[Any], Any]
-    """The value in its one form; TypeError or ValueError for what is not legal."""
+    """Return the canonical value; raise TypeError or ValueError for an illegal one."""
     parse: Callable[[str], Any]
-    """From text to something `accept` can judge."""
-    to_json: Callable[[Any], Any] = _as_it_is
+    """Convert text to a value for `accept`."""
+    to_json: Callable[[Any], Any] = lambda value: value
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a number may lie; infinite bounds are no bounds, and no interval holds inf or NaN."""
+    """A range of numbers. Infinite bounds are no bounds; inf and NaN are never inside."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -60,24 +56,24 @@ UNIT = Interval(0, 1)
 
 
 def as_list(value: Any) -> list[Any] | None:
-    """A list or tuple as a list; None for anything else."""
+    """Return a list or tuple as a list; None for anything else."""
     return list(cast("list[Any]", value)) if isinstance(value, list | tuple) else None
 
 
 def as_mapping(value: Any) -> dict[Any, Any] | None:
-    """A mapping as a dict; None for anything else."""
+    """Return a mapping as a dict; None for anything else."""
     return dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else None
 
 
 def number(value: Any) -> float:
-    """A float from any real number, numpy's included; not from a bool, not from text."""
+    """Return a float from any real number, including numpy's; raise TypeError for a bool or text."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{value!r} is not a number")
     return float(value)
 
 
 def whole_number(value: Any) -> int:
-    """An int from any whole number; 1e5 from a YAML file is one."""
+    """Return an int from any integral number, such as 1e5 from a YAML file."""
     exact = number(value)
     if isinstance(value, numbers.Integral):
         return int(value)
@@ -87,15 +83,15 @@ def whole_number(value: Any) -> int:
 
 
 def boolean(value: Any) -> bool:
-    """A bool from True, False, or a word for one of them."""
+    """Return a bool from True, False, or a word such as "yes" or "off"."""
     if isinstance(value, str):
-        return _truth_from_text(value)
+        return _parse_bool(value)
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is neither True nor False")
     return value
 
 
-def _truth_from_text(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     match text.strip().lower():
         case "true" | "yes" | "on" | "1":
             return True
@@ -105,7 +101,7 @@ def _truth_from_text(text: str) -> bool:
             raise ValueError(f"{text!r} is neither true nor false")
 
 
-def _whole_from_text(text: str) -> int:
+def _parse_int(text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -127,7 +123,7 @@ def integer(within: Interval) -> Kind:
             raise ValueError(f"{value!r} is not {within}")
         return whole_number(value)
 
-    return Kind("int", f"a whole number, {within}", accept, _whole_from_text)
+    return Kind("int", f"a whole number, {within}", accept, _parse_int)
 
 
 def flag() -> Kind:
@@ -136,11 +132,11 @@ def flag() -> Kind:
             raise TypeError(f"{value!r} is neither True nor False")
         return value
 
-    return Kind("bool", "true or false", accept, _truth_from_text)
+    return Kind("bool", "true or false", accept, _parse_bool)
 
 
 def choice(*words: str, true: str | None = None, false: str | None = None) -> Kind:
-    """One of `words`; `true` and `false` are the words that a plain bool stands for, where other libraries have one."""
+    """One of `words`; `true` and `false` are the words for a plain bool, which some other libraries use."""
 
     def accept(value: Any) -> str:
         if isinstance(value, bool):
@@ -152,14 +148,14 @@ def choice(*words: str, true: str | None = None, false: str | None = None) -> Ki
     def parse(text: str) -> Any:
         word = text.strip().lower()
         if word not in words and true is not None:
-            return _truth_from_text(word)
+            return _parse_bool(word)
         return word
 
     return Kind(" | ".join(words), f"one of {', '.join(words)}", accept, parse)
 
 
 def matching(pattern: str, legal: str) -> Kind:
-    """Text of which the whole matches `pattern`."""
+    """Text that matches `pattern` completely."""
 
     def accept(value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -170,7 +166,7 @@ def matching(pattern: str, legal: str) -> Kind:
 
 
 def sizes() -> Kind:
-    """Layer widths; from text such as "64,64" or "[64, 64]"."""
+    """Layer widths; text such as "64,64" or "[64, 64]" is parsed."""
     width = integer(Interval(1))
 
     def accept(value: Any) -> tuple[int, ...]:
@@ -179,11 +175,11 @@ def sizes() -> Kind:
             raise TypeError(f"{value!r} is not a list")
         return tuple(width.accept(part) for part in parts)
 
-    return Kind("ints", "a list of whole numbers, each at least 1", accept, _parts(_whole_from_text), list)
+    return Kind("ints", "a list of whole numbers, each at least 1", accept, _parts(_parse_int), list)
 
 
 def words() -> Kind:
-    """Names; from text such as "state,map"."""
+    """Names; text such as "state,map" is parsed."""
 
     def accept(value: Any) -> tuple[str, ...]:
         parts = as_list(value)
@@ -195,7 +191,7 @@ def words() -> Kind:
 
 
 def number_range() -> Kind:
-    """A low and a high number; from text such as "-1,1"."""
+    """A low and a high number; text such as "-1,1" is parsed."""
 
     def accept(value: Any) -> tuple[float, float]:
         low, high = (real(Interval()).accept(part) for part in value)
@@ -214,7 +210,7 @@ def _parts(parse: Callable[[str], Any]) -> Callable[[str], list[Any]]:
 
 
 def optional(kind: Kind) -> Kind:
-    """`kind` or None; from text, the words none and null."""
+    """`kind` or None, written as none or null."""
 
     def parse(text: str) -> Any:
         return None if text.strip().lower() in ("none", "null") else kind.parse(text)
@@ -229,7 +225,7 @@ def optional(kind: Kind) -> Kind:
 
 
 def or_word(word: str, kind: Kind) -> Kind:
-    """`kind`, or a word that leaves the value to be found out."""
+    """`kind`, or a word such as "auto" for a value that is determined later."""
 
     def accept(value: Any) -> Any:
         return word if value == word else kind.accept(value)
@@ -241,7 +237,7 @@ def or_word(word: str, kind: Kind) -> Kind:
 
 
 def literal(text: str) -> Any:
-    """The value of a Python literal in which `dict(a=1)` and names such as `nn.ReLU` may occur; nothing is run."""
+    """Return the value of a Python literal, which may contain `dict(a=1)` and names such as `nn.ReLU`; nothing is executed."""
     try:
         return _plain(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as why:

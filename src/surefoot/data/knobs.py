@@ -1,4 +1,4 @@
-"""Settings: a knob is written once, with its default, help, legal values and the names other libraries have for it."""
+"""Settings: each is declared once, with its default, help, legal values and its names in other libraries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import difflib
 import functools
 import inspect
 import reprlib
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -38,7 +39,7 @@ def _refusal(name: str, value: Any, kind: Kind, why: Exception) -> ConfigError:
 
 
 def settle(config: Any) -> None:
-    """Check every knob of a new config and put its value into the one form; for `__post_init__`."""
+    """Validate every setting of a new config and convert its value to the canonical form; for `__post_init__`."""
     for name, kind in _kinds(config).items():
         value = getattr(config, name)
         try:
@@ -48,7 +49,7 @@ def settle(config: Any) -> None:
 
 
 def parse_knob(config: Any, name: str, text: str) -> Any:
-    """The value of the knob `name` of `config` (a class or an instance) that `text` stands for."""
+    """Return the value of `text` for the setting `name` of `config` (a class or an instance)."""
     kind = _kinds(config)[name]
     try:
         return kind.accept(kind.parse(text))
@@ -57,7 +58,7 @@ def parse_knob(config: Any, name: str, text: str) -> Any:
 
 
 def read_texts(config: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` with text turned into what its knob means by it; names that are no knobs of `config` pass."""
+    """Return `values` with text parsed by its setting; names that are not settings of `config` are unchanged."""
     kinds = _kinds(config)
     return {
         name: parse_knob(config, name, value) if isinstance(value, str) and name in kinds else value
@@ -71,14 +72,14 @@ Meaning = Callable[[Any], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The names by which people know the knobs of one config."""
+    """The accepted names of the settings of one config."""
 
     knobs: Mapping[str, tuple[str, ...]]
-    """{knob: its other names}; every knob is there."""
+    """{setting: its other names}, for every setting."""
     meanings: Mapping[str, Meaning] = field(default_factory=dict[str, Meaning])
-    """{name: what it sets}, for names that are more than another word for one knob."""
+    """{name: function from its value to {setting: value}}, for names that are more than an alias."""
     hints: Mapping[str, str] = field(default_factory=dict[str, str])
-    """{name: why it is refused}, for names of other libraries that have no counterpart."""
+    """{name: why it is rejected}, for names of other libraries that have no counterpart."""
     former: Mapping[str, str] = field(default_factory=dict[str, str])
     """{former name: setting}, for renamed settings. They work for one release, with a notice."""
 
@@ -93,18 +94,18 @@ class Vocabulary:
             warn_renamed(name, self.former[name])
         return self.former.get(name, name)
 
-    def translate(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """`said` by the knobs' own names. Two names for one knob are an error; names must be known."""
+    def translate(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `values` by the names of the settings. All names must be known; two names for one setting are an error."""
         owner = {name: knob for knob, others in self.knobs.items() for name in (knob, *others)}
-        found: dict[str, Any] = {}
-        by: dict[str, str] = {}
-        for name, value in said.items():
+        result: dict[str, Any] = {}
+        source: dict[str, str] = {}
+        for name, value in values.items():
             meant = self.meanings[name](value) if name in self.meanings else {owner[self.current(name)]: value}
             for target, its_value in meant.items():
-                if target in by:
-                    raise ConfigError(f"{by[target]} and {name} both set {target}; give one of them")
-                by[target], found[target] = name, its_value
-        return found
+                if target in source:
+                    raise ConfigError(f"{source[target]} and {name} both set {target}; pass one of them")
+                source[target], result[target] = name, its_value
+        return result
 
 
 def warn_renamed(former: str, name: str) -> None:
@@ -116,6 +117,22 @@ def warn_renamed(former: str, name: str) -> None:
     warnings.warn(message, RenamedWarning, stacklevel=level)
 
 
+def args_section(helps: Mapping[str, str]) -> str:
+    """Return {parameter: help} as the `Args:` section of a docstring."""
+    rows = (f"{name}: {' '.join(text.split())}" for name, text in helps.items())
+    # 112: with the four spaces that `help` adds, lines stay within 120 characters.
+    return "Args:\n" + "\n".join(
+        textwrap.fill(row, 112, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False)
+        for row in rows
+    )
+
+
+def documented(cls: type[C]) -> type[C]:
+    """Add the help of every setting to the docstring of a config class."""
+    cls.__doc__ = f"{cls.__doc__}\n\n{args_section({x.name: x.metadata['help'] for x in fields(cls)})}\n"
+    return cls
+
+
 def accept_former_names(cls: type[C]) -> type[C]:
     """Let a config class be constructed and read under the former names in its vocabulary, with a notice."""
     former, init = cls.vocabulary().former, cls.__init__
@@ -125,7 +142,7 @@ def accept_former_names(cls: type[C]) -> type[C]:
         for old in [name for name in values if name in former]:
             name, value = former[old], values.pop(old)
             if name in values:
-                raise ConfigError(f"{old} and {name} both set {name}; give one of them")
+                raise ConfigError(f"{old} and {name} both set {name}; pass one of them")
             warn_renamed(old, name)
             values[name] = value
         init(self, **values)
@@ -142,32 +159,31 @@ def accept_former_names(cls: type[C]) -> type[C]:
 
 
 def vocabulary_of(config: Any) -> Vocabulary:
-    """Return the names that the knobs of a config class carry themselves."""
+    """Return the names that are declared with the settings of a config class."""
     return Vocabulary({entry.name: entry.metadata["names"] for entry in fields(config)})
 
 
-def require_known(said: Iterable[str], known: Iterable[str], hints: Mapping[str, str]) -> None:
-    """ConfigError for names that are not `known`, with what was probably meant or what `hints` says of the name."""
+def require_known(requested: Iterable[str], known: Iterable[str], hints: Mapping[str, str]) -> None:
+    """Raise `ConfigError` for names that are not `known`, with the nearest known name or the hint for the name."""
     names = sorted(set(known))
-    strangers = [name for name in said if name not in names]
-    if strangers:
-        raise ConfigError("; ".join(_about(name, names, hints) for name in strangers))
-
-
-def _about(name: str, known: list[str], hints: Mapping[str, str]) -> str:
-    if name in hints:
-        return f"{name} is not taken: {hints[name]}"
-    close = difflib.get_close_matches(name, known, n=2)
-    advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot knobs` lists them all"
-    return f"no setting is called {name!r}; {advice}"
+    problems: list[str] = []
+    for name in requested:
+        if name in hints and name not in names:
+            problems.append(f"{name} is not accepted: {hints[name]}")
+        elif name not in names:
+            close = difflib.get_close_matches(name, names, n=2)
+            advice = f"did you mean {' or '.join(close)}?" if close else "`surefoot knobs` lists all settings"
+            problems.append(f"no setting is called {name!r}; {advice}")
+    if problems:
+        raise ConfigError("; ".join(problems))
 
 
 class Config:
-    """Base of the config classes: frozen dataclasses whose fields are knobs.
+    """Base of the config classes: frozen dataclasses whose fields are declared by `knob`.
 
-    Every knob is checked when an instance is made. Names of other libraries are accepted wherever knobs are named, and
-    text is read as the value that it stands for. A subclass overrides `check` for rules that concern several knobs,
-    `vocabulary` for names that mean more than one knob, and `canonical` where names need other values to be understood.
+    Every setting is validated when an instance is created. Names of other libraries are accepted wherever settings are
+    named, and text is parsed. A subclass overrides `check` for rules on several settings, `vocabulary` for names that
+    stand for several settings, and `canonical` if the meaning of a name depends on other values.
     """
 
     __slots__ = ()
@@ -178,27 +194,27 @@ class Config:
         self.check()
 
     def check(self) -> None:
-        """Raise `ConfigError` if knobs contradict each other. Every value is legal by itself when this is called."""
+        """Raise `ConfigError` if settings contradict each other. Every single value is already valid."""
 
     @classmethod
     def vocabulary(cls) -> Vocabulary:
-        """Return the names by which people know the knobs."""
+        """Return the accepted names of the settings."""
         return vocabulary_of(cls)
 
     @classmethod
     def canonical(cls, names: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `names` by the knobs' own names; values that are text become what they stand for."""
+        """Return `names` by the names of the settings, with text parsed."""
         vocabulary = cls.vocabulary()
         require_known(names, vocabulary.names(), vocabulary.hints)
         return read_texts(cls, vocabulary.translate(names))
 
     @classmethod
     def make(cls, **names: Any) -> Self:
-        """Return a config from any names that people know the knobs by; the rest are defaults."""
+        """Return a config from settings under any accepted names; the others have their defaults."""
         return cls().replace(**names)
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some knobs changed, under any of their names."""
+        """Return a copy with changed settings, under any accepted names."""
         return dataclasses.replace(self, **self.canonical(changes))
 
     def to_json(self) -> dict[str, Any]:
@@ -214,7 +230,7 @@ class Config:
 
     @classmethod
     def describe(cls) -> list[dict[str, Any]]:
-        """Return one row per knob (name, type, default, legal, help, aliases) for docs, command line and node panels."""
+        """Return one row per setting (name, type, default, legal, help, aliases) for docs, command line and node panels."""
         others = cls.vocabulary().knobs
         rows: list[dict[str, Any]] = []
         for entry in fields(cls):

@@ -1,4 +1,4 @@
-"""Decisions that wait for their outcomes, and the finished ones that wait to be learned from."""
+"""Open decisions that wait for outcomes, and finished episodes that wait for learning."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Step = tuple[Decision, Outcome]
 
 
 class Ledger:
-    """Joins outcomes to decisions by id. An episode is ready once its last decision ended it and none is open.
+    """Join outcomes to decisions by id. An episode is ready when its last decision ended it and none is open.
 
-    `capacity` bounds the open decisions: past it the oldest are dropped and counted in `expired`.
+    `capacity` limits the open decisions: beyond it the oldest episodes are dropped and counted in `expired`.
     """
 
     def __init__(self, capacity: int = 100_000) -> None:
@@ -29,18 +29,18 @@ class Ledger:
         self._ready: list[list[Step]] = []
 
     def __len__(self) -> int:
-        """Decisions that are finished and wait to be learned from."""
+        """Return the number of finished decisions that wait for learning."""
         return sum(map(len, self._ready))
 
     @property
     def waiting(self) -> int:
-        """Decisions without an outcome."""
+        """The number of decisions without an outcome."""
         return len(self._open)
 
     def open(self, decision: Decision) -> None:
-        """A decision was made; its outcome will come."""
+        """Add a decision whose outcome will follow."""
         if decision.id in self._open or decision.id in self._outcomes:
-            raise DecisionError(f"decision {decision.id!r} is already there; every decision needs an id of its own")
+            raise DecisionError(f"decision {decision.id!r} already exists; every decision needs a unique id")
         self._open[decision.id] = decision
         self._episodes.setdefault(decision.episode, []).append(decision)
         while len(self._open) > self.capacity:
@@ -50,16 +50,16 @@ class Ledger:
                 self.expired += 1
 
     def find(self, decision: str) -> Decision:
-        """The open decision of that id."""
+        """Return the open decision of that id; raise `UnknownDecision` if there is none."""
         if decision not in self._open:
             raise UnknownDecision(
-                f"no open decision {decision!r}: it was never made here, or it already has its outcome "
+                f"no open decision {decision!r}: it was never opened, or it already has its outcome "
                 f"({len(self._open)} are open)"
             )
         return self._open[decision]
 
     def close(self, outcome: Outcome) -> Decision:
-        """The outcome of an open decision is there."""
+        """Record the outcome of an open decision and return the decision."""
         decision = self.find(outcome.decision)
         if not math.isfinite(outcome.reward):
             raise NonFiniteValue(f"the reward of decision {outcome.decision!r} is {outcome.reward}; it must be finite")
@@ -73,47 +73,47 @@ class Ledger:
         return decision
 
     def drain(self, most: int | None = None) -> Rollout | None:
-        """Finished episodes as one rollout, an episode a stream, and out of the ledger; None if there are none."""
-        taken, steps = 0, 0
-        while taken < len(self._ready) and (most is None or steps < most):
-            steps += len(self._ready[taken])
-            taken += 1
-        episodes, self._ready = self._ready[:taken], self._ready[taken:]
+        """Remove finished episodes and return them as one rollout, one stream per episode; None if there are none."""
+        count, steps = 0, 0
+        while count < len(self._ready) and (most is None or steps < most):
+            steps += len(self._ready[count])
+            count += 1
+        episodes, self._ready = self._ready[:count], self._ready[count:]
         return rollout_of(episodes) if episodes else None
 
     @property
     def ready(self) -> Sequence[Sequence[Step]]:
-        """Finished episodes, oldest first."""
+        """The finished episodes, oldest first."""
         return self._ready
 
     def discard(self, episodes: Collection[int]) -> None:
-        """Let go of finished episodes, by their places in `ready`: nothing is learned from them."""
+        """Remove finished episodes by their index in `ready`; nothing is learned from them."""
         self._ready = [episode for place, episode in enumerate(self._ready) if place not in episodes]
 
 
 def rollout_of(episodes: Sequence[Sequence[Step]]) -> Rollout:
-    """[T, N]: an episode a stream, shorter ones padded and not valid.
+    """Return a rollout [T, N] with one stream per episode; shorter ones are padded with steps that are not valid.
 
-    Observations of unequal length (rows of candidates) are padded with zeros at their end, masks with False.
+    Observations of unequal length (rows of candidates) are padded with zeros at the end, masks with False.
     """
     longest, streams = max(map(len, episodes)), len(episodes)
     places = [(t, n, d, o) for n, episode in enumerate(episodes) for t, (d, o) in enumerate(episode)]
     first = places[0][2]
 
     def column(values: Iterator[float | bool | int], dtype: type) -> np.ndarray:
-        made = np.zeros((longest, streams), dtype)
+        array = np.zeros((longest, streams), dtype)
         for (t, n, _, _), value in zip(places, values, strict=True):
-            made[t, n] = value
-        return made
+            array[t, n] = value
+        return array
 
     def dense(name: str, parts: list[np.ndarray]) -> np.ndarray:
         shape = np.max([part.shape for part in parts], axis=0) if parts[0].ndim else ()
-        made = np.zeros((longest, streams, *shape), parts[0].dtype)
+        array = np.zeros((longest, streams, *shape), parts[0].dtype)
         for (t, n, d, _), part in zip(places, parts, strict=True):
             if part.ndim != parts[0].ndim:
-                raise ShapeError(f"{name} of decision {d.id!r} is {list(part.shape)}, that of others {list(shape)}")
-            made[(t, n, *(slice(size) for size in part.shape))] = part
-        return made
+                raise ShapeError(f"{name} of decision {d.id!r} is {list(part.shape)}, the others are {list(shape)}")
+            array[(t, n, *(slice(size) for size in part.shape))] = part
+        return array
 
     value = column((d.value for _, _, d, _ in places), np.float64)
     next_value = np.zeros_like(value)
@@ -125,7 +125,7 @@ def rollout_of(episodes: Sequence[Sequence[Step]]) -> Rollout:
     masks = [d.action_mask for _, _, d, _ in places]
     masked = [mask for mask in masks if mask is not None]
     if masked and len(masked) < len(masks):
-        raise ShapeError("some decisions have an action mask and some have none; give all of them one")
+        raise ShapeError("some decisions have an action mask and some have none; pass a mask for all of them")
     each = [o.stats for _, _, _, o in places]
     names = sorted({name for stats in each for name in stats})
     return Rollout(

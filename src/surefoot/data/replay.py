@@ -1,7 +1,7 @@
-"""Replay samples: what one stream saw, did and got, with the behaviour's own log-probs. NPZ arrays, JSON beside them.
+"""Replay samples: observations, actions and rewards of one stream, with log-probs. NPZ arrays with a JSON file beside them.
 
-Programs that wrote this format before still read it; `terminated`, `truncated`, `next_values`, `action_masks` and
-`policy_version` are ours and optional. Nothing is ever unpickled.
+`terminated`, `truncated`, `next_values`, `action_masks` and `policy_version` are optional additions to an older format, whose
+programs can still read these files. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ OPTIONAL = ("terminated", "truncated", "next_values", "action_masks", "policy_ve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySample:
-    """T steps of one stream. `map` may be empty ([T, 0, 0, 0]) where the policy sees none."""
+    """T steps of one stream. `map` is empty, [T, 0, 0, 0], if the policy gets none."""
 
     map: np.ndarray
     """[T, C, H, W] float32."""
     features: np.ndarray
     """[T, F] float32."""
     actions: np.ndarray
-    """[T] int64; likewise the rest, unless said otherwise."""
+    """[T] int64. All arrays below are [T] unless noted."""
     old_log_probs: np.ndarray
-    """Of the actions, by whoever chose them, when they chose."""
+    """Log-probs of the actions under the policy that chose them, stored at that time."""
     value_preds: np.ndarray
-    """[T] or [T + 1]; the last of T + 1 is what came after the last step."""
+    """[T] or [T + 1]; the last of T + 1 is the value after the last step."""
     rewards: np.ndarray
     """Raw."""
     dones: np.ndarray
-    """bool: the episode ended here, one way or the other."""
+    """bool: the episode ended here, by termination or truncation."""
     terminated: np.ndarray
-    """bool: its future is worth nothing."""
+    """bool: the future has value 0."""
     truncated: np.ndarray
-    """bool: it was cut short."""
+    """bool: the episode was cut short."""
     next_values: np.ndarray
-    """What the step's true successor was worth to the critic that acted."""
+    """The value of each step's true successor under the critic that acted."""
     action_masks: np.ndarray | None = None
-    """[T, A] bool, True = allowed."""
+    """[T, A] bool, True for allowed actions."""
     policy_version: np.ndarray | None = None
-    """int64: which policy of its run acted."""
+    """int64: the version of the policy that acted."""
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -61,102 +61,95 @@ class ReplaySample:
 
     @property
     def names(self) -> list[str]:
-        """Of the features."""
+        """The names of the features."""
         return list(self.meta["feature_names"])
 
     @property
     def action_dim(self) -> int:
-        """How many actions there are."""
+        """The number of actions."""
         return int(self.meta["action_dim"])
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """Samples of one signature fit into one batch."""
+        """Samples with equal signatures can share a batch."""
         return (self.steps, self.map.shape[1:], self.features.shape[1], self.action_dim, self.action_masks is not None)
 
     def column(self, name: str) -> np.ndarray:
-        """[T] of one feature."""
+        """Return the column of one feature, [T]."""
         return self.features[:, self.names.index(name)]
 
     def digest(self) -> str:
-        """sha256 of the arrays that are learned from: the same on every machine."""
-        whole = hashlib.sha256()
+        """Return the sha256 of the arrays; it is the same on every machine."""
+        digest = hashlib.sha256()
         for name in (*OBSERVED, *TRAINING, *OPTIONAL):
             array = getattr(self, name)
             if array is not None:
-                whole.update(f"{name}:{array.dtype.str}:{array.shape}".encode())
-                whole.update(np.ascontiguousarray(array).tobytes())
-        return whole.hexdigest()
+                digest.update(f"{name}:{array.dtype.str}:{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
 
 def make_sample(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], where: str = "the sample") -> ReplaySample:
-    """A sample from arrays, as a file holds them, and its metadata; refused by name where something is wrong."""
-    missing = [name for name in OBSERVED if name not in arrays]
-    if missing:
+    """Return a sample from the arrays of a file and its metadata; raise `ReplayError` with `where` if something is wrong."""
+    if missing := [name for name in OBSERVED if name not in arrays]:
         raise ReplayError(f"{where} lacks the array {', '.join(missing)}; it has {', '.join(sorted(arrays)) or 'none'}")
-    missing = [name for name in TRAINING if name not in arrays]
-    if missing:
-        raise ReplayError(f"{where} lacks {', '.join(missing)}; without them there is nothing to learn from")
+    if missing := [name for name in TRAINING if name not in arrays]:
+        raise ReplayError(f"{where} lacks {', '.join(missing)}; they are needed for learning")
     _check_names(arrays, meta, where)
-    given = {name: np.asarray(arrays[name]) for name in (*OBSERVED, *TRAINING)}
-    given |= {name: np.asarray(arrays[name]) for name in OPTIONAL if name in arrays}
-    sheet, seen = given["map"], given["features"]
-    if seen.ndim == 1:
-        seen, sheet = seen[None], sheet[None]
-    given["map"], given["features"] = sheet.astype(np.float32, copy=False), seen.astype(np.float32, copy=False)
-    _check_lengths(given, where)
-    steps = len(given["actions"])
-    done = given["dones"].astype(np.bool_)
-    terminated = given.get("terminated", done).astype(np.bool_)
-    truncated = given.get("truncated", done & ~terminated).astype(np.bool_)
-    if (terminated & truncated).any() or ((terminated | truncated) != done).any():
-        step = int(np.flatnonzero((terminated & truncated) | ((terminated | truncated) != done))[0])
+    values = {name: np.asarray(arrays[name]) for name in (*OBSERVED, *TRAINING, *OPTIONAL) if name in arrays}
+    if values["features"].ndim == 1:  # a single step without a time axis
+        values["features"], values["map"] = values["features"][None], values["map"][None]
+    steps = _check_lengths(values, where)
+    done = values["dones"].astype(np.bool_)
+    terminated = values.get("terminated", done).astype(np.bool_)
+    truncated = values.get("truncated", done & ~terminated).astype(np.bool_)
+    if (wrong := (terminated & truncated) | ((terminated | truncated) != done)).any():
+        step = int(np.flatnonzero(wrong)[0])
         raise ReplayError(f"{where}: at step {step} dones, terminated and truncated contradict each other")
-    values = given["value_preds"].astype(np.float32, copy=False)
-    after = given["next_values"].astype(np.float32, copy=False) if "next_values" in given else _after(values, steps)
-    masks = given.get("action_masks")
-    made = ReplaySample(
-        map=given["map"],
-        features=given["features"],
-        actions=given["actions"].astype(np.int64, copy=False),
-        old_log_probs=given["old_log_probs"].astype(np.float32, copy=False),
-        value_preds=values,
-        rewards=given["rewards"].astype(np.float32, copy=False),
+    predictions = values["value_preds"]
+    if "next_values" not in values:
+        # The value of the next step; after the last step, its own value is the best estimate.
+        known = len(predictions) == steps + 1
+        values["next_values"] = predictions[1:] if known else np.append(predictions[1:], predictions[-1:])
+    floats = ("map", "features", "old_log_probs", "value_preds", "rewards", "next_values")
+    masks = values.get("action_masks")
+    sample = ReplaySample(
+        **{name: values[name].astype(np.float32, copy=False) for name in floats},
+        actions=values["actions"].astype(np.int64, copy=False),
         dones=done,
         terminated=terminated,
         truncated=truncated,
-        next_values=after,
         action_masks=None if masks is None else masks.astype(np.bool_, copy=False),
-        policy_version=given["policy_version"].astype(np.int64) if "policy_version" in given else None,
-        meta={**meta, "action_dim": int(meta.get("action_dim") or int(given["actions"].max(initial=0)) + 1)},
+        policy_version=values["policy_version"].astype(np.int64) if "policy_version" in values else None,
+        meta={**meta, "action_dim": int(meta.get("action_dim") or int(values["actions"].max(initial=0)) + 1)},
     )
-    _check_numbers(made, where)
-    return made
+    _check_numbers(sample, where)
+    return sample
 
 
 def _check_names(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], where: str) -> None:
     names = meta.get("feature_names")
     if not isinstance(names, list) or not names:
-        raise ReplayError(f"{where} has no feature_names in its metadata; they say which column is which")
-    lacking = [name for name in CONFLICT_FEATURES if name not in names]
-    if lacking:
-        raise ReplayError(f"{where} lacks the conflict features {', '.join(lacking)}; capture it again with them")
-    wide = np.asarray(arrays["features"]).shape[-1]
-    if len(names) != wide:
-        raise ReplayError(f"{where} has {len(names)} feature_names but {wide} features; they must be as many")
+        raise ReplayError(f"{where} has no feature_names in its metadata; they name the columns of features")
+    if missing := [name for name in CONFLICT_FEATURES if name not in names]:
+        raise ReplayError(f"{where} lacks the conflict features {', '.join(missing)}; capture it again with them")
+    width = np.asarray(arrays["features"]).shape[-1]
+    if len(names) != width:
+        raise ReplayError(f"{where} has {len(names)} feature_names but {width} features; the numbers must be equal")
 
 
-def _check_lengths(given: Mapping[str, np.ndarray], where: str) -> None:
-    steps = len(given["features"])
-    for name, array in given.items():
-        right = (steps, steps + 1) if name == "value_preds" else (steps,)
-        if array.ndim < 1 or len(array) not in right:
-            wanted = " or ".join(str(n) for n in right)
-            raise ReplayError(
-                f"{where}: {name} has {len(array) if array.ndim else 0} steps, features {steps}; {wanted} is right"
-            )
+def _check_lengths(values: Mapping[str, np.ndarray], where: str) -> int:
+    """Return the number of steps; raise `ReplayError` unless every array has it."""
+    steps = len(values["features"])
+    for name, array in values.items():
+        allowed = (steps, steps + 1) if name == "value_preds" else (steps,)
+        if array.ndim < 1 or len(array) not in allowed:
+            length = len(array) if array.ndim else 0
+            expected = " or ".join(map(str, allowed))
+            raise ReplayError(f"{where}: {name} has {length} steps, features {steps}; it must have {expected}")
     if steps < 1:
-        raise ReplayError(f"{where} has no step at all")
+        raise ReplayError(f"{where} has no steps; at least one is needed")
+    return steps
 
 
 def _check_numbers(sample: ReplaySample, where: str) -> None:
@@ -164,69 +157,60 @@ def _check_numbers(sample: ReplaySample, where: str) -> None:
         array = getattr(sample, name)
         if array.size and not np.isfinite(array).all():
             step = int(np.argwhere(~np.isfinite(array))[0][0])
-            raise ReplayError(f"{where}: {name} is not finite at step {step}; leave that stretch out and capture again")
+            raise ReplayError(f"{where}: {name} is not finite at step {step}; capture it again without those steps")
     wrong = np.flatnonzero((sample.actions < 0) | (sample.actions >= sample.action_dim))
     if len(wrong):
         step = int(wrong[0])
         raise ReplayError(
             f"{where}: action {sample.actions[step]} at step {step}; there are {sample.action_dim} actions"
         )
+    # 1e-4: float32 rounding of log 1 = 0, as written by other programs.
     if (sample.old_log_probs > 1e-4).any():
         step = int(np.flatnonzero(sample.old_log_probs > 1e-4)[0])
         raise ReplayError(
-            f"{where}: old_log_probs is {sample.old_log_probs[step]:g} at step {step}; a log-prob is not above 0"
+            f"{where}: old_log_probs is {sample.old_log_probs[step]:g} at step {step}; a log-prob is at most 0"
         )
     if sample.action_masks is not None:
         if sample.action_masks.shape[1] != sample.action_dim:
             raise ReplayError(
-                f"{where}: action_masks are {sample.action_masks.shape[1]} wide, action_dim is {sample.action_dim}"
+                f"{where}: action_masks have {sample.action_masks.shape[1]} columns, but action_dim is {sample.action_dim}"
             )
         allowed = sample.action_masks[np.arange(sample.steps), sample.actions]
         if not allowed.all():
             step = int(np.flatnonzero(~allowed)[0])
-            raise ReplayError(f"{where}: action {sample.actions[step]} at step {step} is forbidden by its own mask")
-
-
-def _after(values: np.ndarray, steps: int) -> np.ndarray:
-    """What came after each step, where nobody wrote it down: the next value; after the last step its own, the best guess."""
-    return values[1:] if len(values) == steps + 1 else np.append(values[1:], values[-1:]).astype(np.float32)
+            raise ReplayError(f"{where}: action {sample.actions[step]} at step {step} is forbidden by its mask")
 
 
 def read_sample(path: Path | str, meta: Path | str | None = None) -> ReplaySample:
-    """A sample from its NPZ file and the JSON beside it (same stem, unless `meta` says where)."""
+    """Read a sample from its NPZ file and its JSON file (`meta`, or the same name with .json)."""
     path = Path(path)
     beside = Path(meta) if meta is not None else path.with_suffix(".json")
-    about = _read_json(beside, path)
+    try:
+        about = json.loads(beside.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReplayError(
+            f"there is no metadata {beside} for {path.name}; it has the sample's name and ends in .json"
+        ) from None
+    except (OSError, UnicodeDecodeError, ValueError) as why:
+        raise ReplayError(f"{beside} cannot be read as JSON: {why}") from why
+    if not isinstance(about, dict):
+        raise ReplayError(f"{beside} is not a JSON object")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files if name in (*OBSERVED, *TRAINING, *OPTIONAL)}
     except FileNotFoundError:
         raise ReplayError(f"there is no sample {path}") from None
     except (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError) as why:
-        hint = "; it holds Python objects, which are never loaded" if "allow_pickle" in str(why) else ""
+        hint = "; it contains Python objects, which are never loaded" if "allow_pickle" in str(why) else ""
         raise ReplayError(f"{path} cannot be read as NPZ ({str(why).splitlines()[0]}){hint}") from why
-    made = make_sample(arrays, about, str(path))
-    if about.get("sha256") not in (None, made.digest()):
-        raise ReplayError(f"{path} is not what was written: its digest is not the one in {beside.name}")
-    return made
-
-
-def _read_json(path: Path, sample: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ReplayError(
-            f"there is no metadata {path} for {sample.name}; it has the sample's name and ends in .json"
-        ) from None
-    except (OSError, UnicodeDecodeError, ValueError) as why:
-        raise ReplayError(f"{path} cannot be read as JSON: {why}") from why
-    if not isinstance(about, dict):
-        raise ReplayError(f"{path} is no JSON object")
-    return about
+    sample = make_sample(arrays, about, str(path))
+    if about.get("sha256") not in (None, sample.digest()):
+        raise ReplayError(f"{path} was changed after it was written: its digest is not the one in {beside.name}")
+    return sample
 
 
 def write_sample(sample: ReplaySample, path: Path | str, *, compress: bool = True) -> Path:
-    """Write NPZ and JSON; the JSON holds the digest of the arrays."""
+    """Write the NPZ and the JSON file; the JSON contains the digest of the arrays. Return the path of the NPZ."""
     path = Path(path)
     arrays = {
         name: getattr(sample, name) for name in (*OBSERVED, *TRAINING, *OPTIONAL) if getattr(sample, name) is not None
@@ -251,10 +235,10 @@ def write_sample(sample: ReplaySample, path: Path | str, *, compress: bool = Tru
 
 
 def sample_metrics(sample: ReplaySample) -> dict[str, float]:
-    """Return the numbers of one sample by their names in files."""
+    """Return the metrics of one sample, named as in files."""
     counts = np.bincount(sample.actions, minlength=sample.action_dim)
     share = counts[counts > 0] / max(counts.sum(), 1)
-    found = {
+    metrics = {
         "timesteps": float(sample.steps),
         "reward_sum": float(sample.rewards.sum()),
         "reward_mean": float(sample.rewards.mean()),
@@ -266,38 +250,31 @@ def sample_metrics(sample: ReplaySample) -> dict[str, float]:
     }
     for name in CONFLICT_FEATURES:
         column = sample.column(name)
-        found |= {f"{name}_mean": float(column.mean()), f"{name}_max": float(column.max())}
+        metrics |= {f"{name}_mean": float(column.mean()), f"{name}_max": float(column.max())}
     if "lateness_counter" in sample.names:
-        found["lateness_mean"] = float(sample.column("lateness_counter").mean())
-    for label, number in _lookup(sample).items():
-        found[f"action_{label}_count"] = float(counts[number])
-    return found
-
-
-def _lookup(sample: ReplaySample) -> dict[str, int]:
-    """{kind: id} from the metadata's action_lookup, whose keys are JSON of an action."""
-    found: dict[str, int] = {}
+        metrics["lateness_mean"] = float(sample.column("lateness_counter").mean())
+    # The keys of action_lookup are JSON of an action, such as {"kind": "move"}.
     for text, number in dict(sample.meta.get("action_lookup") or {}).items():
         try:
-            kind = json.loads(text)
+            action = json.loads(text)
         except ValueError:
-            kind = text
-        label = str(kind.get("kind", text)) if isinstance(kind, dict) else str(kind)
+            action = text
+        label = str(action.get("kind", text)) if isinstance(action, dict) else str(action)
         if isinstance(number, int) and 0 <= number < sample.action_dim:
-            found[label] = number
-    return found
+            metrics[f"action_{label}_count"] = float(counts[number])
+    return metrics
 
 
 def baseline(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Numbers of many samples as one: sums and totals added up (and divided by their number), the rest averaged."""
+    """Return the metrics of many samples as one: sums, totals and counts added (and their mean), the others averaged."""
     if not metrics:
         return {"sample_count": 0.0}
-    found: dict[str, float] = {"sample_count": float(len(metrics))}
+    result: dict[str, float] = {"sample_count": float(len(metrics))}
     for key in sorted({name for each in metrics for name in each}):
         values = [each[key] for each in metrics if key in each]
         if key.endswith(("_sum", "_total", "_count")):
-            found[key] = float(sum(values))
-            found[f"{key}_mean"] = float(sum(values)) / len(metrics)
+            result[key] = float(sum(values))
+            result[f"{key}_mean"] = float(sum(values)) / len(metrics)
         else:
-            found[key] = float(np.mean(values))
-    return found
+            result[key] = float(np.mean(values))
+    return result

@@ -1,4 +1,4 @@
-"""Dense experience, time first: the one thing every use hands to the learner."""
+"""`Rollout`: dense experience, time first. It is the only input of the learner, for every use."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _NUMBERS = ("log_prob", "value", "next_value", "reward")
 class Rollout:
     """T steps of N streams; arrays are [T, N, …].
 
-    Whoever makes a rollout says in `next_value` what each step's *true* successor was worth, so that horizons,
-    time limits, one-step decisions and ends of text need no special case. It is not read where `terminated`.
+    `next_value` is the value of each step's true successor, so that horizons, time limits, one-step decisions and ends of
+    text need no special case in the learner. It is not read where `terminated`.
     """
 
     obs: dict[str, np.ndarray]
     action: np.ndarray
-    """As the policy chose it, before anything was clipped or squashed for the world."""
+    """As the policy sampled it, before clipping or squashing for the environment."""
     log_prob: np.ndarray
-    """Of that action, by the policy that chose it, when it chose it."""
+    """Log-prob of that action under the policy that sampled it, stored when it acted."""
     value: np.ndarray
     next_value: np.ndarray
     reward: np.ndarray
@@ -35,14 +35,14 @@ class Rollout:
     start: np.ndarray
     """True at the first step of an episode."""
     valid: np.ndarray
-    """True = counts."""
+    """True for steps that count."""
     policy_version: np.ndarray
-    """[T, N] int64: which policy acted."""
+    """[T, N] int64: the version of the policy that acted."""
     action_mask: np.ndarray | None = None
-    """True = allowed."""
+    """True for allowed actions."""
     ref_log_prob: np.ndarray | None = None
     context: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """[N, …]: what each stream walked in with (a hidden state, a prompt)."""
+    """[N, …]: the state in which each stream enters (hidden state, or a prompt)."""
     stats: dict[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class Rollout:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], stats: Mapping[str, float] | None = None) -> Rollout:
-        """Return the rollout of which `arrays` returned these, or of which a builder collected them."""
+        """Return a rollout from arrays that are named as in `arrays`."""
         groups: dict[str, dict[str, np.ndarray]] = {"obs": {}, "context": {}}
         fields: dict[str, Any] = {}
         for name, array in arrays.items():
@@ -88,10 +88,10 @@ class Rollout:
 
     @property
     def ended(self) -> np.ndarray:
-        """[T, N]: the episode ended here, for whichever reason."""
+        """[T, N]: the episode ended here, by termination or truncation."""
         return self.terminated | self.truncated
 
     @property
     def samples(self) -> int:
-        """How many steps count."""
+        """The number of valid steps."""
         return int(self.valid.sum())

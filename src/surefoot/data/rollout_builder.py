@@ -1,4 +1,4 @@
-"""Builds a rollout step by step, or stream by stream where the streams are at different steps."""
+"""Build a rollout step by step, or stream by stream if the streams are at different steps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from surefoot.data.rollout import Rollout
 class RolloutBuilder:
     """Up to T steps of N streams, written into arrays [T, N, …] that become a `Rollout`.
 
-    Arrays are named as in `Rollout.arrays`. They are allocated by the first write, with the dtype of what is written, or
-    beforehand with `allocate` where somebody else (the kernel) fills them.
+    Arrays are named as in `Rollout.arrays`. The first write allocates them, with its dtype; `allocate` does it in advance
+    for arrays that the kernel fills.
     """
 
     def __init__(self, steps: int, streams: int) -> None:
@@ -25,10 +25,10 @@ class RolloutBuilder:
         self.cuts: list[tuple[int, np.ndarray, np.ndarray]] = []
         """(step, [N] which streams were truncated there, [N] the value of their last observations)."""
         self.dropped: list[tuple[int, int, int]] = []
-        """(first step, last step, stream) of what must not be learned from."""
+        """(first step, last step, stream) of steps that are excluded from learning."""
 
     def allocate(self, name: str, dtype: Any, *row: int) -> np.ndarray:
-        """Return the array `name`, [T, N, *row], new and all zeros."""
+        """Return the new array `name`, [T, N, *row], all zeros."""
         self.arrays[name] = array = np.zeros((*self.shape, *row), dtype)
         return array
 
@@ -38,7 +38,7 @@ class RolloutBuilder:
             if (array := self.arrays.get(name)) is None:
                 array = self.allocate(name, part.dtype, *part.shape[row_dims:])
                 if name == "action_mask":
-                    array[...] = True  # rows that nobody writes allow everything
+                    array[...] = True  # rows that are never written allow everything
             array[index] = part
 
     def add(self, parts: Mapping[str, np.ndarray]) -> None:
@@ -47,11 +47,11 @@ class RolloutBuilder:
         self.steps += 1
 
     def cut(self, step: int, streams: np.ndarray, value: np.ndarray) -> None:
-        """Record that `streams` were truncated at `step`, where their last observations are worth `value`."""
+        """Record that `streams` were truncated at `step`; `value` is the value of their last observations."""
         self.cuts.append((step, streams, value))
 
     def exclude_dropped(self) -> None:
-        """Mark what must not be learned from as not valid."""
+        """Mark the dropped steps as not valid."""
         for first, last, stream in self.dropped:
             self.arrays["valid"][first : last + 1, stream] = False
 
@@ -67,8 +67,8 @@ class RolloutBuilder:
     ) -> Rollout:
         """Return the first `steps` steps (default: all that were added) as a rollout.
 
-        With `ahead`, the value of what follows the last step, each step's successor is worth what the next step's value
-        is, or what `cut` says; without it `next_value` has been written already. `changes` replace whole arrays.
+        With `ahead`, the values after the last step, `next_value` is the value of the next step, or the one passed to
+        `cut`. Without it `next_value` must have been written. `changes` replace arrays by name.
         """
         steps = self.steps if steps is None else steps
         arrays = {name: x[:steps] for name, x in self.arrays.items()} | changes

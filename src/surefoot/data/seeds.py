@@ -1,4 +1,4 @@
-"""One seed a run, one stream of random numbers a purpose."""
+"""One seed per run, one random stream per purpose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import hashlib
 
 
 def seed_for(purpose: str, seed: int) -> int:
-    """A seed of its own for each purpose (63 bits): two generators started from one number would draw in step (P36)."""
+    """Return a 63-bit seed for one purpose: two generators with the same seed would draw the same numbers (P36)."""
     digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

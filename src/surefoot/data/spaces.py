@@ -1,4 +1,4 @@
-"""What can be seen and what can be done, as plain values that fit into JSON."""
+"""Observation and action spaces as plain values that can be written as JSON."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Box:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds when laid flat."""
+        """The number of components."""
         return math.prod(self.shape)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds, each of `shape`, float32."""
+        """Return lower and upper bounds, each of `shape`, float32."""
         low = np.broadcast_to(np.asarray(self.low, np.float32), (self.size,)).reshape(self.shape)
         high = np.broadcast_to(np.asarray(self.high, np.float32), (self.size,)).reshape(self.shape)
         return low, high
@@ -40,7 +40,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Discrete:
-    """One of `n` choices, called start, start + 1, … by the world."""
+    """One of `n` choices; the environment numbers them start, start + 1, …"""
 
     n: int
     start: int = 0
@@ -48,14 +48,14 @@ class Discrete:
 
 @dataclass(frozen=True, slots=True)
 class MultiDiscrete:
-    """Several choices at once: the k-th is one of nvec[k]."""
+    """Several choices: the k-th is one of nvec[k]."""
 
     nvec: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """Choices and real numbers in one action: a row with the k-th choice in column k and the box, laid flat, behind."""
+    """Choices and real numbers in one action: a row with choice k in column k, followed by the flattened box."""
 
     nvec: tuple[int, ...]
     box: Box
@@ -67,7 +67,7 @@ Space = Box | Discrete | MultiDiscrete | Hybrid
 
 
 def choice_sizes(action: ActionSpace) -> tuple[int, ...]:
-    """How many options each choice of an action has; () for a Box."""
+    """Return the number of options of each choice of an action; () for a Box."""
     match action:
         case Box():
             return ()
@@ -78,7 +78,7 @@ def choice_sizes(action: ActionSpace) -> tuple[int, ...]:
 
 
 def space_to_json(space: Space) -> dict[str, Any]:
-    """A JSON object that `space_from_json` turns back into an equal space; infinities become strings."""
+    """Return a JSON object for `space_from_json`; infinities become strings."""
     match space:
         case Box():
             return {
@@ -97,7 +97,7 @@ def space_to_json(space: Space) -> dict[str, Any]:
 
 
 def space_from_json(spec: dict[str, Any]) -> Space:
-    """The space that `space_to_json` described."""
+    """Return the space that `space_to_json` described."""
     match spec.get("kind"):
         case "box":
             return Box(

@@ -1,4 +1,4 @@
-"""Whole episodes as they were played, with no policy's opinion of them: what behaviour is cloned from."""
+"""Recorded episodes without log-probs or values: the data of behaviour cloning."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from surefoot.errors import RecordingError, ShapeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """One episode of T steps. It has one observation more than steps: the last is where it ended."""
+    """One episode of T steps and T + 1 observations: the last one is where it ended."""
 
     obs: dict[str, np.ndarray]
     """{name: [T + 1, …]}"""
     action: np.ndarray
-    """[T, …] as the world takes it: clipped, squashed, shifted."""
+    """[T, …] in the environment's form: clipped, squashed, shifted."""
     reward: np.ndarray
     """[T], raw."""
     terminated: bool
-    """Its future is worth nothing; where this and `truncated` are False, the recording stopped in the middle."""
+    """The future has value 0. If this and `truncated` are both False, the recording stopped in the middle."""
     truncated: bool
     action_mask: np.ndarray | None = None
-    """[T, A] bool, True = allowed."""
+    """[T, A] bool, True for allowed actions."""
 
     def __post_init__(self) -> None:
         steps = len(self.reward)
@@ -38,7 +38,9 @@ class Trajectory:
             if len(array) != expected:
                 raise ShapeError(f"{name} has {len(array)} rows but an episode of {steps} steps needs {expected}")
         if self.terminated and self.truncated:
-            raise ShapeError("an episode is terminated and truncated; it ended in one way: termination wins")
+            raise ShapeError(
+                "an episode is both terminated and truncated; set truncated to False: termination takes precedence"
+            )
 
     @property
     def steps(self) -> int:
@@ -47,13 +49,13 @@ class Trajectory:
 
     @property
     def return_(self) -> float:
-        """The sum of its raw rewards."""
+        """The sum of the raw rewards."""
         return float(self.reward.sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """Episodes of one env, and the spaces they are in."""
+    """Episodes of one environment, with its spaces."""
 
     env: str
     observation: ObservationSpace
@@ -62,14 +64,14 @@ class Recording:
 
     def __post_init__(self) -> None:
         if not self.episodes:
-            raise RecordingError(f"the recording of {self.env} holds no episode; one is the least")
+            raise RecordingError(f"the recording of {self.env} has no episodes; at least one is needed")
 
     @property
     def steps(self) -> int:
-        """Of all episodes together."""
+        """The steps of all episodes."""
         return sum(episode.steps for episode in self.episodes)
 
     @property
     def mean_return(self) -> float:
-        """Mean over the episodes."""
+        """The mean return over the episodes."""
         return float(np.mean([episode.return_ for episode in self.episodes]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +27,23 @@ class PolicyInput:
     """[N] bool: an episode begins here, so its memory must be cleared."""
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     """{name: [N, …]}: the memory of each stream."""
+
+    @classmethod
+    def from_arrays(
+        cls,
+        obs: Mapping[str, np.ndarray],
+        action_mask: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+        context: dict[str, Tensor] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> PolicyInput:
+        """Return the input for arrays as a world gives them. On the CPU the tensors share their memory."""
+        return cls(
+            obs={name: torch.from_numpy(x).to(device) for name, x in obs.items()},
+            action_mask=None if action_mask is None else torch.from_numpy(action_mask).to(device),
+            start=None if start is None else torch.from_numpy(start).to(device),
+            context=context or {},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy, PolicyInput
-from surefoot.train.collect.episodes import goes_on, return_of, success_of
-from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
+from surefoot.train.collect.episodes import episode_continues, return_of, success_of
+from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
 
 EVAL_SEED_OFFSET = 1_000_003
 """Added to a run's seed for its evaluations, so that they never meet the episodes it trained on."""
@@ -73,7 +73,7 @@ def play(
         ended = step.terminated | step.truncated
         start = ended | ~step.valid
         for stream in map(int, np.flatnonzero(ended)):
-            if goes_on(step, stream):
+            if episode_continues(step, stream):
                 continue
             if quota[stream]:
                 quota[stream] -= 1

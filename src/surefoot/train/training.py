@@ -1,7 +1,8 @@
-"""A world, a policy, a collector and a learner put together from a spec, with one state that is all of them."""
+"""One run in memory: a world, a policy, a collector and a learner built from a spec, with one state for all of them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -11,40 +12,44 @@ from surefoot.envs.api import World
 from surefoot.envs.make import make_world
 from surefoot.envs.workers.placement import Workers
 from surefoot.envs.workers.process_world import ProcessWorld
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, WorkersLost
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.networks import refuse_stateful_layers
 from surefoot.nets.policy import Policy, load_weights
 from surefoot.train.algorithms.curiosity import Curiosity
-from surefoot.train.allocator import keep_large_blocks
 from surefoot.train.collect.collector import Collector
-from surefoot.train.collect.lost_workers import state_with_all_workers
-from surefoot.train.device import choose_device
-from surefoot.train.diagnose.diagnostics import Vitals
+from surefoot.train.device import choose_device, keep_large_blocks
+from surefoot.train.diagnose.diagnostics import Diagnostics
 from surefoot.train.spec import RunSpec
 
 
 class WorldMaker(Protocol):
-    """Makes worlds of one kind: for a number of streams, stepped by a number of workers."""
+    """Makes worlds of one kind, with a number of streams and of worker processes."""
 
     def __call__(self, streams: int, workers: Workers = 0, /) -> World: ...
 
 
 @runtime_checkable
 class Counting(Protocol):
-    """A world that counts what happens in it."""
+    """A world that counts events."""
 
     def take_counts(self) -> dict[str, float]:
-        """What happened since last asked, by name; it goes into the report's stats."""
+        """Return the counts since the last call, by name; they go into the report's stats."""
         ...
 
 
 class Training:
-    """One run in memory. `update` makes one rollout and learns from it; `state` is everything that moves.
+    """Trains one policy. `update` collects one rollout and learns from it; `state` is everything that changes.
 
-    Iterating gives a report per update until the spec's steps are done.
+    Iterating yields one report per update until the spec's steps are done.
+
+    Args:
+        spec: Environment, settings and length of the run.
+        make: Makes worlds of this kind. Default: by the name in the spec.
+        world: The world to train in. Default: `make` is called.
+        policy: The policy to train. Default: an `ActorCritic` with the settings of the spec.
     """
 
     def __init__(
@@ -58,23 +63,20 @@ class Training:
         self.spec = spec
         self.device = choose_device(spec.ppo.device)
         self.make = make or world_maker(spec)
-        """Worlds of this run's kind, for a number of streams."""
         self.world = world or self.make(spec.ppo.envs, spec.collect.workers)
         if isinstance(self.world, ProcessWorld) and spec.collect.worker_timeout != "auto":
             self.world.worker_timeout = spec.collect.worker_timeout
         self._losses: list[str] = []
         if self.world.num_envs != spec.ppo.envs:
-            raise ConfigError(f"the world has {self.world.num_envs} envs but the config says envs={spec.ppo.envs}")
+            raise ConfigError(f"the world has {self.world.num_envs} envs but the config has envs={spec.ppo.envs}")
         self.policy = policy or ActorCritic(self.world.observation, self.world.action, spec.net, seed=spec.seed)
         if not spec.net.allow_stateful_norm and isinstance(self.policy, torch.nn.Module):
             refuse_stateful_layers(self.policy)
         self.learner = self.make_learner()
         keep_large_blocks(self.policy)
         self.collector = self.make_collector()
-        self.vitals = Vitals(self.policy, self.world.action)
-        """Numbers for the doctor."""
+        self.diagnostics = Diagnostics(self.policy, self.world.action)
         self.curiosity: Curiosity | None = None
-        """Adds a bonus to each rollout, where that is asked for."""
         if spec.collect.curiosity != "none":
             self.curiosity = Curiosity(
                 spec.collect,
@@ -87,11 +89,11 @@ class Training:
             )
 
     def make_learner(self) -> Learner:
-        """What moves the weights."""
+        """Return the learner."""
         return Learner(self.policy, self.spec.ppo, total_updates=self.spec.total_updates, device=self.device)
 
     def make_collector(self) -> Collector:
-        """What walks the world with the policy."""
+        """Return the collector."""
         spec = self.spec
         return Collector(
             self.world,
@@ -101,6 +103,7 @@ class Training:
             config=spec.collect,
             seed=spec.seed,
             device=self.device,
+            # The kernel has no temperature.
             path=spec.ppo.path if spec.ppo.temperature == 1.0 else "torch",
         )
 
@@ -111,38 +114,38 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """True once the spec's steps are done."""
+        """Whether the spec's steps are done."""
         return self.env_steps >= self.spec.total_steps
 
-    def update(self, kept: list[Rollout] | None = None) -> UpdateReport:
-        """Collect one rollout and learn from it; `kept` takes the rollout in."""
-        # By steps, not by updates: where rows are ghosts or dropped, there are more updates than planned.
+    def update(self, rollouts: list[Rollout] | None = None) -> UpdateReport:
+        """Collect one rollout and learn from it; the rollout is appended to `rollouts`, if given."""
+        # By steps, not by updates: with ghost rows or dropped episodes there are more updates than planned.
         progress = min(1.0, self.env_steps / self.spec.total_steps)
         with self.learner.acting(progress):
             rollout = self.collector.collect(self.learner.policy_version)
-        if kept is not None:
-            kept.append(rollout)
+        if rollouts is not None:
+            rollouts.append(rollout)
         if isinstance(self.world, ProcessWorld) and (lost := self.world.take_losses()):
             rollout.stats["worker_restarts"] = float(len(lost))
             self._losses += lost
         if isinstance(self.world, Counting):
             rollout.stats.update(self.world.take_counts())
-        if self.vitals.due(self.learner.updates):
-            rollout.stats.update(self.vitals.seen(rollout))
+        if self.diagnostics.due(self.learner.updates):
+            rollout.stats.update(self.diagnostics.measure(rollout))
         else:
-            self.vitals.forget()
+            self.diagnostics.forget()
         if self.curiosity is not None:
             after, updates = self.collector.view.obs, self.learner.updates
-            rollout = self.curiosity.pay(rollout, after, progress=progress, updates=updates)
+            rollout = self.curiosity.add_bonus(rollout, after, progress=progress, updates=updates)
         report = self.learner.update(rollout, progress=progress)
         report.seconds.update(self.collector.seconds)
         if self.curiosity is not None:
             report.seconds["curiosity"] = self.curiosity.seconds
-        report.stats.update(self.vitals.moved())
+        report.stats.update(self.diagnostics.weight_changes())
         return report
 
     def take_losses(self) -> list[str]:
-        """A sentence for each worker process that was lost since last asked."""
+        """Return one sentence per worker process that was lost since the last call."""
         lost, self._losses = self._losses, []
         return lost + (self.world.take_losses() if isinstance(self.world, ProcessWorld) else [])
 
@@ -155,7 +158,7 @@ class Training:
         return self.update()
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint."""
+        """Return the parts of a checkpoint."""
         weights = {name: x.detach().clone() for name, x in self.policy.state_dict().items()}
         return {
             "weights": weights,
@@ -166,16 +169,28 @@ class Training:
         }
 
     def collector_state(self) -> dict[str, Any]:
-        """The collector's, with no worker missing: where one was lost, new episodes begin before the state is taken."""
-        return state_with_all_workers(self.collector, self.world)
+        """Return the collector's state with all workers present; the streams of a lost one start new episodes."""
+        world, collector = self.world, self.collector
+        if not isinstance(world, ProcessWorld):
+            return collector.state()
+        while True:
+            # A worker may be lost while its state is read: try again with the one that replaced it.
+            with suppress(WorkersLost):
+                if (settled := world.settle()) is not None:
+                    view, streams = settled
+                    collector.view = collector.guard.cleaned(view)
+                    collector.begin_new_episodes(streams)
+                lost, state = world.losses, collector.state()
+                if lost == world.losses:
+                    return state
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Go on from a checkpoint's parts."""
+        """Continue from a checkpoint's parts."""
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
-        self.vitals.taken_up(self.learner.updates)
+        self.diagnostics.resume(self.learner.updates)
         self.collector.set_state(parts["collector"])
-        # A model that was trained without gets its curiosity here, as new as on the first day.
+        # A checkpoint of a run without curiosity starts with a new module.
         if self.curiosity is not None and "curiosity" in parts:
             self.curiosity.set_state(parts["curiosity"])
 
@@ -185,7 +200,7 @@ class Training:
 
 
 def world_maker(spec: RunSpec) -> WorldMaker:
-    """What makes a spec's worlds."""
+    """Return a function that makes the worlds of a spec."""
 
     def make(streams: int, workers: Workers = 0, /) -> World:
         kwargs = spec.env_kwargs or None

@@ -85,9 +85,9 @@ class Alone(Journal):
     ("store", "said"),
     [
         (Forgetful, "acknowledged entries are lost"),
-        (OneByOne, "written together or not at all"),
-        (Doubling, "must be there once|order they were put"),
-        (Anything, "no JSON|as they were put"),
+        (OneByOne, "all of its entries or none"),
+        (Doubling, "must exist once|in the order of their put"),
+        (Anything, "not JSON|must be unchanged"),
         (Alone, "other threads"),
     ],
 )

@@ -203,8 +203,8 @@ def test_a_scan_goes_on_after_a_number_and_stops_at_a_limit(ten: Journal):
 def test_who_is_below_a_number_and_before_a_place(ten: Journal):
     assert ten.below("k", 3.0, before=5) == [1, 3]
     assert ten.below("k", 3.0, before=100) == [1, 3, 5]
-    assert ten.span("k") == (1, 19)
-    assert ten.span("nothing") == (0, 0)
+    assert ten.seq_range("k") == (1, 19)
+    assert ten.seq_range("nothing") == (0, 0)
 
 
 def test_a_sample_of_more_than_there_is_is_everything_and_a_small_one_is_drawn(ten: Journal):

@@ -80,7 +80,7 @@ def test_an_outcome_for_nobody_a_second_one_and_one_that_is_no_number_are_refuse
 def test_the_same_id_twice_is_refused_and_too_many_open_ones_expire():
     ledger = Ledger(capacity=2)
     ledger.open(decision("a"))
-    with pytest.raises(DecisionError, match="already there"):
+    with pytest.raises(DecisionError, match="already exists"):
         ledger.open(decision("a"))
     ledger.open(decision("b"))
     ledger.open(decision("c"))

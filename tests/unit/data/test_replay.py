@@ -50,7 +50,7 @@ def test_a_sample_survives_its_file_to_the_bit(tmp_path: Path) -> None:
 def test_a_sample_that_was_changed_is_noticed(tmp_path: Path) -> None:
     path = write_sample(sample(), tmp_path / "a.npz")
     np.savez(path, **arrays(rewards=np.full(4, 2.0, np.float32)))
-    with pytest.raises(ReplayError, match="not what was written"):
+    with pytest.raises(ReplayError, match="was changed after it was written"):
         read_sample(path)
 
 
@@ -63,11 +63,11 @@ def test_a_sample_that_was_changed_is_noticed(tmp_path: Path) -> None:
         ({}, {"feature_names": ["a", "b", "rivalry_max"]}, "conflict features rivalry_avoid_count"),
         ({}, {"feature_names": [*NAMES, "more"]}, "4 feature_names but 3 features"),
         ({"rewards": np.ones(3, np.float32)}, {}, "rewards has 3 steps, features 4"),
-        ({"value_preds": np.ones(6, np.float32)}, {}, "4 or 5 is right"),
+        ({"value_preds": np.ones(6, np.float32)}, {}, "it must have 4 or 5"),
         ({"features": np.full((4, 3), np.nan, np.float32)}, {}, "features is not finite at step 0"),
         ({"actions": np.array([0, 1, 2, 3])}, {}, "action 3 at step 3; there are 3 actions"),
-        ({"old_log_probs": np.full(4, 0.5, np.float32)}, {}, "a log-prob is not above 0"),
-        ({"action_masks": np.eye(4, 3, dtype=bool)[::-1]}, {}, "forbidden by its own mask"),
+        ({"old_log_probs": np.full(4, 0.5, np.float32)}, {}, "a log-prob is at most 0"),
+        ({"action_masks": np.eye(4, 3, dtype=bool)[::-1]}, {}, "forbidden by its mask"),
         ({"terminated": np.ones(4, bool)}, {}, "contradict"),
     ],
 )

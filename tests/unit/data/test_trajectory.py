@@ -31,7 +31,7 @@ def test_an_episode_knows_its_length_and_return():
         ({"action_mask": np.ones((4, 2), bool)}, "action_mask has 4 rows"),
         ({"reward": np.zeros((3, 1))}, r"reward is \[3, 1\]"),
         ({"reward": np.zeros(0)}, r"reward is \[0\]"),
-        ({"terminated": True}, "termination wins"),
+        ({"terminated": True}, "termination takes precedence"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused_by_name(change, says):
@@ -43,5 +43,5 @@ def test_a_recording_adds_its_episodes_up_and_is_never_empty():
     both = [Trajectory(**parts(2)), Trajectory(**parts(4))]
     made = Recording(env="X-v0", observation={"obs": Box((2,))}, action=Discrete(2), episodes=both)
     assert (made.steps, made.mean_return) == (6, 3.5)
-    with pytest.raises(RecordingError, match="holds no episode"):
+    with pytest.raises(RecordingError, match="has no episodes"):
         Recording(env="X-v0", observation={"obs": Box((2,))}, action=Discrete(2), episodes=[])

@@ -102,14 +102,14 @@ def test_a_typo_is_met_with_what_was_probably_meant(typo: str, meant: str):
 
 
 def test_a_knob_of_the_network_is_sent_there():
-    with pytest.raises(ConfigError, match="hidden is not taken: it belongs to NetConfig"):
+    with pytest.raises(ConfigError, match="hidden is not accepted: it belongs to NetConfig"):
         canonical({"hidden": (64,)})
 
 
 def test_names_that_mean_something_else_here_are_explained():
-    with pytest.raises(ConfigError, match=r"vf_clip_param is not taken: .*value_clip"):
+    with pytest.raises(ConfigError, match=r"vf_clip_param is not accepted: .*value_clip"):
         canonical({"vf_clip_param": 10.0})
-    with pytest.raises(ConfigError, match="total_timesteps is not taken: the length of a run"):
+    with pytest.raises(ConfigError, match="total_timesteps is not accepted: the length of a run"):
         canonical({"total_timesteps": 10})
 
 

@@ -62,7 +62,7 @@ def test_other_words_make_the_same_network(said: dict[str, Any], meant: dict[str
         ({"shared": True, "critic_hidden": [64]}, "a shared trunk has one shape"),
         ({"shared": 1}, "shared is 1; it must be true or false"),
         ({"obs_clip": 0}, "obs_clip is 0"),
-        ({"input_dim": 4}, "input_dim is not taken: it follows from the spaces"),
+        ({"input_dim": 4}, "input_dim is not accepted: it follows from the spaces"),
         ({"hiden": [64]}, "did you mean hidden"),
     ],
 )

@@ -179,7 +179,7 @@ def test_a_policy_with_dropout_is_refused_unless_one_insists():
 
 def test_weights_of_another_policy_are_refused_by_name_and_shape():
     small, large = (ActorCritic({"obs": Box((4,))}, Discrete(2), NetConfig(hidden=(n,))) for n in (4, 8))
-    with pytest.raises(CheckpointIncompatible, match=r"network\.actor\.0\.weight is \[8, 4\] .* \[4, 4\] here"):
+    with pytest.raises(CheckpointIncompatible, match=r"network\.actor\.0\.weight is \[8, 4\] .* \[4, 4\] in this"):
         load_weights(small, large.state_dict())
     deeper = ActorCritic({"obs": Box((4,))}, Discrete(2), NetConfig(hidden=(4, 4)))
     with pytest.raises(CheckpointIncompatible, match="nothing"):

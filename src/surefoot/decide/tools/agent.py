@@ -1,4 +1,4 @@
-"""Tools for queries: a tool is chosen by the decision core and really runs; feedback makes the next choice better."""
+"""`ToolAgent`: select a tool for a query with the decision core, run it, and learn from feedback."""
 
 from __future__ import annotations
 
@@ -33,26 +33,27 @@ from surefoot.learn.report import UpdateReport
 
 T = TypeVar("T")
 
+# Saved policies refer to options by index; fixed indices let one policy serve agents with any of these tools.
 SHIPPED = ("answer", "search", "calc", "notion_write", "query")
-"""The shipped tools have the indices 0 to 4 in every saved policy; others get the next ones, and keep them."""
+"""Tools of the toolbox; they have the indices 0 to 4 in every saved policy, others the next free ones."""
 
 
 class ToolAgent:
-    """Answers queries with tools, and learns from feedback which tool answers what.
+    """Answers queries with tools, and learns from feedback which tool to select.
 
     Args:
-        tools: What can be chosen; `add_tool` and `remove_tool` change it later.
-        encoder: An encoder, or the name of one.
+        tools: At least one; `add_tool` and `remove_tool` change them later.
+        encoder: An encoder, or its name.
         memory: Texts whose passages are retrieved for each query.
-        runs: Where runs are kept; by default in `directory`, or in memory without one.
-        directory: Keeps runs, versions of the policy and telemetry; an agent opened on it again continues from there.
-        learning: When to learn without being asked; None learns only in `learn`.
-        cache: Answers that may be given again without running a tool.
+        runs: Log of the runs; default: in `directory`, or in memory without one.
+        directory: Holds runs, policy versions and telemetry; an agent opened on it again continues from there.
+        learning: Schedule of background learning; None: learn only in `learn`.
+        cache: Cache of answers; None: every query runs a tool.
         chooser: ppo, residual, linucb, lints, egreedy or nearest.
-        abstain_below: Answer with no tool where the expected success rate is below this.
-        grace: Seconds in which later feedback replaces a reward; see `RunLog`.
+        abstain_below: Select no tool if the expected success rate is below this.
+        grace: Seconds within which later feedback replaces a reward; see `RunLog`.
         seed: Seed of exploration.
-        say: Called with sentences about work that takes long.
+        say: Called with one sentence per stage of slow work.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class ToolAgent:
     ) -> None:
         base = make_encoder(encoder, say=say) if isinstance(encoder, str) else encoder
         self.directory = None if directory is None else Path(directory)
-        # `is None`: an empty log or memory is false, and still the one that was given.
+        # `is None`: an empty log or memory is falsy, but must be used if it was passed.
         self.runs = RunLog(self.directory, grace=grace) if runs is None else runs
         config = AgentConfig(chooser=chooser, low=-1.0, high=1.0, abstain_below=abstain_below, extra=SIZE, seed=seed)
         self.agent = Agent(base, config=config, reserved=SHIPPED, store=self.runs.store)
@@ -84,33 +85,37 @@ class ToolAgent:
         self.learning, self.cache = learning, cache
         self.preferred_depth: str | None = None
         self.thresholds: dict[str, float] = {}
-        """Tools that are taken only where their calibrated success rate reaches this."""
+        """Minimum calibrated success rate per tool, for it to be selected."""
         self._episodes, self._learned_at, self._learnings = 0, 0, 0
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future[Any] | None = None
         self._lock = threading.Lock()
         for each in tools:
             self.add_tool(each)
+        if not len(self.toolbox):
+            raise ConfigError(
+                "a tool agent needs at least one tool; pass functions with @tool, or those of the toolbox"
+            )
         if self.versions is not None and self.versions.live is not None:
             self.load()
 
     @property
     def chooser(self) -> Chooser:
-        """The policy; it outlives every query."""
+        """The policy that selects tools."""
         return self.agent.chooser
 
     @property
     def version(self) -> int:
-        """Version of the policy that answers."""
+        """Current version of the policy."""
         return self.agent.version
 
     def add_tool(self, new: Tool) -> None:
-        """Add a tool; until it has outcomes it is chosen by its description, and nothing is trained again."""
+        """Add a tool; until it has outcomes it is selected by its description. Nothing is retrained."""
         self.toolbox.add(new)
         self.agent.options.add(new.name, new.description)
 
     def remove_tool(self, name: str) -> None:
-        """Remove a tool; what was learned about it stays, should it come back."""
+        """Remove a tool; what was learned about it is kept in case it is added again."""
         self.toolbox.remove(name)
         self.agent.options.remove(name)
 
@@ -130,22 +135,23 @@ class ToolAgent:
 
         Args:
             query: The question.
-            depth: How much work it is worth: bare, fast, fused, or a `Depth`; by default it follows from the query.
-            allowed: Names of the tools that may be chosen; all by default.
-            arguments: Arguments of the tool that are known already, by the names of its schema.
-            metadata: Kept with the run.
-            max_timeout: Choose the depth by this many seconds.
-            greedy: Take the likeliest tool, without exploring.
-            bypass_cache: Neither take the answer from the cache nor keep it there.
+            depth: bare, fast, fused, or a `Depth`; default: by the length of the query.
+            allowed: Names of the tools that may be selected; default: all.
+            arguments: Arguments for the tool, by the names in its schema.
+            metadata: Stored with the run.
+            max_timeout: Select the depth by this time limit in seconds.
+            greedy: Select the most probable tool, without exploring.
+            bypass_cache: Neither read nor write the cache.
         """
         selected = select_depth(query, preferred=depth or self.preferred_depth, max_timeout=max_timeout)
         names = self.agent.options.allowed(allowed)
         key = QueryCache.key(query, selected.name, names, self.agent.version)
-        # Arguments are not part of the key, so an answer that had some is not kept.
+        # Arguments are not part of the key, so answers that depend on them are not cached.
         cache = None if bypass_cache or arguments else self.cache
         if cache is not None and (cached := cache.get(key)) is not None:
             cached.id = f"{random.getrandbits(128):032x}"
-            cached.decision = None  # nothing was chosen this time, so there is nothing to learn from it
+            # No decision was made this time, so there is nothing to learn from.
+            cached.decision = None
             cached.metadata["cached"] = True
             return cached
         answering = Answering(self._workshop(), query, selected, names)
@@ -155,18 +161,18 @@ class ToolAgent:
         return run
 
     def answer(self, query: str, **options: Any) -> ToolRun:
-        """Answer a query where no event loop runs; `options` are those of `answer_async`."""
+        """Answer a query outside of an event loop; `options` are those of `answer_async`."""
         return run_sync(
-            self.answer_async(query, **options), "an event loop is running here; use `await answer_async(…)`"
+            self.answer_async(query, **options), "an event loop is already running; use `await answer_async(…)`"
         )
 
     def feedback(self, run: ToolRun, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
-        """Keep a run with its reward; it is on disk when this returns. Learning follows the schedule.
+        """Record a run with its reward and return the reward; it is on disk when this returns. Learning follows the schedule.
 
         Args:
-            run: What `answer` returned.
-            feedback: `rating`, `helpful`, `success` and others; without any, the reward is computed from the run.
-            reward: The reward itself, instead.
+            run: Result of `answer`.
+            feedback: `rating`, `helpful`, `success` and others; None: the reward is computed from the run.
+            reward: The reward, instead of feedback.
         """
         known = run.id in self.runs
         computed = self.runs.put(run, feedback, reward)
@@ -178,7 +184,7 @@ class ToolAgent:
         return computed
 
     def learn(self, force: bool = False) -> UpdateReport | None:
-        """Learn from every finished run; with `force` a PPO update is made even if few are new."""
+        """Learn from every finished run; `force` runs a PPO update even with few new runs."""
         with self._lock:
             core, before = self.agent.chooser, self.agent.cursor
             if isinstance(core, PPOChooser) and self.learning is not None:
@@ -196,55 +202,55 @@ class ToolAgent:
             return report
 
     def preview(self, query: str, *, depth: str | Depth | None = None) -> dict[str, float]:
-        """Return how likely each tool would be for a query now; nothing runs, nothing waits for an outcome."""
+        """Return each tool's probability for a query; nothing is run or recorded."""
         selected = select_depth(query, preferred=depth or self.preferred_depth)
         return Answering(self._workshop(), query, selected, self.agent.options.names).preview()
 
     def explain(self, run: ToolRun, nearest: int = 3) -> Explanation:
-        """Return why this tool: what descriptions said, what outcomes taught, how much was chance, similar cases."""
+        """Explain a selection: share of the description, of learned outcomes and of exploration, and similar past queries."""
         if run.decision is None:
-            raise DecisionError(f"nothing was chosen in {run.id or 'this run'}: it failed, or came from the cache")
+            raise DecisionError(f"{run.id or 'this run'} has no decision to explain: it failed or came from the cache")
         return self.agent.explain(run.decision, nearest)
 
     def save(self) -> int:
-        """Save this policy as a version, which is live from now on; return its number."""
+        """Save the policy as a version, make it live, and return its number."""
         number = self.keep()
         self._versions().promote(number, f"saved after {self._episodes} episodes")
         return number
 
     def keep(self) -> int:
-        """Save this policy as a version without making it live; `promote` asks the gate for that."""
+        """Save the policy as a version without making it live; see `promote`."""
         counts = {"cursor": self.agent.cursor, "episodes": self._episodes, "learnings": self._learnings}
         settings = {"encoding": ENCODING, "thresholds": self.thresholds, "card": self.preferred_depth}
         return self.agent.save(self._versions(), tools=counts | settings)
 
     def promote(self, number: int, gate: GateConfig | None = None) -> Judgement:
-        """Make a kept version live if the log of this agent says that it is not worse than the live one."""
+        """Make a saved version live if it is not worse than the live one on this agent's log."""
         return self.agent.promote(self._versions(), number, gate)
 
     def load(self, number: int | None = None) -> None:
-        """Take over a saved version, by default the live one; runs after it are learned by the next `learn`."""
+        """Load a saved version, by default the live one; later runs are learned by the next `learn`."""
         encoding = self._versions().load(number).parts["tools"]["encoding"]
         if encoding != ENCODING:
-            raise CheckpointIncompatible(f"this policy has observation encoding {encoding}, here it is {ENCODING}")
+            raise CheckpointIncompatible(f"the policy has feature encoding {encoding}; this version needs {ENCODING}")
         saved = self.agent.load(self._versions(), number)["tools"]
         self.agent.cursor = saved["cursor"]
         self._episodes, self._learnings = saved["episodes"], saved["learnings"]
         self.thresholds, self.preferred_depth = dict(saved["thresholds"]), saved["card"]
 
-    def rollback(self, reason: str = "by hand") -> int:
-        """Go back to the version that was live before; return its number."""
+    def rollback(self, reason: str = "manual rollback") -> int:
+        """Make the previously live version live again; return its number."""
         number = self._versions().rollback(reason)
         self.load(number)
         return number
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until the learning that is under way is done."""
+        """Wait for the running background learning, at most `seconds`."""
         if self._running is not None:
             self._running.result(seconds)
 
     def close(self) -> None:
-        """Finish the learning under way, save, and close files. A second close does nothing."""
+        """Finish background learning, save, and close files. Closing again does nothing."""
         if self._worker is not None:
             self._worker.shutdown(wait=True)
             self._worker = None
@@ -256,7 +262,9 @@ class ToolAgent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     def _workshop(self) -> Workshop:
@@ -264,11 +272,11 @@ class ToolAgent:
 
     def _versions(self) -> Versions:
         if self.versions is None:
-            raise ConfigError("this agent has no directory; give it one to keep versions in")
+            raise ConfigError("this agent has no directory to save versions in; pass directory=…")
         return self.versions
 
     def _maybe_learn(self) -> None:
-        """Start learning in the background if the schedule says so and none is under way."""
+        """Start background learning if it is due and none is running."""
         plan = self.learning
         if plan is None or self._episodes < max(plan.warmup, plan.min_samples):
             return
@@ -277,14 +285,15 @@ class ToolAgent:
         ):
             return
         if self._running is not None and (failure := self._running.exception()) is not None:
-            raise failure  # learning must not stop silently
+            # Raised in the caller: learning must not stop silently.
+            raise failure
         self._learned_at = self._episodes
         self._worker = self._worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="surefoot-learn")
         self._running = self._worker.submit(self.learn)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T], otherwise: str) -> T:
-    """Run a coroutine where no event loop runs; inside one raise `ConfigError` with the sentence `otherwise`."""
+    """Run a coroutine outside of an event loop; inside one raise `ConfigError` with the message `otherwise`."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

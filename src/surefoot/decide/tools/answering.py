@@ -1,4 +1,4 @@
-"""One query on its way through the stages: features, context, choice, tool, record."""
+"""Stages of answering one query: features, retrieval, decision, tool, record."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from surefoot.errors import SurefootError
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What every query is answered with."""
+    """The parts of an agent that answer queries."""
 
     agent: Agent
     memory: TextMemory
     toolbox: Toolbox
     thresholds: Mapping[str, float]
-    """Tools that are taken only where their calibrated success rate reaches this."""
+    """Minimum calibrated success rate per tool, for it to be selected."""
 
 
 class Answering:
-    """One query on its way through the stages."""
+    """One query and the trace of its stages."""
 
     def __init__(self, workshop: Workshop, query: str, depth: Depth, names: list[str]) -> None:
         self.workshop, self.query, self.depth, self.names = workshop, query, depth, names
@@ -60,12 +60,12 @@ class Answering:
                 result = await self._execute(decision, context, arguments)
         except Exception as error:
             if not isinstance(error, SurefootError):
-                trace.warnings.append(f"{stage} raised {type(error).__name__}, which is none of our own errors")
+                trace.warnings.append(f"{stage} raised {type(error).__name__}, which is not a SurefootError")
             trace.errors.append({"stage": stage, "type": type(error).__name__, "error": str(error)})
         return self._record(decision, result, metadata)
 
     def preview(self) -> dict[str, float]:
-        """Return how likely each tool is, without running any."""
+        """Return each tool's probability, without running one."""
         self.trace.cues = detect_cues(self.query)
         vector = self.workshop.agent.encoder.encode([self.query])[0]
         self._retrieve(vector)
@@ -92,9 +92,9 @@ class Answering:
         )
         extra, names = weighted(features), self.names
         if thresholds:
-            # Settled before the draw: a draw that is thrown away would make the logged probability a wrong one.
+            # Filtered before sampling: rejecting a sample would make its logged probability wrong.
             best = agent.choose(self.query, vector=vector, extra=extra, allowed=names, greedy=True)
-            rates = [agent.calibration(float(worth)) for worth in best.choice.worth]
+            rates = [agent.calibration(float(value)) for value in best.choice.worth]
             likely = [name for name, rate in zip(best.names, rates, strict=True) if rate >= thresholds.get(name, 0.0)]
             names = likely or names
         return agent.choose(self.query, vector=vector, extra=extra, allowed=names, greedy=greedy)
@@ -104,9 +104,10 @@ class Answering:
     ) -> ToolResult | None:
         if decision.name is None:
             return None
-        left = self.depth.timeout - (time.perf_counter() - self.begin)
+        remaining = self.depth.timeout - (time.perf_counter() - self.begin)
+        # At least 50 ms: a slow encoder must not make every tool fail.
         request = ToolRequest(text=self.query, context=context, arguments=arguments)
-        result = await self.workshop.toolbox.run(decision.name, request, seconds=max(0.05, left))
+        result = await self.workshop.toolbox.run(decision.name, request, seconds=max(0.05, remaining))
         self.trace.warnings += result.warnings
         return result
 
@@ -122,7 +123,7 @@ class Answering:
         trace.ended_at = now()
         trace.duration_ms = 1000.0 * (time.perf_counter() - self.begin)
         failed = bool(trace.errors)
-        response = trace.errors[0]["error"] if failed else "none of the tools fits" if result is None else result.text
+        response = trace.errors[0]["error"] if failed else "no tool fits the query" if result is None else result.text
         return ToolRun(
             id=uuid.uuid4().hex if decision is None else decision.id,
             query=self.query,

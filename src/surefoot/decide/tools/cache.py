@@ -1,4 +1,4 @@
-"""Answers that were given before: by query, depth, allowed tools and policy version, for a while, the oldest first to go."""
+"""Cache of answers by query, depth, allowed tools and policy version."""
 
 from __future__ import annotations
 
@@ -18,24 +18,31 @@ Key = tuple[str, str, frozenset[str], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
+    """Counters of a cache."""
+
     size: int
     hits: int
     misses: int
 
     @property
     def hit_rate(self) -> float:
-        asked = self.hits + self.misses
-        return self.hits / asked if asked else 0.0
+        return self.hits / max(1, self.hits + self.misses)
 
 
 class QueryCache:
-    """LRU with an age limit. What it gives is a copy: scoring an answer does not change the one that is kept."""
+    """LRU cache with an age limit. It returns copies: scoring an answer does not change the cached one.
+
+    Args:
+        max_size: Number of answers; the least recently used is dropped first.
+        ttl_seconds: Age from which an answer is dropped.
+        clock: Source of the time, for tests.
+    """
 
     def __init__(
         self, max_size: int = 50, ttl_seconds: float = 300.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.max_size, self.ttl_seconds, self._clock = max_size, ttl_seconds, clock
-        self._kept: OrderedDict[Key, tuple[float, ToolRun]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[float, ToolRun]] = OrderedDict()
         self._hits, self._misses = 0, 0
         self._lock = threading.Lock()
 
@@ -44,35 +51,35 @@ class QueryCache:
         return text, depth, frozenset(allowed), version
 
     def get(self, key: Key) -> ToolRun | None:
-        """The kept answer, copied, or None; counted once, as a hit or a miss."""
+        """Return a copy of the cached answer or None; counts one hit or miss."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None or self._clock() - found[0] > self.ttl_seconds:
-                self._kept.pop(key, None)
+            entry = self._entries.get(key)
+            if entry is None or self._clock() - entry[0] > self.ttl_seconds:
+                self._entries.pop(key, None)
                 self._misses += 1
                 return None
             self._hits += 1
-            self._kept.move_to_end(key)
-        return fresh_copy(found[1])
+            self._entries.move_to_end(key)
+        return fresh_copy(entry[1])
 
     def put(self, key: Key, run: ToolRun) -> None:
         with self._lock:
-            self._kept[key] = (self._clock(), fresh_copy(run))
-            self._kept.move_to_end(key)
-            while len(self._kept) > self.max_size:
-                self._kept.popitem(last=False)
+            self._entries[key] = (self._clock(), fresh_copy(run))
+            self._entries.move_to_end(key)
+            while len(self._entries) > self.max_size:
+                self._entries.popitem(last=False)
 
     def clear(self) -> None:
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
 
     @property
     def stats(self) -> CacheStats:
-        return CacheStats(size=len(self._kept), hits=self._hits, misses=self._misses)
+        return CacheStats(size=len(self._entries), hits=self._hits, misses=self._misses)
 
 
 def fresh_copy(run: ToolRun) -> ToolRun:
-    """Return a copy with separate lists and dicts, one level deep: microseconds, where `deepcopy` takes hundreds."""
+    """Return a copy with separate lists and dicts, one level deep; `deepcopy` would take a hundred times as long."""
     new = _shallow(run)
     new.trace = _shallow(run.trace)
     new.trace.errors = [dict(each) for each in run.trace.errors]
@@ -80,7 +87,7 @@ def fresh_copy(run: ToolRun) -> ToolRun:
 
 
 def _shallow(record: T) -> T:
-    """`copy.copy` for a class with slots, without its detour over pickling; lists and dicts are copied too."""
+    """Return a copy of a record with slots, its lists and dicts copied too; `copy.copy` would go through pickling."""
     new = object.__new__(type(record))
     for name in record.__slots__:
         value = getattr(record, name)

@@ -1,4 +1,4 @@
-"""Pieces of text an agent can look things up in: BM25 and embeddings at several scales over what the user filled in."""
+"""Searchable passages for an agent: BM25 and embeddings at several scales."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from surefoot.decide.tools.depth import FUSED, Depth
 from surefoot.errors import ToolError
 
 _WORD = re.compile(r"[^\W_]+")
+# The usual parameters of Okapi BM25 (Robertson and Zaragoza 2009).
 _K1, _B = 1.5, 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """One piece of text."""
+    """One passage of text."""
 
     id: str
     text: str
@@ -32,13 +33,20 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
+    """A passage and its score for a query."""
+
     passage: Passage
     score: float
-    """0 … 1, best first."""
+    """0 … 1."""
 
 
 class TextMemory:
-    """Passages and their vectors. Adding is cheap; the index is brought up to date when it is next asked."""
+    """Passages with an index of words and vectors, which is rebuilt on the first search after a change.
+
+    Args:
+        encoder: Computes the vectors.
+        scales: Shorter forms of the vectors; default: `Scales.standard(encoder)`.
+    """
 
     def __init__(self, encoder: Encoder, scales: Scales | None = None) -> None:
         self.encoder = encoder
@@ -60,19 +68,19 @@ class TextMemory:
         return self._scales
 
     def add(self, text: str, id: str | None = None, **metadata: Any) -> str:
-        """Keep a piece of text; its id. The same id again replaces it."""
+        """Add a passage and return its id; an existing id is replaced."""
         if not text.strip():
-            raise ToolError("an empty text cannot be remembered")
+            raise ToolError("the text is empty; a passage needs at least one word")
         id = id or f"shard-{len(self._passages)}"
         self._passages[id] = Passage(id=id, text=text, metadata=metadata)
         self._index = None
         return id
 
     def add_files(self, directory: str | Path, *, patterns: Sequence[str] = ("*.md", "*.txt", "*.rst")) -> int:
-        """Every text file below a directory, cut at headings and blank lines; how many pieces that made."""
+        """Add every text file below a directory, split at headings and blank lines; return the number of passages."""
         root, before = Path(directory), len(self)
         if not root.is_dir():
-            raise ToolError(f"{directory} is no directory of documents")
+            raise ToolError(f"{directory} is not a directory")
         for path in sorted(path for pattern in patterns for path in root.rglob(pattern)):
             text = path.read_text(encoding="utf-8", errors="replace")
             for n, piece in enumerate(pieces(text)):
@@ -80,25 +88,25 @@ class TextMemory:
         return len(self) - before
 
     def search(self, text: str, vector: np.ndarray | None = None, depth: Depth = FUSED) -> list[Hit]:
-        """The passages that fit best, by the depth: `fast` on its smallest scale, `fused` on all, BM25 mixed in."""
+        """Return the best passages: `fast` on the smallest scale, `fused` on all scales, with the depth's share of BM25."""
         if not self._passages:
             return []
         if self._index is None:
             self._index = _Index(list(self._passages.values()), self.encoder)
-        asked = self.encoder.encode([text])[0] if vector is None else vector
+        query = self.encoder.encode([text])[0] if vector is None else vector
         near = np.zeros(len(self._passages))
         used = list(zip(depth.scales, depth.weights, strict=True))
         for scale, weight in used[:1] if depth.retrieval == "fast" else used:
             share = 1.0 if depth.retrieval == "fast" else weight
-            near += share * (self._index.at(scale, self.scales) @ self.scales(asked, scale))
-        score = (
-            (1.0 - depth.bm25) * _unit(near) + depth.bm25 * _unit(self._index.bm25(text)) if depth.bm25 else _unit(near)
-        )
+            near += share * (self._index.scaled(scale, self.scales) @ self.scales(query, scale))
+        score = _unit(near)
+        if depth.bm25:
+            score = (1.0 - depth.bm25) * score + depth.bm25 * _unit(self._index.bm25(text))
         best = np.argsort(-score, kind="stable")[: depth.k]
         return [Hit(passage=self._index.passages[i], score=float(score[i])) for i in best]
 
     def lookup(self, text: str, k: int = 5) -> list[Hit]:
-        """Words and meaning alike, for the `search` tool."""
+        """Return the k best passages, words and meaning weighted equally; for the `search` tool."""
         if not self._passages:
             return []
         self._index = self._index or _Index(list(self._passages.values()), self.encoder)
@@ -111,7 +119,7 @@ class TextMemory:
 
 
 class _Index:
-    """What is worked out once for a set of passages."""
+    """Vectors and word counts of a set of passages."""
 
     def __init__(self, passages: list[Passage], encoder: Encoder) -> None:
         self.passages = passages
@@ -120,30 +128,31 @@ class _Index:
         counts = [Counter(words_of(f"{passage.id} {passage.text}")) for passage in passages]
         self._length = np.array([sum(count.values()) for count in counts], float)
         self._mean = max(1.0, float(self._length.mean()))
-        self._found: dict[str, list[tuple[int, int]]] = {}
+        self._postings: dict[str, list[tuple[int, int]]] = {}
         for i, count in enumerate(counts):
             for word, times in count.items():
-                self._found.setdefault(word, []).append((i, times))
+                self._postings.setdefault(word, []).append((i, times))
 
-    def at(self, scale: int, scales: Scales) -> np.ndarray:
+    def scaled(self, scale: int, scales: Scales) -> np.ndarray:
         if scale not in self._scaled:
             self._scaled[scale] = scales(self.vectors, scale)
         return self._scaled[scale]
 
     def bm25(self, text: str) -> np.ndarray:
-        """Okapi BM25 of every passage."""
+        """Return the Okapi BM25 score of every passage."""
         score, n = np.zeros(len(self.passages)), len(self.passages)
         for word in set(words_of(text)):
-            found = self._found.get(word, ())
-            rarity = math.log(1.0 + (n - len(found) + 0.5) / (len(found) + 0.5))
-            for i, times in found:
+            postings = self._postings.get(word, ())
+            rarity = math.log(1.0 + (n - len(postings) + 0.5) / (len(postings) + 0.5))
+            for i, times in postings:
                 norm = times + _K1 * (1.0 - _B + _B * self._length[i] / self._mean)
                 score[i] += rarity * times * (_K1 + 1.0) / norm
         return score
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words with plain endings cut off."""
+    """Return the lower-case words without common English endings."""
+    # Crude stemming is enough to match plurals and tenses; a real stemmer would be one more dependency.
     return [_stem(word.lower()) for word in _WORD.findall(text.replace("_", " "))]
 
 
@@ -155,28 +164,28 @@ def _stem(word: str) -> str:
 
 
 def pieces(text: str, longest: int = 900) -> list[str]:
-    """Paragraphs with the heading they stand under, short ones joined."""
-    heading, kept, current = "", list[str](), ""
+    """Return the paragraphs, each with its heading, short ones joined up to `longest` characters."""
+    heading, result, current = "", list[str](), ""
     for block in re.split(r"\n\s*\n", text):
         block = block.strip()
         if not block or block.startswith("```"):
             continue
         if block.startswith("#"):
             if current:
-                kept.append(f"{heading}\n{current}".strip())
+                result.append(f"{heading}\n{current}".strip())
             lines = block.splitlines()
             heading, current = lines[0].lstrip("# ").strip(), "\n".join(lines[1:])
             continue
         if current and len(current) + len(block) > longest:
-            kept.append(f"{heading}\n{current}".strip())
+            result.append(f"{heading}\n{current}".strip())
             current = ""
         current = f"{current}\n{block}".strip()
     if current:
-        kept.append(f"{heading}\n{current}".strip())
-    return kept
+        result.append(f"{heading}\n{current}".strip())
+    return result
 
 
 def _unit(score: np.ndarray) -> np.ndarray:
-    """Scores by their deviations from the mean, squeezed into 0 … 1."""
+    """Return sigmoid((score - mean) / std): BM25 and cosines have different scales and cannot be added directly."""
     spread = float(score.std())
     return 1.0 / (1.0 + np.exp(-(score - score.mean()) / spread)) if spread > 1e-12 else np.full(len(score), 0.5)

@@ -1,4 +1,4 @@
-"""What a tool is, how one function becomes one, and how it is run: with a time limit."""
+"""The tool protocol, `@tool` for functions, and `Toolbox`, which runs tools with a time limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from surefoot.errors import ToolError, UnknownOption
@@ -15,76 +16,88 @@ from surefoot.errors import ToolError, UnknownOption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool gave: words for a person, data for a program, and where it has it from."""
+    """Result of a tool: text for people, data for programs, and its sources."""
 
     text: str
     data: Any = None
     sources: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
     quality: float | None = None
-    """0 … 1, where the tool can judge its own answer."""
+    """Quality from 0 to 1, if the tool can assess its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRequest:
-    """A query and what was found for it; tools take from it what they need."""
+    """A query with its retrieved context and known arguments."""
 
     text: str
     context: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """(id, text) of retrieved pieces, best first."""
+    """(id, text) of the retrieved passages, best first."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Arguments the caller knows already, by the names of the tool's schema."""
+    """Arguments that the caller passes, by the names in the tool's schema."""
 
 
 class Tool(Protocol):
-    """Anything with a name, a description to be chosen by, a schema of its arguments, and an async call."""
+    """A tool: name, description that the policy selects it by, argument schema, and an async call."""
 
     name: str
     description: str
     schema: dict[str, Any]
-    """JSON Schema of the arguments, an object."""
+    """JSON Schema of the arguments; its type is object."""
 
     async def call(self, request: ToolRequest) -> ToolResult: ...
 
 
 class FunctionTool:
-    """A function as a tool. Its parameters are filled from the request's arguments; the first text one from the query."""
+    """A function as a tool. Parameters come from the request's arguments, the first missing text parameter from the query.
+
+    Args:
+        function: Plain or async; plain functions run in a thread.
+        name: Default: the function's name.
+        description: Default: the first paragraph of the docstring.
+    """
 
     def __init__(
         self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None
     ) -> None:
         self.function = function
         self.name = name or function.__name__
-        words = inspect.getdoc(function) or ""
-        self.description = description or words.split("\n\n")[0].replace("\n", " ")
+        docstring = inspect.getdoc(function) or ""
+        self.description = description or docstring.split("\n\n")[0].replace("\n", " ")
         if not self.description:
-            raise ToolError(f"tool {self.name!r} has no description; give it a docstring: the policy chooses by it")
+            raise ToolError(f"tool {self.name!r} has no description, which the policy selects it by; add a docstring")
         self.schema = schema_of(function)
 
     async def call(self, request: ToolRequest) -> ToolResult:
-        given = dict(request.arguments)
-        required = [n for n in self.schema["required"] if n not in given]
-        texts = [n for n, spec in self.schema["properties"].items() if spec.get("type") == "string" and n not in given]
+        arguments = dict(request.arguments)
+        required = [n for n in self.schema["required"] if n not in arguments]
+        texts = [
+            n for n, spec in self.schema["properties"].items() if spec.get("type") == "string" and n not in arguments
+        ]
         if texts and (not required or texts[0] in required):
-            given[texts[0]] = request.text
-        missing = [n for n in required if n not in given]
-        if missing:
+            arguments[texts[0]] = request.text
+        if missing := [n for n in required if n not in arguments]:
             raise ToolError(f"tool {self.name!r} needs {missing[0]!r}; pass it in `arguments`")
         if inspect.iscoroutinefunction(self.function):
-            return as_result(await self.function(**given))
-        return as_result(await asyncio.to_thread(self.function, **given))
+            return as_result(await self.function(**arguments))
+        return as_result(await asyncio.to_thread(self.function, **arguments))
 
 
 def tool(function: Callable[..., Any] | None = None, *, name: str | None = None, description: str | None = None) -> Any:
-    """Decorator: `@tool` over a function with a docstring makes it one that an agent can choose."""
+    """Turn a function into a tool: `@tool`, or `@tool(name=…)`.
 
-    def make(inner: Callable[..., Any]) -> FunctionTool:
-        return FunctionTool(inner, name=name, description=description)
-
-    return make if function is None else make(function)
+    Args:
+        function: Its docstring is the description, its annotations the schema.
+        name: Default: the function's name.
+        description: Default: the first paragraph of the docstring.
+    """
+    if function is None:
+        return partial(FunctionTool, name=name, description=description)
+    return FunctionTool(function, name=name, description=description)
 
 
 def as_result(value: Any) -> ToolResult:
+    """Return the value as a `ToolResult`, with its `str` as text."""
     return value if isinstance(value, ToolResult) else ToolResult(text=str(value), data=value)
 
 
@@ -104,12 +117,12 @@ def object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, 
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """JSON Schema of a function's parameters, from their annotations."""
+    """Return the JSON Schema of a function's parameters, from their annotations."""
     hints = typing.get_type_hints(function)
     properties, required = dict[str, Any](), list[str]()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ToolError(f"{function.__name__} takes *{name}; a tool's arguments must have names")
+            raise ToolError(f"{function.__name__} takes *{name}; a tool's parameters must have names")
         properties[name] = dict(_type_schema(hints.get(name, str)))
         if parameter.default is parameter.empty:
             required.append(name)
@@ -121,8 +134,8 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
 def _type_schema(hint: Any) -> dict[str, Any]:
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        kept = [each for each in inside if each is not type(None)]
-        return _type_schema(kept[0]) if len(kept) == 1 else {"anyOf": [_type_schema(each) for each in kept]}
+        types_ = [each for each in inside if each is not type(None)]
+        return _type_schema(types_[0]) if len(types_) == 1 else {"anyOf": [_type_schema(each) for each in types_]}
     if origin is typing.Literal:
         return {"enum": list(inside)}
     if origin is list:
@@ -131,7 +144,7 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 class Toolbox:
-    """The tools an agent has, by name."""
+    """An agent's tools, by name."""
 
     def __init__(self, *tools: Tool) -> None:
         self._tools: dict[str, Tool] = {}
@@ -140,7 +153,7 @@ class Toolbox:
 
     def add(self, new: Tool) -> None:
         if new.name in self._tools:
-            raise ToolError(f"there already is a tool {new.name!r}; remove it first, or give this one another name")
+            raise ToolError(f"a tool named {new.name!r} already exists; remove it first or use another name")
         self._tools[new.name] = new
 
     def remove(self, name: str) -> None:
@@ -149,7 +162,7 @@ class Toolbox:
 
     def __getitem__(self, name: str) -> Tool:
         if name not in self._tools:
-            raise UnknownOption(f"no tool {name!r}; there are {', '.join(self._tools) or 'none'}")
+            raise UnknownOption(f"unknown tool {name!r}; the agent has {', '.join(self._tools) or 'none'}")
         return self._tools[name]
 
     def __contains__(self, name: object) -> bool:
@@ -162,9 +175,9 @@ class Toolbox:
         return len(self._tools)
 
     async def run(self, name: str, request: ToolRequest, *, seconds: float) -> ToolResult:
-        """Run one; after `seconds` it is cut off with a ToolError."""
+        """Run a tool; raise `ToolError` if it takes longer than `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 return await self[name].call(request)
         except TimeoutError as error:
-            raise ToolError(f"tool {name!r} was not ready after {seconds:.1f} s and was stopped") from error
+            raise ToolError(f"tool {name!r} took longer than {seconds:.1f} s and was stopped") from error

@@ -1,4 +1,4 @@
-"""The record of one answered query: the tool that ran, its response, and what happened on the way."""
+"""The record of one answered query: the tool, its response, and the trace of the stages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 
 
 def now() -> datetime:
+    """Return the current time with the local time zone."""
     return datetime.now().astimezone()
 
 
 @dataclass(slots=True, kw_only=True)
 class RunTrace:
-    """What happened on the way, stage by stage."""
+    """Timing, context and errors of the stages of a run."""
 
     started_at: datetime = field(default_factory=now)
     ended_at: datetime | None = None
@@ -38,7 +39,7 @@ class RunTrace:
     retrieval: str = "unknown"
     chooser: str = ""
     version: int = 0
-    """Version of the policy that chose."""
+    """Version of the policy that selected the tool."""
     tool_confidence: float = 0.0
     probabilities: dict[str, float] = field(default_factory=dict[str, float])
     errors: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -48,7 +49,7 @@ class RunTrace:
 
 @dataclass(slots=True, kw_only=True)
 class ToolRun:
-    """An answered query. Confidence is the success rate the policy expected, 0 if the run failed."""
+    """An answered query. `confidence` is the success rate that the policy expected, 0 if the run failed."""
 
     query: str
     response: str
@@ -57,7 +58,7 @@ class ToolRun:
     trace: RunTrace = field(default_factory=RunTrace)
     id: str = ""
     decision: DecisionRecord | None = field(default=None, compare=False)
-    """The choice, which learning needs; None for answers that were not chosen (errors, cached ones)."""
+    """The decision, needed for learning; None for errors and cached answers."""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     sources: list[str] = field(default_factory=list[str])
     created_at: datetime = field(default_factory=now)
@@ -67,11 +68,11 @@ class ToolRun:
     def add_quality(self, score: float, comment: str | None = None) -> None:
         """Set a quality score from 0 to 1, and a comment."""
         if not 0.0 <= score <= 1.0:
-            raise RecordingError(f"the quality score is {score}; it must lie between 0 and 1")
+            raise RecordingError(f"the quality score is {score}; it must be between 0 and 1")
         self.quality, self.comment = float(score), comment
 
     def facts(self) -> RewardFacts:
-        """Return what a reward is computed from."""
+        """Return the measurements that a reward is computed from."""
         return RewardFacts(
             confidence=self.confidence,
             duration_ms=self.trace.duration_ms,
@@ -87,31 +88,32 @@ class ToolRun:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], decision: DecisionRecord | None = None) -> Self:
-        """Return the record of `to_json`. Unknown keys are refused by name."""
+        """Return the record that `to_json` wrote. Raise `RecordingError` for an unknown key."""
         values = {**data, "trace": from_json(RunTrace, data["trace"]), "decision": decision}
         if decision is None and (choice := data.get("decision")) is not None:
             values["decision"] = DecisionRecord.from_json(choice, id=data["id"])
         return from_json(cls, values)
 
     def save(self, path: str | Path) -> None:
-        """Write the record as JSON: the file is there whole or not at all."""
+        """Write the record as JSON, atomically."""
         replace_file(REAL_FS, Path(path), msgspec.json.format(msgspec.json.encode(self.to_json()), indent=2))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
+        """Read a record that `save` wrote."""
         return cls.from_json(read_json(path, "a tool run"))
 
 
 def read_json(path: str | Path, what: str) -> dict[str, Any]:
-    """Return the JSON object in a file; `what` names it in the error."""
+    """Return the JSON object in a file; `what` names the content in the error."""
     try:
         return msgspec.json.decode(Path(path).read_bytes())
     except (OSError, msgspec.DecodeError) as error:
-        raise RecordingError(f"{path} cannot be read as {what}: {error}") from error
+        raise RecordingError(f"{path} could not be read as {what}: {error}") from error
 
 
 def to_json(value: Any) -> Any:
-    """Return JSON values for a record; a value that JSON cannot hold is refused by its value."""
+    """Return a record as JSON values. Raise `RecordingError` for a value that JSON cannot represent."""
     if isinstance(value, DecisionRecord):
         return value.to_json()
     if is_dataclass(value):
@@ -124,18 +126,21 @@ def to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, np.generic):
         return to_json(value.item())
+    # JSON has no NaN and no infinity.
     if isinstance(value, float) and not math.isfinite(value):
         return {"$number": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise RecordingError(f"a record cannot hold {value!r} ({type(value).__name__}); use JSON values")
+    raise RecordingError(f"a record cannot contain {value!r} ({type(value).__name__}); use JSON values")
 
 
 def from_json(cls: Any, data: Mapping[str, Any]) -> Any:
-    """Return a record of this class from `to_json`'s values; values that are no JSON are taken as they are."""
+    """Return a record of class `cls` from `to_json`'s values; other values are passed on unchanged."""
     known = _fields(cls)
-    if strange := data.keys() - known.keys():
-        raise RecordingError(f"{sorted(strange)[0]!r} is no field of {cls.__name__}; it has {', '.join(sorted(known))}")
+    if unknown := data.keys() - known.keys():
+        raise RecordingError(
+            f"{sorted(unknown)[0]!r} is not a field of {cls.__name__}; it has {', '.join(sorted(known))}"
+        )
     values = {name: _numbers(value) if isinstance(value, dict | list) else value for name, value in data.items()}
     for name, is_time in known.items():
         if is_time and values.get(name) is not None:
@@ -145,7 +150,7 @@ def from_json(cls: Any, data: Mapping[str, Any]) -> Any:
 
 @cache
 def _fields(cls: Any) -> dict[str, bool]:
-    """By name: whether a field is a time."""
+    """Return by field name whether it is a time."""
     return {entry.name: "datetime" in str(entry.type) for entry in fields(cls)}
 
 
@@ -157,7 +162,7 @@ def _numbers(value: Any) -> Any:
     return [_numbers(each) for each in value] if isinstance(value, list) else value
 
 
-# Files of the first release had other names for the fields; what is not listed kept its name.
+# Field names in files of the first release; fields that are not listed have the same name.
 EARLIER_RUN = {
     "query_text": "query",
     "tool_used": "tool",
@@ -185,8 +190,8 @@ def from_earlier(data: Mapping[str, Any]) -> ToolRun:
     trace = _renamed(data["trace"], EARLIER_TRACE)
     values = _renamed(data, EARLIER_RUN) | {"trace": trace}
     choice = values.pop("decision")
-    chosen = {"id": data["id"], "text": values["query"], "name": values["tool"], "confidence": trace["tool_confidence"]}
-    decision = None if choice is None else DecisionRecord.from_json(choice, **chosen)
+    known = {"id": data["id"], "text": values["query"], "name": values["tool"], "confidence": trace["tool_confidence"]}
+    decision = None if choice is None else DecisionRecord.from_json(choice, **known)
     metadata = {"depth" if k == "pattern_card" else k: v for k, v in data["metadata"].items()}
     return ToolRun.from_json({**values, "metadata": metadata}, decision)
 

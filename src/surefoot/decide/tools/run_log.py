@@ -1,4 +1,4 @@
-"""Tool runs with their feedback and rewards, on disk before they are acknowledged."""
+"""Log of tool runs with feedback and rewards; a run is on disk before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from surefoot.decide.tools.run import ToolRun, from_earlier
 from surefoot.errors import ConfigError, RecordingError
 
 FILE = "reflections.sqlite"
-"""Name of the file in an agent's directory; it has been this one since the first release."""
+"""Name of the file in an agent's directory, unchanged since the first release."""
 _EARLIER = "spacetime"
-"""Key of a run in files of the first release, which kept the choice inside of it as JSON."""
+"""Key of a run in files of the first release, where the decision was part of the run's JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +41,15 @@ class LoggedRun:
 
 
 class RunLog:
-    """Keeps the last `capacity` runs.
+    """Log of the last `capacity` runs.
 
     Args:
-        path: A directory or a .sqlite file; None keeps everything in memory.
-        capacity: Runs that are kept; the oldest go first.
-        grace: Seconds within which later feedback replaces the reward. Nothing is learned before they are over, and
-            feedback after them is kept and changes nothing.
-        window: Runs over which statistics are taken.
-        success_threshold: Reward (0 … 1) from which a run counts as a success.
+        path: A directory or a .sqlite file; None: in memory.
+        capacity: Maximum number of runs; the oldest are deleted first.
+        grace: Seconds within which later feedback replaces the reward. A run is learned from after this time; later
+            feedback is stored but has no effect.
+        window: Number of runs for statistics.
+        success_threshold: Reward (0 … 1) at or above which a run counts as a success.
         reward_config: Weights of the reward.
     """
 
@@ -70,7 +70,7 @@ class RunLog:
         self.store = JournalStore(":memory:" if path is None else _file(Path(path)), grace=grace, decode=decision_in)
         self.journal = self.store.journal
         self.late = self.journal.count("late")
-        """Feedback that came after its grace time."""
+        """Number of feedbacks that came after the grace time."""
         self._count = self.journal.count(KIND)
 
     def __len__(self) -> int:
@@ -80,16 +80,16 @@ class RunLog:
         return bool(id) and self.journal.has(KIND, id)
 
     def reward(self, run: ToolRun, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
-        """Return the reward of a run: the one given, or the one that follows from feedback and facts."""
+        """Return `reward` if it is passed, else the reward computed from feedback and the run."""
         if reward is None:
             return reward_of(run.facts(), feedback, self.reward_config)
         low, high = self.reward_config.min_reward, self.reward_config.max_reward
         if not low <= reward <= high:
-            raise ConfigError(f"reward is {reward}; it must lie between {low:g} and {high:g}")
+            raise ConfigError(f"reward is {reward}; it must be between {low:g} and {high:g}")
         return Reward(value=reward, parts={"given": reward}, said_by="caller")
 
     def put(self, run: ToolRun, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
-        """Keep a run with its reward; it is on disk when this returns. The same run again is later feedback."""
+        """Store a run with its reward, on disk when this returns. The same run again counts as later feedback."""
         computed = self.reward(run, feedback, reward)
         id = run.id or f"{run.created_at.timestamp():.6f}-{len(self)}"
         known = self.journal.get(KIND, id) if run.id else None
@@ -97,10 +97,11 @@ class RunLog:
             self.late += 1
             body = {"episode": id, "feedback": _plain(feedback)}
             self.journal.put(Entry(kind="late", id=f"{id}-{self.late}", body=body))
-            was = known.body
-            return Reward(value=float(was["raw_reward"]), parts=dict(was["parts"]), said_by=str(was["said_by"]))
+            body = known.body
+            return Reward(value=float(body["raw_reward"]), parts=dict(body["parts"]), said_by=str(body["said_by"]))
         values = run.to_json()
-        del values["decision"]  # stands beside it, as arrays
+        # Stored separately, as arrays.
+        del values["decision"]
         details = {
             "run": values,
             "feedback": _plain(feedback),
@@ -112,23 +113,23 @@ class RunLog:
         }
         self.store.put(id, run.decision, computed.unit, details, tag=run.tool, number=computed.value)
         self._count += known is None
-        # A tenth too many before the oldest go: one deletion then serves many runs.
+        # Trim only at 10 % above the capacity: one deletion then covers many runs.
         if self._count > self.capacity + max(1, self.capacity // 10) or (self._count > self.capacity < 100):
             self._trim()
         return computed
 
     def recent(self, n: int = 10, *, decisions: bool = True) -> list[LoggedRun]:
-        """Return the last n runs, oldest first; without `decisions` they are read in half the time."""
+        """Return the last n runs, oldest first; reading them without decisions takes half the time."""
         return [logged_run(entry, decision=decisions) for entry in self.journal.latest(KIND, min(n, self.capacity))]
 
     def delete(self, positions: Iterable[int]) -> int:
-        """Remove runs by their positions in the journal; return how many there were."""
-        gone = self.journal.delete(KIND, positions)
+        """Delete runs by their positions in the journal; return the number deleted."""
+        deleted = self.journal.delete(KIND, positions)
         self._count = self.journal.count(KIND)
-        return gone
+        return deleted
 
     def export(self, path: str | Path) -> int:
-        """Write every run as a line of NDJSON; return how many."""
+        """Write every run as one line of NDJSON; return the number of runs."""
         lines = list[bytes]()
         for entry in self.journal.scan(KIND):
             decision = decision_in(entry)
@@ -138,19 +139,19 @@ class RunLog:
         return len(lines)
 
     def import_(self, path: str | Path) -> int:
-        """Take in what `export` wrote, all of it or nothing; known runs are replaced. Return how many there were."""
+        """Import a file that `export` wrote, all or nothing; existing runs are replaced. Return the number of runs."""
         entries = list[Entry]()
         for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
             try:
                 entries.append(_imported(msgspec.json.decode(line)))
             except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecordingError) as error:
-                raise RecordingError(f"line {number} of {path} is no episode: {error}; nothing was taken in") from error
+                raise RecordingError(f"line {number} of {path} is not a run: {error}; nothing was imported") from error
         self.journal.put(*entries)
         self._trim()
         return len(entries)
 
     def clear(self) -> None:
-        """Forget every run."""
+        """Delete every run."""
         self.journal.clear(KIND)
         self._count = 0
 
@@ -179,12 +180,12 @@ def logged_run(entry: Entry, *, decision: bool = True) -> LoggedRun:
 
 
 def run_json(entry: Entry) -> dict[str, Any]:
-    """Return the run of a journal entry as JSON values, without building it."""
+    """Return the run of a journal entry as JSON values, without creating a `ToolRun`."""
     return entry.body["run"] if _EARLIER not in entry.body else logged_run(entry).run.to_json()
 
 
 def decision_in(entry: Entry) -> DecisionRecord | None:
-    """Return the choice in a journal entry, of this release or of the first."""
+    """Return the decision in a journal entry, of this release or of the first."""
     return (
         from_earlier({**entry.body[_EARLIER], "id": entry.id}).decision if _EARLIER in entry.body else record_in(entry)
     )
@@ -208,12 +209,12 @@ def _file(path: Path) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """Feedback as JSON values: arrays as lists, numpy's numbers as Python's."""
+    """Return feedback as JSON values: arrays as lists, numpy's numbers as Python's."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
         return {str(name): each if each is None else _plain(each) for name, each in value.items()}
     if isinstance(value, np.generic):
         return value.item()
-    listed = isinstance(value, Sequence | np.ndarray | set) and not isinstance(value, str)
-    return [_plain(each) for each in value] if listed else value
+    is_list = isinstance(value, Sequence | np.ndarray | set) and not isinstance(value, str)
+    return [_plain(each) for each in value] if is_list else value

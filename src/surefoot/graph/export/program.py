@@ -34,7 +34,7 @@ from surefoot.learn.prepare import to_batch
 from surefoot.nets.policy import PolicyInput
 from surefoot.train.algorithms.hierarchy import Decisions
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.tick_collector import Chosen, Ticks
+from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 
 
 class PolicyTrainer:
@@ -130,7 +130,7 @@ class StepCollector:
             out = self.policy.act(seen, generator=self.generator)
             step = self.world.step(self.policy.env_action(out.action.numpy()))
             ended = step.terminated | step.truncated
-            chosen = Chosen(
+            chosen = ActionRecord(
                 action=out.action,
                 value=out.value,
                 log_prob=out.log_prob,

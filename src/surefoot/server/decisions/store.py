@@ -39,7 +39,7 @@ class Store:
     def __init__(self, path: Path, *, durability: Durability = "disk", backlog: int = 10_000) -> None:
         # Not FULL: what FULL adds is to wait for the disk after each commit, and that is done here, in a thread.
         self.journal = Journal(path, durability="process", page_size=PAGE)
-        self.journal.fold_by_hand()
+        self.journal.disable_auto_checkpoint()
         self.reader = Journal(path, durability="process")
         """For long reads, which must not keep the writer waiting."""
         self.durability, self.backlog = durability, backlog
@@ -142,7 +142,7 @@ class Store:
                 continue
             folder = folder or Journal(self.journal.path, durability="process")
             try:
-                grown, (pages, _) = self._grown, folder.fold()
+                grown, (pages, _) = self._grown, folder.checkpoint()
                 if pages > HOLD_BYTES // PAGE:
                     self._hold(folder)
                 self._grown -= grown
@@ -170,7 +170,7 @@ class Store:
             while not held.wait(0.1):
                 if self._over.is_set():
                     return
-            folder.fold()
+            folder.checkpoint()
         finally:
             self._loop.call_soon_threadsafe(release)
 

@@ -67,7 +67,7 @@ def anneal_town(
         )
         return float(measures["return"].mean())
 
-    return anneal(training, recording, stages, rules, score=score, told=on_update)
+    return anneal(training, recording, stages, rules, score=score, on_update=on_update)
 
 
 def parse_stages(text: str, epochs: int | None = None) -> list[Stage]:

@@ -1,4 +1,4 @@
-"""A schedule of cloning and PPO on one policy: each stage begins with the weights of the last, and must hold its ground."""
+"""Stages of behaviour cloning and PPO on one policy. Each stage continues with the weights of the last and is checked."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from surefoot.train.collect.replay_cycles import Cycles
 from surefoot.train.training import Training
 
 Status = Literal["PASS", "HOLD", "FAIL"]
+# Losses and scores near 0 drift by more than any share of themselves; changes are compared with at least these sizes.
+SMALLEST_LOSS, SMALLEST_SCORE = 0.05, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +29,14 @@ class Stage:
     epochs: int = 10
     """Passes over the recorded episodes, or updates."""
     bc_weight: float = 1.0
-    """Times the learning rate of cloning: later stages may only nudge."""
+    """Factor on cloning's learning rate, for later stages that only make small corrections."""
 
     def __post_init__(self) -> None:
         if self.mode not in ("bc", "ppo"):
-            raise ConfigError(f"a stage's mode is {self.mode!r}; it is 'bc' or 'ppo'")
+            raise ConfigError(f"the mode of a stage is {self.mode!r}; it must be 'bc' or 'ppo'")
         if self.epochs < 1 or self.bc_weight <= 0.0:
             raise ConfigError(
-                f"a stage has epochs={self.epochs} and bc_weight={self.bc_weight}; at least 1, and above 0"
+                f"a stage has epochs={self.epochs} and bc_weight={self.bc_weight}; they must be at least 1 and above 0"
             )
 
 
@@ -46,16 +48,16 @@ class AnnealRules:
     """When a stage passes."""
 
     accuracy: float = 0.9
-    """A clone must choose as was recorded in this share of the steps, else the stage fails and is taken back."""
+    """Share of the steps in which a clone must choose the recorded action; below it the stage fails and is undone."""
     loss_drift: float = 0.1
-    """PPO's mean loss may differ from that of the PPO stage before by this share of it."""
+    """Largest increase of PPO's mean loss since the previous PPO stage, as a share of it."""
     score_drop: float = 0.1
-    """The score may fall by this share of its size since the stage before."""
+    """Largest decrease of the score since the previous stage, as a share of it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class StageResult:
-    """What came of a stage."""
+    """The result of one stage."""
 
     cycle: int
     mode: str
@@ -68,7 +70,7 @@ class StageResult:
     stats: dict[str, float] = field(default_factory=dict[str, float])
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return JSON values."""
         return asdict(self)
 
 
@@ -79,71 +81,67 @@ def anneal(
     rules: AnnealRules | None = None,
     *,
     score: Callable[[], float],
-    told: Callable[[UpdateReport], None] = lambda report: None,
+    on_update: Callable[[UpdateReport], None] = lambda report: None,
 ) -> Generator[StageResult]:
-    """Run the stages in turn, a result after each; a failed clone is taken back and ends it.
+    """Run the stages in order and yield the result of each. A failed clone is undone and ends the run.
 
-    `score` measures the policy as it is, larger is better; `told` hears of every update of PPO.
+    `score` measures the current policy, larger is better; `on_update` is called after every update of PPO.
     """
-    rules, before = rules or AnnealRules(), None
+    rules, previous = rules or AnnealRules(), None
     for cycle, stage in enumerate(stages):
-        made = (
-            _clone(training, recording, stage, rules, cycle)
-            if stage.mode == "bc"
-            else _ppo(training, stage, cycle, told)
-        )
-        made.score = score()
-        if before is not None:
-            _compare(made, before, rules)
-        yield made
-        if made.status == "FAIL":
+        if stage.mode == "bc":
+            result = _clone(training, recording, stage, rules, cycle)
+        else:
+            reports: list[UpdateReport] = []
+            for _ in range(stage.epochs):
+                reports.append(training.update())
+                on_update(reports[-1])
+            loss = sum(report.loss for report in reports) / len(reports)
+            stats = {name: sum(r.stats.get(name, 0.0) for r in reports) / len(reports) for name in reports[-1].stats}
+            result = StageResult(cycle=cycle, mode="ppo", status="PASS", loss=loss, stats=stats)
+        result.score = score()
+        if previous is not None:
+            _compare(result, previous, rules)
+        yield result
+        if result.status == "FAIL":
             return
-        before = made if made.mode == "ppo" or before is None else before
+        previous = result if result.mode == "ppo" or previous is None else previous
 
 
 def verdict(results: Sequence[StageResult]) -> Status:
-    """FAIL if a stage failed, HOLD if one has to be looked at, else PASS."""
-    said = {result.status for result in results}
-    return "FAIL" if "FAIL" in said or not results else "HOLD" if "HOLD" in said else "PASS"
+    """Return FAIL if a stage failed, HOLD if one must be looked at, else PASS."""
+    statuses = {result.status for result in results}
+    return "FAIL" if "FAIL" in statuses or not results else "HOLD" if "HOLD" in statuses else "PASS"
 
 
 def _clone(
     training: Training | Cycles, recording: Recording, stage: Stage, rules: AnnealRules, cycle: int
 ) -> StageResult:
-    kept = {name: x.detach().clone() for name, x in training.policy.state_dict().items()}
-    base = CloneConfig()
-    config = CloneConfig(epochs=stage.epochs, lr=base.lr * stage.bc_weight, gamma=training.spec.ppo.gamma)
+    previous = {name: x.detach().clone() for name, x in training.policy.state_dict().items()}
+    lr = CloneConfig().lr * stage.bc_weight
+    config = CloneConfig(epochs=stage.epochs, lr=lr, gamma=training.spec.ppo.gamma)
     generator = torch.Generator().manual_seed(seed_for(f"anneal-{cycle}", training.spec.seed))
     reports = list(clone(training.policy, recording, config, generator=generator, device=training.device))
     best = max(reports, key=lambda report: report.agreement or 0.0)
     accuracy = best.agreement or 0.0
-    made = StageResult(cycle=cycle, mode="bc", status="PASS", accuracy=accuracy, loss=-best.log_prob)
+    result = StageResult(cycle=cycle, mode="bc", status="PASS", accuracy=accuracy, loss=-best.log_prob)
     if accuracy < rules.accuracy:
-        training.policy.load_state_dict(kept)
-        made.status, made.rolled_back = "FAIL", True
-        made.reasons.append(f"bc_stage_failed_cycle_{cycle}")
-    return made
+        training.policy.load_state_dict(previous)
+        result.status, result.rolled_back = "FAIL", True
+        result.reasons.append(f"bc_stage_failed_cycle_{cycle}")
+    return result
 
 
-def _ppo(training: Training | Cycles, stage: Stage, cycle: int, told: Callable[[UpdateReport], None]) -> StageResult:
-    reports: list[UpdateReport] = []
-    for _ in range(stage.epochs):
-        reports.append(training.update())
-        told(reports[-1])
-    loss = sum(report.loss for report in reports) / len(reports)
-    stats = {name: sum(r.stats.get(name, 0.0) for r in reports) / len(reports) for name in reports[-1].stats}
-    return StageResult(cycle=cycle, mode="ppo", status="PASS", loss=loss, stats=stats)
-
-
-def _compare(made: StageResult, before: StageResult, rules: AnnealRules) -> None:
-    """HOLD what drifted; a clone and PPO have different losses, so only their scores are compared."""
-    if made.status == "FAIL" or made.score is None or before.score is None:
+def _compare(result: StageResult, previous: StageResult, rules: AnnealRules) -> None:
+    """Set HOLD if the loss rose or the score fell too much."""
+    if result.status == "FAIL" or result.score is None or previous.score is None:
         return
-    # A loss that only falls is what learning looks like.
-    rose = (made.loss or 0.0) - (before.loss or 0.0) > rules.loss_drift * max(abs(before.loss or 0.0), 0.05)
-    if made.mode == before.mode == "ppo" and rose:
-        made.reasons.append(f"loss_flag_cycle_{made.cycle}")
-    if before.score - made.score > rules.score_drop * max(abs(before.score), 0.1):
-        made.reasons.append(f"score_flag_cycle_{made.cycle}")
-    if made.reasons:
-        made.status = "HOLD"
+    # Only an increase counts: a falling loss is what learning looks like. Losses of cloning and PPO are not comparable.
+    before = previous.loss or 0.0
+    rose = (result.loss or 0.0) - before > rules.loss_drift * max(abs(before), SMALLEST_LOSS)
+    if result.mode == previous.mode == "ppo" and rose:
+        result.reasons.append(f"loss_flag_cycle_{result.cycle}")
+    if previous.score - result.score > rules.score_drop * max(abs(previous.score), SMALLEST_SCORE):
+        result.reasons.append(f"score_flag_cycle_{result.cycle}")
+    if result.reasons:
+        result.status = "HOLD"

@@ -1,4 +1,4 @@
-"""Behaviour cloning: a policy made to choose what was chosen in recorded episodes, before it learns by itself."""
+"""Behaviour cloning: trains a policy to choose the recorded actions, before it learns by itself."""
 
 from __future__ import annotations
 
@@ -14,57 +14,47 @@ from torch import Tensor
 from surefoot.core.batch import Batch
 from surefoot.core.losses import value_loss
 from surefoot.core.masked import masked_mean
+from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, real
+from surefoot.data.knobs import Config, documented, knob
 from surefoot.data.trajectory import Recording, Trajectory
-from surefoot.errors import ConfigError, RecordingError
-from surefoot.learn.config import PPOConfig
+from surefoot.errors import RecordingError
+from surefoot.learn.config import AT_LEAST_ONE, PPOConfig
 from surefoot.learn.minibatches import split_sizes
 from surefoot.learn.optimizer import Optimizer
 from surefoot.nets.continuous_heads import GaussianHead, StateDependentHead, TanhHead
 from surefoot.nets.heads import DiscreteHead, MultiDiscreteHead
 from surefoot.nets.policy import Policy, PolicyInput
+from surefoot.train.collect.offpolicy import PIECE
 from surefoot.train.collect.reward import RewardScaler
 
-NEAREST_TO_THE_BOUND = 0.999
-"""Share of the half-width up to which a recorded action is taken back through the tanh; at 1 it would be infinite."""
+# A recorded action at the bound would need an infinite argument of tanh; actions are clipped to this share of the bound.
+CLOSEST_TO_BOUND = 0.999
+# Gradient norm limit, PPO's default: cloning then leaves the weights at a scale that PPO continues with.
+MAX_GRAD_NORM = 0.5
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloneConfig:
-    """How episodes are cloned. What matters in them is likelihood; the critic may learn their returns on the side."""
+class CloneConfig(Config):
+    """How episodes are cloned: maximum likelihood of the actions, and optionally a critic of their returns."""
 
-    epochs: int = 200
-    """Passes over the episodes, at most."""
-    lr: float = 3e-3
-    """Learning rate of Adam."""
-    minibatch_size: int = 256
-    """Steps in one gradient step."""
-    validation: float = 0.1
-    """Share of the episodes that is only looked at: the weights kept are those to which they were likeliest. 0 for none."""
-    patience: int = 20
-    """Stop after this many epochs in which that did not get better."""
-    ent_coef: float = 0.0
-    """Weight of an entropy bonus, which leaves the clone something to explore with."""
-    least_std: float = 0.2
-    """A Gaussian's deviation is held above this: a clone of a deterministic expert would have none left to learn with."""
-    vf_coef: float = 0.5
-    """Weight of the critic's error on discounted returns; 0 leaves the critic as it is."""
-    gamma: float = 0.99
-    """Discount of those returns: the learner's own."""
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "minibatch_size", "patience"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("lr", "least_std"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("ent_coef", "vf_coef"):
-            if not getattr(self, name) >= 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 0")
-        if not 0.0 <= self.validation < 1.0 or not 0.0 <= self.gamma <= 1.0:
-            raise ConfigError(
-                f"validation is {self.validation} and gamma is {self.gamma}; they are 0 to below 1, and 0 to 1"
-            )
+    epochs: int = knob(200, "Most passes over the episodes.", AT_LEAST_ONE)
+    lr: float = knob(3e-3, "Learning rate of Adam.", real(POSITIVE))
+    minibatch_size: int = knob(256, "Steps in one gradient step.", AT_LEAST_ONE)
+    validation: float = knob(
+        0.1,
+        "Share of the episodes held out; the weights with the highest likelihood on them are kept. 0 for none.",
+        real(Interval(0, 1, open_high=True)),
+    )
+    patience: int = knob(20, "Stop after this many epochs without improvement on the held-out episodes.", AT_LEAST_ONE)
+    ent_coef: float = knob(0.0, "Weight of an entropy bonus, so that the clone still explores.", real(NOT_NEGATIVE))
+    least_std: float = knob(
+        0.2, "Lower limit of a Gaussian's deviation: the clone of a deterministic expert has none left.", real(POSITIVE)
+    )
+    vf_coef: float = knob(
+        0.5, "Weight of the critic's error on discounted returns; 0: not trained.", real(NOT_NEGATIVE)
+    )
+    gamma: float = knob(0.99, "Discount of those returns; use the learner's.", real(UNIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,20 +63,20 @@ class CloneReport:
 
     epoch: int
     steps: int
-    """Steps learned from."""
+    """Steps in the pass."""
     log_prob: float
-    """Mean log-prob of what was chosen, over the pass."""
+    """Mean log-prob of the recorded actions over the pass."""
     entropy: float
     value_loss: float
-    """Half the mean squared error of the critic, over the mean square of the returns; 0 if it does not learn."""
+    """Half the mean squared error of the critic, divided by the mean square of the returns; 0 if it is not trained."""
     validation_log_prob: float | None
-    """Of the episodes that are only looked at, after the pass."""
+    """Mean log-prob of the held-out episodes after the pass."""
     agreement: float | None
-    """Share of those steps in which the likeliest choice is the one that was made; None for real-valued actions."""
+    """Share of those steps whose most likely action is the recorded one; None for real-valued actions."""
     best: bool
-    """The weights of now are the ones to keep so far."""
+    """Whether these weights are the best so far."""
     stopped: bool
-    """Patience has run out: this is the last pass."""
+    """Whether this is the last pass, because patience has run out."""
 
 
 def clone(
@@ -98,53 +88,61 @@ def clone(
     reward_scale: float = 1.0,
     device: str | torch.device = "cpu",
 ) -> Generator[CloneReport]:
-    """Learn to choose as in `episodes`, a report per pass. Whoever iterates may stop: the best weights so far are kept.
+    """Train `policy` to choose as in `episodes`; yield one report per pass. The best weights are kept if you stop early.
 
-    `generator` shuffles. Rewards are divided by `reward_scale`, for a critic that will meet scaled ones. Observation
-    statistics, if the policy keeps any, take all of the learned episodes in first.
+    Args:
+        policy: The policy to train.
+        episodes: A recording or its episodes.
+        config: Settings of the cloning.
+        generator: Shuffles and splits the episodes.
+        reward_scale: Rewards are divided by it, for a critic that will see scaled rewards.
+        device: Where the policy computes.
     """
     config, where = config or CloneConfig(), torch.device(device)
-    known = list(episodes.episodes if isinstance(episodes, Recording) else episodes)
-    if not known:
-        raise RecordingError("there is no episode to clone; one is the least")
-    learned, watched = _split(known, config.validation, generator)
+    trajectories = list(episodes.episodes if isinstance(episodes, Recording) else episodes)
+    if not trajectories:
+        raise RecordingError("there is no episode to clone; pass at least one")
+    # Complete episodes are held out, not steps: neighbouring steps are too similar to test on.
+    order = torch.randperm(len(trajectories), generator=generator).tolist()
+    count = min(len(order) - 1, round(config.validation * len(order)) or int(config.validation > 0.0))
+    learned, held_out = [trajectories[i] for i in order[count:]], [trajectories[i] for i in order[:count]]
     policy.absorb({name: np.concatenate([e.obs[name][:-1] for e in learned]) for name in learned[0].obs})
     data = _Steps(policy, learned, config, reward_scale, where)
-    judge = _Steps(policy, watched or learned, config, reward_scale, where)
+    test = _Steps(policy, held_out or learned, config, reward_scale, where)
     optimizer = Optimizer(policy.parameters(), PPOConfig())
-    best, kept, waited = -math.inf, _copy(policy), 0
+    best, best_weights, waited = -math.inf, _copy(policy), 0
     try:
         for epoch in range(1, config.epochs + 1):
             log_prob, entropy, critic = _one_pass(policy, data, optimizer, config, generator)
             if not math.isfinite(log_prob + critic):
                 raise RecordingError(
-                    f"pass {epoch} left the finite; a smaller lr than {config.lr} or mended episodes help"
+                    f"pass {epoch} of cloning is not finite; use an lr below {config.lr}, or fix the episodes"
                 )
-            said = judge.log_prob(policy)
-            better = said > best
+            likelihood = test.log_prob(policy)
+            better = likelihood > best
             if better:
-                best, kept = said, _copy(policy)
+                best, best_weights = likelihood, _copy(policy)
             waited = 0 if better else waited + 1
-            stopped = waited >= config.patience and bool(watched)
+            stopped = waited >= config.patience and bool(held_out)
             yield CloneReport(
                 epoch=epoch,
                 steps=data.steps,
                 log_prob=log_prob,
                 entropy=entropy,
                 value_loss=critic,
-                validation_log_prob=said if watched else None,
-                agreement=judge.agreement(policy),
+                validation_log_prob=likelihood if held_out else None,
+                agreement=test.agreement(policy),
                 best=better,
                 stopped=stopped,
             )
             if stopped:
                 break
     finally:
-        policy.load_state_dict(kept)
+        policy.load_state_dict(best_weights)
 
 
 def reward_scale_of(episodes: Sequence[Trajectory], scaler: RewardScaler) -> float:
-    """The deviation of the discounted return in `episodes`, after `scaler` has counted them in; it keeps its streams."""
+    """Return the standard deviation of the discounted return after adding `episodes` to `scaler`."""
     running = scaler.running
     scaler.running = np.zeros(1)
     for episode in episodes:
@@ -156,7 +154,7 @@ def reward_scale_of(episodes: Sequence[Trajectory], scaler: RewardScaler) -> flo
 
 
 def stored_action(policy: Policy, action: np.ndarray) -> np.ndarray:
-    """[T, …] as a rollout would keep what the world took: the inverse of `Policy.env_action`."""
+    """Return actions of the world, [T, …], as a rollout stores them: the inverse of `Policy.env_action`."""
     head: Any = getattr(policy, "head", None)
     match head:
         case DiscreteHead():
@@ -165,21 +163,20 @@ def stored_action(policy: Policy, action: np.ndarray) -> np.ndarray:
             return action.astype(np.int64).reshape(len(action), -1)
         case TanhHead():
             share = (action.reshape(len(action), *head.shape) - head.middle) / head.half_width
-            held = np.clip(share, -NEAREST_TO_THE_BOUND, NEAREST_TO_THE_BOUND)
-            return np.arctanh(held).reshape(len(action), -1).astype(np.float32)
+            inside = np.clip(share, -CLOSEST_TO_BOUND, CLOSEST_TO_BOUND)
+            return np.arctanh(inside).reshape(len(action), -1).astype(np.float32)
         case GaussianHead() | StateDependentHead():
             return action.reshape(len(action), -1).astype(np.float32)
         case _:
             raise RecordingError(
-                f"a policy with the head {type(head).__name__} cannot be cloned into: nothing here knows how it would "
-                "have kept a recorded action"
+                f"a policy with the head {type(head).__name__} cannot be cloned: its form of a recorded action is unknown"
             )
 
 
 class _Steps:
-    """Episodes laid out as the policy evaluates them: every step a column, or every episode for one with a memory.
+    """Episodes as a batch: one column per step, or one per episode for a policy with memory.
 
-    An episode's column is one row longer than its steps: there the critic judges where it ended.
+    An episode's column has one row more than steps, for the critic's value of the last observation.
     """
 
     def __init__(
@@ -209,11 +206,11 @@ class _Steps:
             context=policy.initial_context(len(episodes)) if self.sequential else {},
         )
         self.square: float | None = None
-        """Mean square of the first returns: what the critic's loss is measured in, so that it cannot drown the policy's."""
+        """Mean square of the first returns, the unit of the critic's loss: large returns must not dominate the policy's."""
         self.last = {name: self._load(np.stack([e.obs[name][-1] for e in episodes])) for name in episodes[0].obs}
 
     def set_targets(self, policy: Policy) -> None:
-        """Discounted returns; an episode that did not terminate goes on with what the critic says of its end."""
+        """Compute discounted returns; a truncated episode is bootstrapped with the critic's value of its end."""
         ahead = self._ahead(policy)
         returns: list[np.ndarray] = []
         for episode, reward, after in zip(self.episodes, self.rewards, ahead, strict=True):
@@ -228,7 +225,7 @@ class _Steps:
 
     @torch.no_grad()
     def _ahead(self, policy: Policy) -> np.ndarray:
-        """[episodes]: the worth of where each ended."""
+        """Return the critic's value of the last observation of each episode."""
         if not self.sequential:
             return policy.value(PolicyInput(obs=self.last)).cpu().numpy()
         value = policy.evaluate(self.batch).value.cpu().numpy()
@@ -236,29 +233,25 @@ class _Steps:
 
     @torch.no_grad()
     def log_prob(self, policy: Policy) -> float:
-        """Mean over all steps, in pieces that fit."""
-        return (
-            sum(float(policy.evaluate(part).log_prob[_counts(part)].double().sum()) for part in self._parts())
-            / self.steps
-        )
+        """Return the mean log-prob of all steps."""
+        sums = (policy.evaluate(part).log_prob[_counts(part)].double().sum() for part in self._parts())
+        return sum(float(x) for x in sums) / self.steps
 
     @torch.no_grad()
     def agreement(self, policy: Policy) -> float | None:
-        """Share of steps whose likeliest choice is the one that was made."""
+        """Return the share of steps whose most likely action is the recorded one."""
         if self.sequential or not policy.choices():
             return None
-        hits, nothing = 0, torch.Generator(self.device)
+        hits, unused = 0, torch.Generator(self.device)
         for part in self._parts():
-            seen = PolicyInput(
-                obs={name: x[0] for name, x in part.obs.items()},
-                action_mask=None if part.action_mask is None else part.action_mask[0],
-            )
-            same = policy.act(seen, generator=nothing, deterministic=True).action == part.action[0]
+            mask = None if part.action_mask is None else part.action_mask[0]
+            inputs = PolicyInput(obs={name: x[0] for name, x in part.obs.items()}, action_mask=mask)
+            same = policy.act(inputs, generator=unused, deterministic=True).action == part.action[0]
             hits += int(same.reshape(len(same), -1).all(dim=1).sum())
         return hits / self.steps
 
-    def _parts(self, size: int = 8192) -> Generator[Batch]:
-        width = max(1, size // self.batch.advantage.shape[0])
+    def _parts(self) -> Generator[Batch]:
+        width = max(1, PIECE // self.batch.advantage.shape[0])
         for begin in range(0, self.batch.columns, width):
             yield self.batch.slice(begin, min(begin + width, self.batch.columns))
 
@@ -280,7 +273,7 @@ class _Steps:
 def _one_pass(
     policy: Policy, data: _Steps, optimizer: Optimizer, config: CloneConfig, generator: torch.Generator
 ) -> tuple[float, float, float]:
-    """Mean log-prob, entropy and critic's loss over one shuffled pass."""
+    """Return mean log-prob, entropy and critic's loss of one shuffled pass."""
     if config.vf_coef > 0.0:
         data.set_targets(policy)
     batch, sums = data.batch, torch.zeros(3, dtype=torch.float64, device=data.device)
@@ -288,21 +281,24 @@ def _one_pass(
     shuffled, begin = batch.take(torch.randperm(batch.columns, generator=generator).to(data.device)), 0
     for size in split_sizes(batch.columns, width):
         part, begin = shuffled.slice(begin, begin + size), begin + size
-        said, counts = policy.evaluate(part), _counts(part)
-        log_prob, entropy = masked_mean(said.log_prob, part.valid), masked_mean(said.entropy, part.valid)
+        result, counts = policy.evaluate(part), _counts(part)
+        log_prob, entropy = masked_mean(result.log_prob, part.valid), masked_mean(result.entropy, part.valid)
         loss, critic = -log_prob, torch.zeros_like(log_prob)
         if config.ent_coef > 0.0:
             loss = loss - config.ent_coef * entropy
         if config.vf_coef > 0.0:
             assert data.square is not None
-            error = value_loss(said.value, part.target, part.value, clip=None)
+            error = value_loss(result.value, part.target, part.value, clip=None)
             critic = masked_mean(error, part.valid) / data.square
             loss = loss + config.vf_coef * critic
         optimizer.zero_grad()
         loss.backward()
-        optimizer.clip(0.5)
+        optimizer.clip(MAX_GRAD_NORM)
         optimizer.step(config.lr)
-        _hold_std(policy, config.least_std)
+        with torch.no_grad():
+            for module in policy.modules():
+                if isinstance(module, GaussianHead):
+                    module.log_std.clamp_(min=math.log(config.least_std))
         sums += torch.stack([log_prob, entropy, critic]).detach().double() * counts.sum()
     log_prob, entropy, critic = (sums / data.steps).tolist()
     return log_prob, entropy, critic
@@ -312,21 +308,5 @@ def _counts(part: Batch) -> Tensor:
     return torch.ones_like(part.advantage, dtype=torch.bool) if part.valid is None else part.valid
 
 
-@torch.no_grad()
-def _hold_std(policy: Policy, least: float) -> None:
-    for module in policy.modules():
-        if isinstance(module, GaussianHead):
-            module.log_std.clamp_(min=math.log(least))
-
-
 def _copy(policy: Policy) -> dict[str, Tensor]:
     return {name: x.detach().clone() for name, x in policy.state_dict().items()}
-
-
-def _split(
-    episodes: list[Trajectory], share: float, generator: torch.Generator
-) -> tuple[list[Trajectory], list[Trajectory]]:
-    """Episodes to learn from and episodes to look at; whole ones, as neighbouring steps know too much of each other."""
-    count = min(len(episodes) - 1, round(share * len(episodes)) or int(share > 0.0))
-    order = torch.randperm(len(episodes), generator=generator).tolist()
-    return [episodes[i] for i in order[count:]], [episodes[i] for i in order[:count]]

@@ -1,7 +1,7 @@
-"""A rollout goes in, the same one comes out with a bonus for what was new in it; the networks that judge that learn.
+"""Curiosity: adds an exploration bonus (RND or ICM) to the rewards of a rollout, and trains the bonus networks.
 
-The bonus is episodic: it stops where an episode ends, as one critic values both rewards. (RND's paper gives the bonus a
-critic of its own that looks past the ends.)
+The bonus is episodic: it stops at the end of an episode, because one critic values both rewards. (RND's paper has a second
+critic for the bonus, which looks past the ends.)
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from surefoot.nets.torsos import Flatten
 from surefoot.train.collect.reward import RewardScaler
 from surefoot.train.config import CollectConfig
 
+# Limit of normalized observations, from RND's paper: without it one extreme number can dominate the bonus.
 OBS_CLIP = 5.0
-"""Normalised observations are held within ± this, as in RND's paper: more would let one odd number be the whole bonus."""
 
 
 class Curiosity:
-    """Holds the networks, their optimiser, the observation statistics and the bonus's scale; `pay` is all it does."""
+    """The bonus networks, their optimizer, observation statistics and the scale of the bonus."""
 
     def __init__(
         self,
@@ -56,20 +56,19 @@ class Curiosity:
         )
         self.net = net.to(self.device)
         self.optimizer = Optimizer(self.net.parameters(), PPOConfig(optimizer="adam"))
+        # Only for the shuffling below, so that acting draws the same numbers with and without curiosity.
         self.generator = torch.Generator().manual_seed(seed_for("curiosity-shuffle", seed))
-        """Chooses what the networks learn from, nothing else."""
         self.scaler = RewardScaler(streams, gamma=gamma, clip=math.inf)
         self.seconds = 0.0
-        """What the last rollout took."""
+        """Time that the last rollout took."""
 
-    def pay(self, rollout: Rollout, after: Arrays, *, progress: float = 0.0, updates: int = 0) -> Rollout:
-        """The rollout with reward = ext_coef · reward + curiosity_coef · bonus; then learn what was new in it.
+    def add_bonus(self, rollout: Rollout, after: Arrays, *, progress: float = 0.0, updates: int = 0) -> Rollout:
+        """Return the rollout with reward = ext_coef · reward + curiosity_coef · bonus; then train the networks on it.
 
-        `after` ({name: [N, …]}) is what the streams see after its last step. A step that ended an episode has no bonus:
-        what it led to is not in the rollout, and the next row is another episode's.
+        `after` ({name: [N, …]}) are the observations after its last step. A step that ended an episode has no bonus: its
+        successor is not in the rollout, and the next row belongs to another episode.
         """
-        begin = time.perf_counter()
-        config = self.config
+        begin, config = time.perf_counter(), self.config
         counts = rollout.valid & ~rollout.ended
         rows = self._rows(rollout, after, counts)
         action = torch.from_numpy(rollout.action).to(self.device).flatten(0, 1)
@@ -78,21 +77,21 @@ class Curiosity:
             raw = self.net.surprise(now, action, then).cpu().numpy().reshape(counts.shape)
         raw = np.where(counts, raw, 0.0).astype(np.float64)
         bonus = self.scaler.scale(raw, rollout.ended, rollout.valid)
-        chosen = torch.from_numpy(np.flatnonzero(counts))
-        loss = self._learn(now, action, then, chosen)
+        # The bonus is computed before the networks learn: otherwise it would reward what they have just seen.
+        loss = self._learn(now, action, then, torch.from_numpy(np.flatnonzero(counts)))
         coef = value_at(config.curiosity_coef, progress=progress, updates=updates)
         reward = config.ext_coef * rollout.reward + np.where(rollout.valid, coef * bonus, 0.0)
-        told = {
+        stats = {
             "bonus_mean": float(bonus[counts].mean()) if counts.any() else 0.0,
             "bonus_max": float(bonus.max(initial=0.0)),
             "curiosity_loss": loss,
             "curiosity_coef": coef,
         }
         self.seconds = time.perf_counter() - begin
-        return replace(rollout, reward=reward.astype(np.float32), stats={**rollout.stats, **told})
+        return replace(rollout, reward=reward.astype(np.float32), stats={**rollout.stats, **stats})
 
     def _rows(self, rollout: Rollout, after: Arrays, counts: np.ndarray) -> Tensor:
-        """[T + 1, N, size] normalised; what counts is taken into the statistics first, or the first rollout had none."""
+        """Return normalized observations, [T + 1, N, size], after adding those that count to the statistics."""
         steps, streams = counts.shape
         flat = {name: np.concatenate([x, after[name][None]]) for name, x in rollout.obs.items()}
         flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in flat.items()}
@@ -103,10 +102,11 @@ class Curiosity:
             rows = self.flatten({name: torch.from_numpy(x).to(self.device) for name, x in flat.items()})
         return rows.view(steps + 1, streams, -1)
 
-    def _learn(self, now: Tensor, action: Tensor, then: Tensor, chosen: Tensor) -> float:
-        """A few gradient steps on a share of the steps `chosen`; the mean loss. More would wear novelty out too soon."""
+    def _learn(self, now: Tensor, action: Tensor, then: Tensor, rows: Tensor) -> float:
+        """Take a few gradient steps on a share of `rows` and return the mean loss."""
+        # More steps would make everything familiar before the policy could use the bonus.
         config, losses = self.config, list[float]()
-        order = chosen[torch.randperm(len(chosen), generator=self.generator)]
+        order = rows[torch.randperm(len(rows), generator=self.generator)]
         order = order[: math.ceil(config.curiosity_share * len(order))].to(self.device)
         for part in order.chunk(config.curiosity_minibatches):
             if not len(part):
@@ -120,7 +120,7 @@ class Curiosity:
         return float(np.mean(losses)) if losses else 0.0
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves, and the target that does not."""
+        """Return everything that changes, and RND's fixed target."""
         return {
             "weights": {name: x.detach().clone() for name, x in self.net.state_dict().items()},
             "normalizer": {name: x.clone() for name, x in self.flatten.state_dict().items()},
@@ -130,18 +130,18 @@ class Curiosity:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken; with another number of streams their running returns begin at 0."""
+        """Continue from `state`; with another number of streams the running returns start at 0."""
         for module, part in ((self.net, "weights"), (self.flatten, "normalizer")):
-            given = {name: torch.as_tensor(x) for name, x in state[part].items()}
-            own = module.state_dict()
-            if set(own) != set(given) or any(own[name].shape != given[name].shape for name in own):
+            saved = {name: torch.as_tensor(x) for name, x in state[part].items()}
+            current = module.state_dict()
+            if set(current) != set(saved) or any(current[name].shape != saved[name].shape for name in current):
                 raise CheckpointIncompatible(
-                    f"the saved curiosity is not {self.config.curiosity} with curiosity_hidden="
+                    f"the checkpoint's curiosity does not match curiosity={self.config.curiosity} and curiosity_hidden="
                     f"{self.config.curiosity_hidden} for these observations; use the settings it was saved with"
                 )
-            module.load_state_dict(given)
+            module.load_state_dict(saved)
         self.optimizer.load({name: torch.as_tensor(x) for name, x in state["optimizer"].items()})
         self.generator.set_state(torch.as_tensor(state["generator"]))
         same = len(state["scaler"]["running"]) == len(self.scaler.running)
-        kept = {} if same else {"running": self.scaler.running}
-        self.scaler.set_state({**state["scaler"], **kept})
+        running = {} if same else {"running": self.scaler.running}
+        self.scaler.set_state({**state["scaler"], **running})

@@ -11,19 +11,20 @@ import numpy as np
 import torch
 
 from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, integer, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import Config, documented, knob
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
 from surefoot.errors import ConfigError
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.algorithms.ratings import START, after_game, expected
-from surefoot.train.collect.kernel_actor import kernel_actions, kernel_actor
+from surefoot.train.collect.kernel_rollout import kernel_actions, kernel_actor
 
 LATEST = -1
 """Who plays against itself as it is now."""
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfPlayConfig(Config):
     """Whom a learner plays against."""

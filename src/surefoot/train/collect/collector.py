@@ -1,4 +1,4 @@
-"""From a world and a policy to a rollout: T steps of N streams, cut without resetting, with true successors."""
+"""Collects rollouts: T steps of N streams with a policy, cut without resetting, each step with its true successor."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ import torch
 from surefoot.data.rollout import Rollout
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
-from surefoot.envs.api import Arrays, World
+from surefoot.envs.api import Arrays, Step, World
 from surefoot.envs.builtin.native import NativeWorld
-from surefoot.nets.policy import Policy
+from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.kernel_actor import kernel_actor
-from surefoot.train.collect.kernel_rollout import KernelActor, Tape
-from surefoot.train.collect.kernel_walk import walk
+from surefoot.train.collect.kernel_rollout import KernelActor, KernelRollout, kernel_actor
 from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.reward import OutlierWatch, RewardScaler
-from surefoot.train.collect.torch_rollout import torch_rollout
 from surefoot.train.config import CollectConfig
 
 
 class Collector:
-    """Walks N streams of a world with a policy, `steps` at a time; a rollout begins where the last one stopped."""
+    """Steps N streams of a world with a policy. A rollout begins where the previous one stopped.
+
+    Args:
+        world: The environment, with N streams.
+        policy: Chooses the actions.
+        steps: Steps per stream in one rollout.
+        gamma: Discount of the learner; normalized rewards are scaled by the spread of the discounted return.
+        config: Reward scaling and the reaction to NaN. Default: raw rewards, NaN is an error.
+        seed: Seed of the world and of the actions.
+        device: Where the policy computes.
+        path: "torch" acts with torch; "auto" uses the C kernel if it supports the policy.
+    """
 
     def __init__(
         self,
@@ -42,10 +50,9 @@ class Collector:
         self.world, self.policy, self.steps = world, policy, steps
         self.config = config or CollectConfig()
         self.device = torch.device(device)
+        # All random numbers of acting come from this generator, or from the kernel actor's own.
         self.generator = torch.Generator(self.device).manual_seed(seed_for("act", seed))
-        """Every random number of acting."""
         self.actor = kernel_actor(policy, seed) if path != "torch" else None
-        """The kernel in place of torch, where it knows the policy."""
         self.view = world.reset(seed)
         self.start = np.ones(world.num_envs, dtype=bool)
         self.context = policy.initial_context(world.num_envs)
@@ -54,63 +61,127 @@ class Collector:
         self.scaler = RewardScaler(world.num_envs, gamma=gamma, clip=self.config.reward_clip)
         self.outliers = OutlierWatch()
         self.env_steps = 0
-        """Real steps taken since the run began; ghost rows do not count (P12)."""
+        """Real steps since the run began; ghost rows do not count (P12)."""
         self.seconds: dict[str, float] = {}
-        """Where the last rollout's time went."""
+        """Time that the last rollout took, by part."""
         self.guard.check_first(self.view)
 
     def collect(self, policy_version: int = 0) -> Rollout:
-        """The next rollout, made by the policy as it is now."""
+        """Return the next rollout, collected with the policy's current weights.
+
+        Args:
+            policy_version: Number of updates behind these weights; the learner uses it to recognize old data.
+        """
         begin = time.perf_counter()
-        rollout, in_world = (
-            torch_rollout(self, policy_version) if self.actor is None else self._by_kernel(self.actor, policy_version)
-        )
+        if self.actor is None:
+            rollout, in_world = self._collect_with_torch(policy_version)
+        else:
+            rollout, in_world = self._collect_with_kernel(self.actor, policy_version)
         total = time.perf_counter() - begin
         self.seconds = {"collect": total, "env": in_world, "policy": total - in_world}
         return rollout
 
-    def _by_kernel(self, actor: KernelActor, policy_version: int) -> tuple[Rollout, float]:
-        """The rollout, and the seconds it spent in the world."""
+    def _collect_with_kernel(self, actor: KernelActor, policy_version: int) -> tuple[Rollout, float]:
+        """Return the rollout and the seconds spent in the world."""
         actor.net.refresh()
         world, start = self.world, self.start.copy()
-        tape = Tape(actor, world, self.steps, masked=self.view.action_mask is not None)
+        rollout = KernelRollout(actor, world, self.steps, masked=self.view.action_mask is not None)
         if isinstance(world, NativeWorld) and self.config.nonfinite == "raise":
-            view = tape.run(world, self.view, start, self.episodes)
+            view = rollout.collect_native(world, self.view, start, self.episodes)
         else:
-            view = walk(tape, world, self.view, start, self.guard, self.episodes)
-        self.env_steps += int(np.count_nonzero(tape.valid)) + tape.refused
+            view = rollout.collect(world, self.view, start, self.guard, self.episodes)
+        self.env_steps += int(np.count_nonzero(rollout.valid)) + rollout.refused
         self.view, self.start = view, start
-        return self.finish(tape.builder, policy_version), tape.in_world
+        return self._finish(rollout.builder, policy_version), rollout.in_world
 
-    def finish(
+    @torch.no_grad()
+    def _collect_with_torch(self, policy_version: int) -> tuple[Rollout, float]:
+        """Return the rollout and the seconds spent in the world."""
+        policy, streams = self.policy, self.world.num_envs
+        in_world, builder = 0.0, RolloutBuilder(self.steps, streams)
+        episode_from = np.zeros(streams, dtype=np.int64)
+        # The memory at the first step: an update of a sequential policy starts from it.
+        context = {name: x.cpu().numpy().copy() for name, x in self.context.items()} if policy.sequential else {}
+        self.context = policy.renew_context(self.context)
+        for t in range(self.steps):
+            view, start = self.view, self.start
+            out = policy.act(self._policy_input(), generator=self.generator)
+            action = out.action.cpu().numpy()
+            before = time.perf_counter()
+            step = self.world.step(policy.env_action(action))
+            in_world += time.perf_counter() - before
+            self.env_steps += int(np.count_nonzero(step.valid))
+            self.context = out.context
+            step, dropped = self.guard.examine(step, self.episodes)
+            builder.dropped += [(int(episode_from[stream]), t, int(stream)) for stream in dropped]
+            self._advance(step, t, builder)
+            episode_from[self.start] = t + 1
+            builder.add(
+                {
+                    **{f"obs.{name}": x for name, x in view.obs.items()},
+                    **({} if view.action_mask is None else {"action_mask": view.action_mask}),
+                    "action": action,
+                    "log_prob": out.log_prob.cpu().numpy(),
+                    "value": out.value.cpu().numpy(),
+                    "reward": step.reward,
+                    "terminated": step.terminated,
+                    "truncated": step.truncated,
+                    "start": start,
+                    "valid": step.valid,
+                }
+            )
+        ahead = policy.value(self._policy_input()).cpu().numpy()
+        return self._finish(builder, policy_version, ahead, context), in_world
+
+    def _policy_input(self) -> PolicyInput:
+        start = self.start if self.policy.sequential else None
+        return PolicyInput.from_arrays(self.view.obs, self.view.action_mask, start, self.context, self.device)
+
+    def _advance(self, step: Step, t: int, builder: RolloutBuilder) -> None:
+        """Count a step and move on to its view; a truncated episode is bootstrapped from its last observation."""
+        ended = step.terminated | step.truncated
+        self.episodes.count(step)
+        self.episodes.finish(step, ended)
+        if step.truncated.any():
+            assert step.final_obs is not None, f"{self.world.name} truncated an episode without its last observation"
+            inputs = PolicyInput.from_arrays(step.final_obs, context=self.context, device=self.device)
+            builder.cut(t, step.truncated, self.policy.value(inputs).cpu().numpy())
+        self.start = ended | ~step.valid
+        self.view = step.view
+
+    def _finish(
         self, builder: RolloutBuilder, version: int, ahead: np.ndarray | None = None, context: Arrays | None = None
     ) -> Rollout:
-        """Return what was written as a rollout, its rewards as they are learned from."""
+        """Return the collected steps as a rollout, with the rewards that the learner gets."""
         builder.exclude_dropped()
-        arrays = builder.arrays
-        reward, stats = self._rewards(arrays["reward"], arrays["terminated"] | arrays["truncated"], arrays["valid"])
-        return builder.build(version, ahead=ahead, context=context, stats=stats, reward=reward.astype(np.float32))
-
-    def _rewards(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-        """Rewards as learned from, and what was done to them."""
+        reward, valid = builder.arrays["reward"], builder.arrays["valid"]
         stats: dict[str, float] = {}
-        whole = np.count_nonzero(valid) == valid.size
+        all_valid = np.count_nonzero(valid) == valid.size
         if self.config.reward_range is not None:
             low, high = self.config.reward_range
             outside = ((reward < low) | (reward > high)) & valid
             stats["reward_out_of_range"] = float(outside.sum())
             reward = np.clip(reward, low, high)
         else:
-            stats["reward_outliers"] = float(self.outliers.count_in(reward.ravel() if whole else reward[valid]))
+            stats["reward_outliers"] = float(self.outliers.count_in(reward.ravel() if all_valid else reward[valid]))
         if self.config.normalize_reward:
+            ended = builder.arrays["terminated"] | builder.arrays["truncated"]
             reward = self.scaler.scale(np.where(valid, reward, 0.0), ended, valid)
             stats["return_std"] = float(np.sqrt(self.scaler.var))
         if self.guard.dropped:
             stats["dropped_episodes"], self.guard.dropped = float(self.guard.dropped), 0
-        return reward if whole else np.where(valid, reward, 0.0), stats
+        reward = (reward if all_valid else np.where(valid, reward, 0.0)).astype(np.float32)
+        return builder.build(version, ahead=ahead, context=context, stats=stats, reward=reward)
+
+    def begin_new_episodes(self, streams: np.ndarray) -> None:
+        """Forget the running episodes of `streams` ([N] bool): their world starts new ones."""
+        self.start = self.start | streams
+        self.scaler.running = np.where(streams, 0.0, self.scaler.running)
+        for stream in np.flatnonzero(streams):
+            self.episodes.forget(int(stream))
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves, the world included; `set_state` goes on to the last bit if the world is exact."""
+        """Return everything that changes, the world included."""
         return {
             "world": self.world.state(),
             "generator": self.generator.get_state(),
@@ -125,7 +196,7 @@ class Collector:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken. A world that cannot be put back starts new episodes instead."""
+        """Continue from `state`: bit-exact, or with new episodes if the world cannot restore its state."""
         self.view = self.world.set_state(state["world"])
         if self.world.inexact is None:
             self.start = np.array(state["start"])
@@ -135,12 +206,13 @@ class Collector:
             self.view = self.guard.cleaned(self.view)
             self.context = {name: torch.as_tensor(x) for name, x in state["context"].items()}
         else:
-            # The half episodes are gone, so what was added up of them is too; everything else goes on.
-            nothing = {"returns": self.episodes.returns, "lengths": self.episodes.lengths}
-            self.episodes.set_state({**state["episodes"], **nothing})
+            # The running episodes are lost, so their sums start at 0; statistics and counters continue.
+            running = {"returns": self.episodes.returns, "lengths": self.episodes.lengths}
+            self.episodes.set_state({**state["episodes"], **running})
             self.scaler.set_state({**state["scaler"], "running": self.scaler.running})
         self.outliers.set_state(state["outliers"])
         self.generator.set_state(torch.as_tensor(state["generator"]))
+        # A checkpoint of the torch path has no kernel state; the kernel then starts from its seed.
         if self.actor is not None and "kernel_rng" in state:
             self.actor.rng[:] = state["kernel_rng"]
         self.env_steps = state["env_steps"]

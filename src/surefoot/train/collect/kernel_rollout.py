@@ -1,51 +1,88 @@
-"""A rollout written by the kernel: one call to act and one to note each step, or one for all steps of a native world."""
+"""Acting with the C kernel: a rollout with two calls per step, or one call for all steps of a native world."""
 
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 
 from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import Box, MultiDiscrete
-from surefoot.envs.api import Arrays, View, World
+from surefoot.envs.api import Arrays, Step, View, World
 from surefoot.envs.builtin.native import NativeWorld
 from surefoot.errors import NonFiniteValue
+from surefoot.learn.choose_path import why_not
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.kernel_layout import KernelNet
+from surefoot.nets.policy import Policy
 from surefoot.train.collect.episodes import Episode, EpisodeLog
+from surefoot.train.collect.nonfinite import NonFiniteGuard, finite
 
 
 class KernelActor:
-    """Acts by the kernel on a policy's own weights, with a generator of its own (xoshiro256++, 256 bits of state)."""
+    """Acts with the kernel on a policy's weights. Its generator is xoshiro256++, 256 bits of state."""
 
     def __init__(self, policy: ActorCritic, seed: int) -> None:
         self.net = KernelNet(policy)
         self.rng = np.array([seed_for(f"act-kernel-{i}", seed) for i in range(4)], dtype=np.uint64)
         parts = list(policy.observation.items())
-        one = parts[0][1]
-        self.plain = parts[0][0] if len(parts) == 1 and one.dtype == "float32" and len(one.shape) == 1 else None
-        """The name of the only part if it is a row of float32, which the kernel stores by itself."""
+        first = parts[0][1]
+        self.plain = parts[0][0] if len(parts) == 1 and first.dtype == "float32" and len(first.shape) == 1 else None
+        """Name of the only part, if it is a row of float32, which the kernel stores by itself."""
         self.shape: tuple[int, ...] = ()
-        """Of one stream's action as the world takes it."""
+        """Shape of one stream's action as the world takes it."""
         if isinstance(policy.action, Box):
             self.shape = policy.action.shape
         elif isinstance(policy.action, MultiDiscrete):
             self.shape = (len(policy.action.nvec),)
 
     def features(self, obs: Arrays) -> np.ndarray:
-        """[N, inputs] float32, not yet normalised: the kernel does that."""
+        """Return [N, inputs] float32, not normalized: the kernel does that."""
         return obs[self.plain] if self.plain is not None else self.net.flatten.rows(obs)
 
 
-class Tape:
-    """The arrays of one rollout, [T, N, …], filled from the first step to the last."""
+def kernel_actor(policy: Policy, seed: int) -> KernelActor | None:
+    """Return the kernel's actor for a policy, or None if torch must act."""
+    return KernelActor(policy, seed) if isinstance(policy, ActorCritic) and why_not(policy) is None else None
+
+
+def kernel_actions(actor: KernelActor, view: View, rng: np.ndarray, *, deterministic: bool) -> np.ndarray:
+    """Return the actions [N, …] as the world takes them: drawn with `rng`, or the most likely ones."""
+    features = np.ascontiguousarray(actor.features(view.obs), np.float32)
+    shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
+    action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
+    log_prob, value = np.empty(len(features), np.float32), np.empty(len(features), np.float32)
+    actor.net.kernel.net_act(
+        actor.net.net,
+        n=len(features),
+        rng=rng,
+        obs=features,
+        mask=view.action_mask,
+        deterministic=deterministic,
+        action=action,
+        env_action=env_action,
+        log_prob=log_prob,
+        value=value,
+    )
+    return env_action
+
+
+def kernel_values(actor: KernelActor, obs: Arrays) -> np.ndarray:
+    """Return the critic's values, [N]."""
+    features = np.ascontiguousarray(actor.features(obs), np.float32)
+    value = np.empty(len(features), np.float32)
+    actor.net.kernel.net_values(actor.net.net, len(features), features, value)
+    return value
+
+
+class KernelRollout:
+    """The arrays of one rollout, [T, N, …], which the kernel fills from the first step to the last."""
 
     def __init__(self, actor: KernelActor, world: World, steps: int, *, masked: bool) -> None:
-        net, streams = actor.net, world.num_envs
+        net, streams, row = actor.net, world.num_envs, actor.shape
         self.actor, self.steps = actor, steps
-        row = actor.shape
         dtype = np.int64 if net.discrete else np.float32
         self.builder = builder = RolloutBuilder(steps, streams)
         builder.steps = steps
@@ -53,7 +90,7 @@ class Tape:
             name: builder.allocate(f"obs.{name}", box.dtype, *box.shape) for name, box in world.observation.items()
         }
         mask = builder.allocate("action_mask", np.bool_, sum(net.sizes)) if masked else None
-        # The policy's own action is laid flat, whatever shape the world gives it.
+        # The policy stores an action flat; the world takes it in its own shape.
         action = builder.allocate("action", dtype, *((math.prod(row),) if row else ()))
         self.env_action = np.empty((steps, streams, *row), dtype)
         log_prob, value, self.next_value = (
@@ -64,8 +101,9 @@ class Tape:
             builder.allocate(name, np.bool_) for name in ("terminated", "truncated", "start", "valid")
         )
         self.refused = 0
-        """Steps that were taken and are not in the tape."""
+        """Steps that were taken and are not in the rollout."""
         self.in_world = 0.0
+        """Seconds spent in the world."""
         self.kernel, self.net, self.rng = net.kernel, net.net, actor.rng
         self.memory = self.kernel.rollout_new(
             self.net,
@@ -85,8 +123,8 @@ class Tape:
             valid=self.valid,
         )
 
-    def run(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
-        """The same for a native world, all steps in one call."""
+    def collect_native(self, world: NativeWorld, view: View, start: np.ndarray, episodes: EpisodeLog) -> View:
+        """Step a native world to the end of the rollout in one call. Return the last view; `start` is updated."""
         obs, ended = view.obs["obs"].copy(), np.empty((self.reward.size, 4))
         count, self.in_world = self.kernel.rollout_collect(
             self.net,
@@ -101,9 +139,109 @@ class Tape:
         )
         if count < 0:
             raise NonFiniteValue(
-                f"{world.name} answered with a number that is not finite at step {-1 - count} of this rollout; "
-                "mend the world, or set nonfinite='drop_episode' to leave such episodes out"
+                f"{world.name} returned a value that is not finite at step {-1 - count} of this rollout; "
+                "fix the environment, or set nonfinite='drop_episode' to leave such episodes out"
             )
         for stream, total, length, cut in ended[:count].tolist():
             episodes.add(Episode(int(stream), total, int(length), None, bool(cut)))
         return View(obs={"obs": obs})
+
+    def collect(self, world: World, view: View, start: np.ndarray, guard: NonFiniteGuard, episodes: EpisodeLog) -> View:
+        """Step any world to the end of the rollout. Return the last view; `start` is updated."""
+        # Local names: this loop runs once per step, and an attribute lookup costs as much as a small kernel call.
+        kernel, net, rng, memory = self.kernel, self.net, self.rng, self.memory
+        act, record, clock = kernel.rollout_act, kernel.rollout_record, time.perf_counter
+        plain, env_action = self.actor.plain, self.env_action
+        returns, lengths = episodes.returns, episodes.lengths
+        self.start[0] = start
+        watchful, view = guard.watchful, _tidy_view(view)
+        for t in range(self.steps):
+            if plain is None:
+                for name, part in view.obs.items():
+                    self.obs[name][t] = part
+            obs = view.obs[plain] if plain is not None else self.actor.features(view.obs)
+            act(net, memory, rng, t, obs, view.action_mask)
+            before = clock()
+            step = world.step(env_action[t])
+            self.in_world += clock() - before
+            if watchful or (plain is None and not finite(step)) or not _final_obs_finite(step):
+                result = kernel.NON_FINITE
+            else:
+                try:
+                    after = step.view.obs[plain] if plain is not None else None
+                    flags = step.terminated, step.truncated, step.valid
+                    result = record(memory, t, after, step.reward, *flags, returns, lengths)
+                except (BufferError, ValueError):
+                    # A user's world may return lists or other dtypes; only then pay for the conversion.
+                    step = _tidy(step)
+                    after = step.view.obs[plain] if plain is not None else None
+                    flags = step.terminated, step.truncated, step.valid
+                    result = record(memory, t, after, step.reward, *flags, returns, lengths)
+            if result != kernel.RECORDED:
+                if result == kernel.NON_FINITE:
+                    step = self._record_examined(step, t, guard, episodes)
+                self._end_episodes(step, t, episodes)
+                watchful = guard.watchful
+            view = step.view
+        last = self.steps - 1
+        start[:] = self.terminated[last] | self.truncated[last] | ~self.valid[last]
+        kernel.rollout_finish(net, memory, np.ascontiguousarray(self.actor.features(view.obs), np.float32))
+        return view
+
+    def _record_examined(self, step: Step, t: int, guard: NonFiniteGuard, episodes: EpisodeLog) -> Step:
+        """Record what the guard leaves of a step that the kernel refused."""
+        taken = int(np.count_nonzero(step.valid))
+        step, dropped = guard.examine(step, episodes)
+        self.refused += taken - int(np.count_nonzero(step.valid))
+        for stream in dropped:
+            begins = np.flatnonzero(self.start[: t + 1, stream])
+            self.builder.dropped.append((int(begins[-1]) if len(begins) else 0, t, stream))
+        self.reward[t], self.valid[t] = step.reward, step.valid
+        self.terminated[t], self.truncated[t] = step.terminated, step.truncated
+        if t + 1 < self.steps:
+            self.start[t + 1] = step.terminated | step.truncated | ~step.valid
+        episodes.count(step)
+        return step
+
+    def _end_episodes(self, step: Step, t: int, episodes: EpisodeLog) -> None:
+        """Close the episodes that ended; truncated ones are bootstrapped from their last observation."""
+        ended = step.terminated | step.truncated
+        if np.count_nonzero(ended):
+            episodes.finish(step, ended)
+        if np.count_nonzero(step.truncated):
+            assert step.final_obs is not None, "an episode was truncated without its last observation"
+            value = kernel_values(self.actor, step.final_obs)
+            self.next_value[t, step.truncated] = value[step.truncated]
+
+
+def _final_obs_finite(step: Step) -> bool:
+    # Parts that are also in the view are checked there.
+    shown = step.view.obs
+    return step.final_obs is None or all(
+        part is shown[name] or bool(np.isfinite(part).all()) for name, part in step.final_obs.items()
+    )
+
+
+def _tidy(step: Step) -> Step:
+    """Return the step with arrays as the kernel reads them: contiguous, float32, float64 rewards, bool."""
+    terminated, truncated, valid = (
+        np.ascontiguousarray(x, np.bool_) for x in (step.terminated, step.truncated, step.valid)
+    )
+    return Step(
+        view=_tidy_view(step.view),
+        reward=np.ascontiguousarray(step.reward, np.float64),
+        terminated=terminated,
+        truncated=truncated,
+        valid=valid,
+        final_obs=step.final_obs,
+        stats=step.stats,
+    )
+
+
+def _tidy_view(view: View) -> View:
+    kinds = {name: np.float32 if x.dtype.kind == "f" else x.dtype for name, x in view.obs.items()}
+    mask = view.action_mask
+    return View(
+        obs={name: np.ascontiguousarray(x, kinds[name]) for name, x in view.obs.items()},
+        action_mask=None if mask is None else np.ascontiguousarray(mask, np.bool_),
+    )

@@ -1,4 +1,4 @@
-"""Rewards as the learner gets them: clipped to their declared range, scaled by the spread of the discounted return."""
+"""Rewards as the learner gets them: scaled by the spread of the discounted return; outliers are counted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def moments_of(numbers: np.ndarray) -> list[tuple[float, float, float]]:
 
 
 class RewardScaler:
-    """r ↦ clip(r / std of the discounted return, ±clip); no mean is subtracted, as that would change the task.
+    """r ↦ clip(r / std of the discounted return, ±clip). No mean is subtracted: that would change the task.
 
-    A whole rollout is scaled by one number, taken after the rollout was counted in (details N8, N9). `gamma` must be
-    the learner's own (P32). Episode ends of both kinds restart a stream's return (gymnasium#760).
+    A rollout is scaled by one number, computed after the rollout was counted (details N8, N9). `gamma` must be the
+    learner's (P32). Both kinds of episode ends restart a stream's return (gymnasium#760).
     """
 
     def __init__(self, streams: int, *, gamma: float, clip: float, moments: Moments | None = None) -> None:
@@ -31,7 +31,7 @@ class RewardScaler:
         self.mean, self.var, self.count = 0.0, 1.0, 0.0
 
     def scale(self, reward: np.ndarray, ended: np.ndarray, valid: np.ndarray) -> np.ndarray:
-        """Count a rollout's raw rewards ([T, N]) in, and give them scaled; ghost rows count for nothing."""
+        """Count the raw rewards of a rollout, [T, N], and return them scaled. Invalid rows are not counted."""
         returns = np.zeros_like(reward)
         for t in range(len(reward)):
             self.running = np.where(valid[t], self.running * self.gamma + reward[t], self.running)
@@ -39,10 +39,11 @@ class RewardScaler:
             self.running = np.where(ended[t] | ~valid[t], 0.0, self.running)
         for moments in self._moments(returns[valid]):
             self.merge(*moments)
+        # 1e-8 is VecNormalize's epsilon; it only matters while all rewards are equal.
         return np.clip(reward / np.sqrt(self.var + 1e-8), -self.clip, self.clip)
 
     def merge(self, mean: float, var: float, count: float) -> None:
-        """Take in `count` more returns of which only these are known (Chan et al. 1979, in float64)."""
+        """Add `count` returns of which only mean and variance are known (Chan et al. 1979, in float64)."""
         total = self.count + count
         delta = mean - self.mean
         self.var = (self.var * self.count + var * count + delta * delta * self.count * count / total) / total
@@ -50,11 +51,11 @@ class RewardScaler:
         self.count = total
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """Return everything that changes."""
         return {"running": self.running.copy(), "mean": self.mean, "var": self.var, "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from `state`."""
         self.running = np.array(state["running"])
         self.mean, self.var, self.count = state["mean"], state["var"], state["count"]
 
@@ -62,24 +63,24 @@ class RewardScaler:
 class OutlierWatch:
     """Counts rewards further than 20 running standard deviations from the running mean; changes nothing.
 
-    An outlier widens the scale by as much as a reward at the limit would: one mistake is told from all that follows,
-    a reward that keeps coming soon is the task.
+    An outlier widens the scale only as much as a reward at the limit would: a single mistake is counted as one, and a
+    large reward that comes again and again soon counts as a part of the task.
     """
 
+    # Lower would report sparse rewards as mistakes, higher would miss wrong units. It only counts; learning is the same.
     LIMIT = 20.0
+    # With fewer rewards the deviation is too uncertain to call anything an outlier.
+    WARM_UP = 100
 
     def __init__(self) -> None:
         self.mean, self.squares, self.count = 0.0, 0.0, 0
 
     def count_in(self, reward: np.ndarray) -> int:
-        """How many of these ([M]) stand out from all that came before.
-
-        The first hundred only set the scale, and as long as all rewards were equal there is none.
-        """
+        """Add rewards, [M], and return how many of them are outliers; none as long as all rewards were equal."""
         if len(reward) == 0:
             return 0
         outliers = 0
-        if self.count >= 100 and self.squares > 0.0:
+        if self.count >= self.WARM_UP and self.squares > 0.0:
             limit = self.LIMIT * np.sqrt(self.squares / self.count)
             if reward.max() - self.mean > limit or self.mean - reward.min() > limit:
                 outliers = int((np.abs(reward - self.mean) > limit).sum())
@@ -93,9 +94,9 @@ class OutlierWatch:
         return outliers
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves."""
+        """Return everything that changes."""
         return {"mean": self.mean, "squares": self.squares, "count": self.count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from `state`."""
         self.mean, self.squares, self.count = state["mean"], state["squares"], state["count"]

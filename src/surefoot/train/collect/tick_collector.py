@@ -1,4 +1,4 @@
-"""A rollout from steps that come one tick at a time, for loops that somebody else runs. Its digits are the collector's."""
+"""Builds a rollout from steps that arrive one tick at a time, for loops that run elsewhere. Same digits as `Collector`."""
 
 from __future__ import annotations
 
@@ -14,49 +14,48 @@ from surefoot.data.rollout_builder import RolloutBuilder
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.nets.policy import Policy, PolicyInput
 from surefoot.train.collect.episodes import EpisodeLog
-from surefoot.train.collect.kernel_actor import kernel_values
-from surefoot.train.collect.kernel_rollout import KernelActor
+from surefoot.train.collect.kernel_rollout import KernelActor, kernel_values
 from surefoot.train.collect.reward import RewardScaler
 
 _NOTHING = View(obs={})
-_CHOSEN = ("action", "value", "log_prob")
+_DECISION = ("action", "value", "log_prob")
 _OUTCOME = ("reward", "terminated", "truncated", "start", "valid")
 
 
 @dataclass(slots=True, kw_only=True)
-class Chosen:
-    """What an agent did in one tick: a choice for each of N streams and all that learning from it needs."""
+class ActionRecord:
+    """What an agent did in one tick: an action for each of N streams, and what learning from it needs."""
 
     action: Any
     """[N, …], as chosen: a tensor, or an array where the kernel acted."""
     value: Any
     log_prob: Any
     obs: Arrays
-    """What it saw."""
+    """The observations it acted on."""
     action_mask: np.ndarray | None = None
     context: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """What the streams remembered before."""
+    """Memory of the streams before the tick."""
     context_after: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     actor: KernelActor | None = None
-    """The kernel, where that acted."""
+    """The kernel's actor, if it acted."""
     distribution: Any = None
 
     @property
     def action_params(self) -> dict[str, Tensor]:
-        """Parameters of the distribution, worked out when asked for; {} where the kernel kept none."""
+        """Parameters of the distribution, computed on access; {} if the kernel acted."""
         return {} if self.distribution is None else self.distribution.params()
 
 
 def as_array(x: Any) -> np.ndarray:
-    """A tensor or an array as an array, not copied."""
+    """Return a tensor or an array as an array, without a copy."""
     return x.numpy() if isinstance(x, Tensor) else x
 
 
 class Ticks:
-    """Takes a step of N streams in each tick; after `steps` of them `rollout` is what was collected.
+    """Collects one step of N streams per tick; after `steps` of them `rollout` returns the rollout.
 
-    Where nobody says what a step led to (`after` is None), the last step only tells what the one before was worth, and
-    steps that were cut short are left out.
+    If the observation after a step is not known (`after` is None), the last step only serves as the successor of the
+    step before it, and truncated steps are left out.
     """
 
     def __init__(
@@ -67,24 +66,24 @@ class Ticks:
         self.scaler = RewardScaler(streams, gamma=gamma, clip=clip) if scale_rewards else None
         self.env_steps = 0
         self.after: Arrays | None = None
-        """What the last step led to."""
+        """The observations after the last step."""
         self._start, self._every = np.ones(streams, bool), np.ones(streams, bool)
         self._begin()
 
     def _begin(self) -> None:
         self._builder = RolloutBuilder(self.steps, self.streams)
         self._context: dict[str, Tensor] = {}
-        self._last: Chosen | None = None
+        self._last: ActionRecord | None = None
 
     @property
     def full(self) -> bool:
-        """True once there are enough for a rollout."""
+        """Whether there are enough ticks for a rollout."""
         return self._builder.steps == self.steps
 
     @torch.no_grad()
     def add(
         self,
-        chosen: Chosen,
+        chosen: ActionRecord,
         reward: np.ndarray,
         terminated: np.ndarray,
         truncated: np.ndarray,
@@ -93,7 +92,7 @@ class Ticks:
         valid: np.ndarray | None = None,
         stats: Arrays | None = None,
     ) -> None:
-        """Write one tick down. `after` is where the steps really led, ended streams included."""
+        """Add one tick. `after` holds the true successors, also of streams whose episode ended."""
         valid = self._every if valid is None else valid
         step = Step(
             view=_NOTHING, reward=reward, terminated=terminated, truncated=truncated, valid=valid, stats=stats or {}
@@ -104,31 +103,32 @@ class Ticks:
             self.episodes.finish(step, ended)
         if np.count_nonzero(truncated):
             if after is None:
+                # Without its last observation a truncated episode cannot be bootstrapped.
                 valid = valid & ~truncated
             else:
-                self._builder.cut(self._builder.steps, truncated, self._worth(chosen, after))
+                self._builder.cut(self._builder.steps, truncated, self._value(chosen, after))
         self._add(chosen, reward, terminated, truncated, self._start, valid)
         self.env_steps += int(np.count_nonzero(step.valid))
         self.after = after
         self._start = ended | ~step.valid
 
-    def _add(self, chosen: Chosen, *outcome: np.ndarray) -> None:
+    def _add(self, chosen: ActionRecord, *outcome: np.ndarray) -> None:
         if self._builder.steps == 0:
             self._context = chosen.context
         parts = {f"obs.{name}": x for name, x in chosen.obs.items()}
-        parts |= {name: as_array(getattr(chosen, name)) for name in _CHOSEN}
+        parts |= {name: as_array(getattr(chosen, name)) for name in _DECISION}
         if chosen.action_mask is not None:
             parts["action_mask"] = as_array(chosen.action_mask)
         self._builder.add(parts | dict(zip(_OUTCOME, outcome, strict=True)))
         self._last = chosen
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves, a rollout that is half collected included."""
+        """Return everything that changes, an unfinished rollout included."""
         builder, rows = self._builder, dict[str, Any]()
         for n in range(builder.steps):
             row = {name: x[n] for name, x in builder.arrays.items()}
             rows[str(n)] = {
-                **{name: row[name] for name in _CHOSEN},
+                **{name: row[name] for name in _DECISION},
                 "obs": {name.removeprefix("obs."): x for name, x in row.items() if name.startswith("obs.")},
                 "mask": {"mask": row["action_mask"]} if "action_mask" in row else {},
                 "context": self._context if n == 0 else {},
@@ -144,11 +144,11 @@ class Ticks:
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from `state`."""
         self._begin()
         for n in range(len(state["rows"])):
             row = state["rows"][str(n)]
-            chosen = Chosen(
+            chosen = ActionRecord(
                 action=np.array(row["action"]),
                 value=np.array(row["value"]),
                 log_prob=np.array(row["log_prob"]),
@@ -167,7 +167,7 @@ class Ticks:
         self.env_steps = int(state["env_steps"])
 
     def begin_anew(self) -> None:
-        """Drop what is half collected: every stream starts a new episode."""
+        """Drop an unfinished rollout: every stream starts a new episode."""
         self._begin()
         self._start = np.ones(self.streams, bool)
         for stream in range(self.streams):
@@ -175,15 +175,16 @@ class Ticks:
 
     @torch.no_grad()
     def rollout(self, policy_version: int) -> Rollout:
-        """What was collected; the next tick begins a new one."""
+        """Return the rollout; the next tick begins a new one."""
         builder, last = self._builder, self._last
         assert last is not None, "no tick was added"
         reward, terminated, truncated, _, valid = (builder.arrays[name] for name in _OUTCOME)
         if self.after is None:
+            # The value after the last step is unknown; only a terminated step has none to know.
             ahead = np.zeros_like(builder.arrays["value"][0])
             valid[-1] &= terminated[-1]
         else:
-            ahead = self._worth(last, self.after)
+            ahead = self._value(last, self.after)
         stats: dict[str, float] = {}
         if self.scaler is not None:
             reward = self.scaler.scale(np.where(valid, reward, 0.0), terminated | truncated, valid)
@@ -199,9 +200,9 @@ class Ticks:
         self._begin()
         return rollout
 
-    def _worth(self, chosen: Chosen, after: Arrays) -> np.ndarray:
-        """[N]: what the critic expects of what the streams see, remembering what they do after the step."""
+    def _value(self, chosen: ActionRecord, after: Arrays) -> np.ndarray:
+        """Return the critic's values of `after`, [N], with the memory that the streams have after the step."""
         if chosen.actor is not None:
             return kernel_values(chosen.actor, after)
-        obs = {name: torch.from_numpy(x) for name, x in after.items() if name in chosen.obs}
-        return self.policy.value(PolicyInput(obs=obs, context=chosen.context_after)).numpy()
+        obs = {name: x for name, x in after.items() if name in chosen.obs}
+        return self.policy.value(PolicyInput.from_arrays(obs, context=chosen.context_after)).numpy()

@@ -1,6 +1,6 @@
-"""A few numbers of each rollout and update that only the doctor needs: cheap, and nothing learns from them.
+"""Numbers of a rollout and an update that only the doctor reads. Nothing learns from them.
 
-`seen` goes into a rollout's stats before it is learned from; `moved` into the report's after.
+`measure` returns stats of a rollout before it is learned from, `weight_changes` those of the update after it.
 """
 
 from __future__ import annotations
@@ -18,59 +18,60 @@ from surefoot.data.spaces import ActionSpace, Box
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
 
-ROWS = 256
-"""Steps of a rollout that are looked at."""
-WIDEST = 4096
-"""Numbers of an observation part up to which it is looked at; pictures are scaled anyway."""
-EVERY = 64
-"""Updates from one look to the next, so that all of this takes less than 0.5 % of the time."""
-LARGEST = 1_000_000
-"""Parameters up to which their steps are measured; the copy of a larger model would cost too much."""
+# These limits keep the measurements below 0.5 % of the training time: steps of a rollout that are examined, numbers of an
+# observation part up to which it is examined (images are scaled anyway), updates between two measurements, and parameters
+# of the largest policy whose weights are copied.
+ROWS, WIDEST, EVERY, LARGEST = 256, 4096, 64, 1_000_000
 ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU)
-SILENT = 0.025
-"""A unit whose mean answer is below this share of its layer's is dormant."""
+# A unit is dormant if its mean output is below this share of its layer's (the τ of Sokar et al. 2023). A higher value
+# also counts units that are rarely active, a lower one only dead units.
+DORMANT = 0.025
 
 
-class Vitals:
-    """Remembers where the weights were, so that each update can say how far they went."""
+class Diagnostics:
+    """Measures rollouts, and how far each update moves the weights."""
 
     def __init__(self, policy: Policy, action: ActionSpace) -> None:
         self._parameters = [p for p in policy.parameters() if p.is_floating_point() and p.numel()]
         self._sizes = np.array([p.numel() for p in self._parameters], np.int64)
         self._offsets = np.cumsum(self._sizes) - self._sizes
         self._measured = 0 < self._sizes.sum() <= LARGEST
-        self._policy, self._choices, self._action = policy, policy.choices(), action
-        self._bounds = _bounds(action)
+        self._policy, self._choices = policy, policy.choices()
+        self._bounds: tuple[np.ndarray, np.ndarray] | None = None
+        if isinstance(action, Box) and action.bounded:
+            low, high = action.bounds()
+            self._bounds = low.ravel(), high.ravel()
         self._before: np.ndarray | None = None
         self._after: np.ndarray | None = None
 
     def forget(self) -> None:
-        """The next look has none right before it to compare with."""
+        """Drop the last weights: the next measurement does not directly follow this one."""
         self._after = None
 
-    def taken_up(self, updates: int) -> None:
-        """A run goes on after so many updates: with the same numbers as if it had never stopped."""
+    def resume(self, updates: int) -> None:
+        """Restore the state after `updates` updates, so that a resumed run measures the same numbers."""
         self._after = self._flat() if updates and self._measured and self.due(updates - 1) else None
 
     def due(self, updates: int) -> bool:
-        """Whether to look at the update after so many: the first ones, then two in a row now and then."""
+        """Return whether to measure the next update after `updates`: the first ones, then two in a row now and then."""
+        # Two in a row: only then can a change of the weights between two updates be seen.
         return updates < 3 or updates in (16, 17) or updates % EVERY < 2
 
-    def seen(self, rollout: Rollout) -> dict[str, float]:
-        """What was seen and done; call before the update, which is measured from here on."""
-        found = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
+    def measure(self, rollout: Rollout) -> dict[str, float]:
+        """Return stats of a rollout; call before the update whose step is to be measured."""
+        stats = {**_ends(rollout), **_observations(rollout), **self._actions(rollout)}
         if self._measured:
             device = self._parameters[0].device
             thin = {name: np.ascontiguousarray(_thinned(x)) for name, x in rollout.obs.items()}
             share = dormant_share(self._policy, {name: torch.from_numpy(x).to(device) for name, x in thin.items()})
-            found |= {} if share is None else {"dormant_share": share}
+            stats |= {} if share is None else {"dormant_share": share}
             self._before = self._flat()
             if self._after is not None:
-                found["weight_jump"] = _norm(self._before - self._after) / max(_norm(self._after), 1e-12)
-        return found
+                stats["weight_jump"] = _norm(self._before - self._after) / max(_norm(self._after), 1e-12)
+        return stats
 
-    def moved(self) -> dict[str, float]:
-        """How far the weights went since `seen`, as a share of themselves, and which share did not move at all."""
+    def weight_changes(self) -> dict[str, float]:
+        """Return how far the weights moved since `measure`, relative to their norm, and the share that did not move."""
         if self._before is None:
             return {}
         after = self._flat()
@@ -101,43 +102,40 @@ class Vitals:
 
 @torch.no_grad()
 def dormant_share(policy: Policy, obs: dict[str, Tensor]) -> float | None:
-    """Return the share of the hidden units that no longer answer to these observations (Sokar et al. 2023).
-
-    None where there are no units to look at.
-    """
-    # A module or a policy of somebody's own is not asked behind their back: they may count, log or draw.
+    """Return the share of hidden units that are dormant for these observations (Sokar et al. 2023), or None if unknown."""
+    # A user's module is not called an extra time: it may count its calls, log or draw random numbers.
     if not isinstance(policy, ActorCritic) or policy.own_module or policy.sequential:
         return None
-    answers: list[Tensor] = []
+    outputs: list[Tensor] = []
 
-    def listening(module: nn.Module) -> Callable[[Tensor], Tensor]:
-        answer = module.forward
+    def recording(module: nn.Module) -> Callable[[Tensor], Tensor]:
+        forward = module.forward
 
-        def heard(x: Tensor) -> Tensor:
-            given = answer(x)
-            if given.ndim == 2:  # [rows, units]: of images, the layers after the pictures
-                answers.append(given.abs().mean(0))
-            return given
+        def record(x: Tensor) -> Tensor:
+            output = forward(x)
+            if output.ndim == 2:  # [rows, units]; layers of images have more axes
+                outputs.append(output.abs().mean(0))
+            return output
 
-        return heard
+        return record
 
-    # Not hooks: our own networks call `forward` itself, which is quicker and goes past them.
+    # Not hooks: our networks call `forward` directly, which is faster and bypasses hooks.
     units = [module for module in policy.modules() if isinstance(module, ACTIVATIONS)]
     for module in units:
-        module.__dict__["forward"] = listening(module)
+        module.__dict__["forward"] = recording(module)
     try:
         policy.network.forward(obs)
     finally:
         for module in units:
             del module.__dict__["forward"]
-    if not answers:
+    if not outputs:
         return None
-    silent = sum(float((each <= SILENT * each.mean()).sum()) for each in answers)
-    return silent / sum(len(each) for each in answers)
+    dormant = sum(float((each <= DORMANT * each.mean()).sum()) for each in outputs)
+    return dormant / sum(len(each) for each in outputs)
 
 
 def resident() -> dict[str, float]:
-    """Megabytes of memory that the process holds, where the system says so."""
+    """Return the resident memory of the process in megabytes; {} if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             pages = int(file.read().split()[1])
@@ -150,30 +148,23 @@ def _norm(x: np.ndarray) -> float:
     return math.sqrt(float(x @ x))
 
 
-def _bounds(action: ActionSpace) -> tuple[np.ndarray, np.ndarray] | None:
-    if not isinstance(action, Box) or not action.bounded:
-        return None
-    low, high = action.bounds()
-    return low.ravel(), high.ravel()
-
-
 def _thinned(array: np.ndarray) -> np.ndarray:
-    """At most ROWS of the [T, N, …] steps, evenly spread, as [rows, …]."""
+    """Return at most ROWS of the [T, N, …] steps, evenly spread, as [rows, …]."""
     flat = array.reshape(-1, *array.shape[2:])
     return flat[:: -(-len(flat) // ROWS)]
 
 
 def _ends(rollout: Rollout) -> dict[str, float]:
-    """How episodes ended, and how many that go on are said to be worth exactly nothing from there."""
+    """Return how episodes ended, and the share of continuing episodes whose bootstrap value is exactly 0."""
     cut = rollout.truncated.copy()
     cut[-1] |= True
     cut &= ~rollout.terminated & rollout.valid
     count = int(np.count_nonzero(cut))
-    nothing = int(np.count_nonzero(rollout.next_value[cut] == 0.0)) if count else 0
+    zeros = int(np.count_nonzero(rollout.next_value[cut] == 0.0)) if count else 0
     return {
         "terminated": float(np.count_nonzero(rollout.terminated)),
         "truncated": float(np.count_nonzero(rollout.truncated)),
-        "bootstrap_zero_share": nothing / count if count else 0.0,
+        "bootstrap_zero_share": zeros / count if count else 0.0,
     }
 
 

@@ -15,7 +15,7 @@ from surefoot.decide.policy.ppo import PPO_DEFAULTS
 HERE = Path(__file__).parents[2]
 DEFECTS = {
     "every tool was a stub, calc always 42": "decide/tools/toolbox/test_calc.py::test_calc_is_exact",
-    "search gave source1 to source3": "decide/tools/toolbox/test_assistant.py::test_each_tool_answers_its_shipped_questions_rightly",
+    "search gave source1 to source3": "decide/tools/toolbox/test_assistant.py::test_each_tool_answers_its_shipped_questions_correctly",
     "the policy knew none of the motifs that were detected": (
         "compat/hololoom/test_shuttle.py::test_every_motif_the_detector_finds_is_one_the_policy_knows"
     ),
@@ -31,7 +31,7 @@ DEFECTS = {
     "the trainer could not run on the policy": (
         "compat/hololoom/test_usage_examples.py::test_the_seeds_examples_run_with_only_their_imports_changed"
     ),
-    "helpful was ignored": "decide/test_rewards.py::test_helpful_counts_where_the_predecessor_ignored_it",
+    "helpful was ignored": "decide/test_rewards.py::test_helpful_replaces_the_reward",
     "every stored episode was a torn JSON file without a loader": (
         "compat/hololoom/test_shuttle.py::test_episodes_are_there_again_after_the_buffer_is_opened_anew"
     ),

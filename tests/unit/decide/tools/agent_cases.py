@@ -1,4 +1,4 @@
-"""What the tests that were split from test_agent.py share."""
+"""Two tools and an agent for the tests."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def agent(encoder, **options) -> ToolAgent:
     return ToolAgent([weather, music], encoder=encoder, **options)
 
 
-def core(made: ToolAgent) -> PPOChooser:
-    assert isinstance(made.chooser, PPOChooser)
-    return made.chooser
+def core(tool_agent: ToolAgent) -> PPOChooser:
+    assert isinstance(tool_agent.chooser, PPOChooser)
+    return tool_agent.chooser

@@ -19,7 +19,7 @@ def test_a_cached_answer_is_a_copy_and_belongs_to_one_policy(encoder):
     second.metadata["x"] = 1
     third = made.answer("play a song")
     assert (third.quality, third.decision, "x" in third.metadata) == (None, None, False)
-    with pytest.raises(DecisionError, match="nothing was chosen"):
+    with pytest.raises(DecisionError, match="no decision to explain"):
         made.explain(third)
     made.feedback(first, {"helpful": True})
     made.learn()

@@ -25,5 +25,5 @@ def test_numbers_are_capped_and_the_mode_is_one_hot():
 
 
 def test_an_unknown_cue_is_refused():
-    with pytest.raises(ConfigError, match="'SMELL' is not in the vocabulary"):
+    with pytest.raises(ConfigError, match="unknown cue 'SMELL'"):
         encode_features(["SMELL"], context=0, scales=0, activated=0, retrieval="fast")

@@ -34,14 +34,14 @@ def test_a_run_comes_back_equal_from_a_file(encoder, tmp_path: Path):
 
 def test_what_json_cannot_hold_and_unknown_fields_are_refused(tmp_path: Path):
     run = ToolRun(query="q", response="r", tool="t", confidence=0.5, trace=RunTrace())
-    with pytest.raises(RecordingError, match="'colour' is no field of ToolRun"):
+    with pytest.raises(RecordingError, match="'colour' is not a field of ToolRun"):
         ToolRun.from_json({**run.to_json(), "colour": "red"})
     with pytest.raises(RecordingError, match="between 0 and 1"):
         run.add_quality(1.5)
     run.metadata["f"] = print
-    with pytest.raises(RecordingError, match="cannot hold"):
+    with pytest.raises(RecordingError, match="cannot contain"):
         run.to_json()
-    with pytest.raises(RecordingError, match="cannot be read as a tool run"):
+    with pytest.raises(RecordingError, match="could not be read as a tool run"):
         ToolRun.load(tmp_path / "nowhere.json")
 
 

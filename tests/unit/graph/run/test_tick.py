@@ -11,7 +11,7 @@ from surefoot.graph.templates import template
 
 def small(**changes) -> Graph:
     graph = template("cartpole")
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 64}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 64}
     graph.nodes["print"].params["enabled"] = False
     graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
     graph.nodes["trainer"].params |= changes
@@ -23,7 +23,7 @@ def test_a_node_that_fails_is_named_with_what_it_was_given() -> None:
         run.nodes["action"].params.mode = "clip"
         run.nodes["action"].low = np.zeros(3)
         with pytest.raises(
-            FiringError, match=r"action \(ActionProcessor\) failed in tick 0: .*policy_output Chosen"
+            FiringError, match=r"action \(ActionProcessor\) failed in tick 0: .*policy_output ActionRecord"
         ) as error:
             run.run()
     assert error.value.node == "action"

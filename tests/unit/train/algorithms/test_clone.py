@@ -269,6 +269,6 @@ def test_no_episode_nothing_to_clone():
 def test_numbers_that_left_the_finite_end_it_with_the_weights_as_they_were():
     policy = a_policy()
     before = {k: x.clone() for k, x in policy.state_dict().items()}
-    with pytest.raises(RecordingError, match="left the finite"):
+    with pytest.raises(RecordingError, match="not finite"):
         cloned(policy, [episode(np.zeros(3, np.int64), reward=math.nan)], validation=0.0)
     assert all(torch.equal(x, before[k]) for k, x in policy.state_dict().items())

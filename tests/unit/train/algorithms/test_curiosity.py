@@ -72,7 +72,7 @@ class ByNumber(torch.nn.Module):
 def test_a_step_is_paid_for_what_it_led_to_and_the_last_for_what_is_seen_now():
     owner = curious(1, gamma=0.0)
     ByNumber(owner)
-    paid = owner.pay(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)})
+    paid = owner.add_bonus(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)})
     # Bonuses 3 and 6; with γ = 0 the returns are the same two, whose deviation is 1.5.
     assert paid.reward[:, 0] == pytest.approx([1 + 3 / 1.5, 1 + 6 / 1.5])
     assert paid.stats["bonus_mean"] == pytest.approx(3.0)
@@ -81,7 +81,7 @@ def test_a_step_is_paid_for_what_it_led_to_and_the_last_for_what_is_seen_now():
 def test_the_scale_is_the_deviation_of_the_discounted_sum():
     owner = curious(1, gamma=0.5, ext_coef=0.0)
     ByNumber(owner)
-    paid = owner.pay(
+    paid = owner.add_bonus(
         a_rollout(np.array([[[9.0]], [[2.0]], [[4.0]]], np.float32)), {"obs": np.array([[1.0]], np.float32)}
     )
     sums = np.array([2.0, 4.0 + 1.0, 1.0 + 2.5])
@@ -94,7 +94,7 @@ def test_the_two_coefficients_weigh_reward_and_bonus():
     for owner in (plain, heavy):
         ByNumber(owner)
         found.append(
-            owner.pay(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)})
+            owner.add_bonus(a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)})
         )
     assert found[0].reward[:, 0] == pytest.approx([3.0, 5.0])
     assert found[1].reward[:, 0] == pytest.approx([5.2, 5.4])
@@ -104,14 +104,14 @@ def test_the_coefficient_may_follow_a_schedule():
     owner = curious(1, gamma=0.0, curiosity_coef="lin_1")
     ByNumber(owner)
     rollout, after = a_rollout(np.array([[[1.0]], [[3.0]]], np.float32)), {"obs": np.array([[6.0]], np.float32)}
-    assert owner.pay(rollout, after, progress=1.0).reward[:, 0] == pytest.approx([1.0, 1.0])
+    assert owner.add_bonus(rollout, after, progress=1.0).reward[:, 0] == pytest.approx([1.0, 1.0])
 
 
 def test_no_bonus_crosses_a_reset():
     owner = curious(2, gamma=0.0)
     ByNumber(owner)
     obs = np.array([[[1.0], [1.0]], [[7.0], [2.0]], [[3.0], [3.0]]], np.float32)
-    paid = owner.pay(a_rollout(obs, ended=[(0, 0), (2, 1)]), {"obs": np.array([[5.0], [100.0]], np.float32)})
+    paid = owner.add_bonus(a_rollout(obs, ended=[(0, 0), (2, 1)]), {"obs": np.array([[5.0], [100.0]], np.float32)})
     assert paid.reward[0, 0] == 1.0, "7 is the first observation of the next episode"
     assert paid.reward[2, 1] == 1.0
     assert (paid.reward[[0, 1, 1, 2], [1, 0, 1, 0]] > 1.0).all()
@@ -121,7 +121,7 @@ def test_a_ghost_row_gets_nothing_and_is_not_counted():
     obs = np.array([[[1.0]], [[50.0]], [[3.0]], [[4.0]]], np.float32)
     owner = curious(1, gamma=0.0)
     ByNumber(owner)
-    paid = owner.pay(a_rollout(obs, ended=[(0, 0)], ghosts=[(1, 0)]), {"obs": np.array([[6.0]], np.float32)})
+    paid = owner.add_bonus(a_rollout(obs, ended=[(0, 0)], ghosts=[(1, 0)]), {"obs": np.array([[6.0]], np.float32)})
     assert paid.reward[:2, 0].tolist() == [1.0, 0.0]
     # Counted are 0 (the step that ended), 4 and 6.
     assert paid.reward[2:, 0] == pytest.approx(1 + np.array([4.0, 6.0]) / np.std([0.0, 4.0, 6.0]))
@@ -130,7 +130,7 @@ def test_a_ghost_row_gets_nothing_and_is_not_counted():
 def test_what_is_seen_often_pays_less_and_less():
     owner, obs = curious(4, curiosity_share=1.0, curiosity_lr=1e-2), np.random.default_rng(0).normal(size=(8, 4, 1))
     rollout, after = a_rollout(obs.astype(np.float32)), {"obs": obs[-1].astype(np.float32)}
-    losses = [owner.pay(rollout, after).stats["curiosity_loss"] for _ in range(60)]
+    losses = [owner.add_bonus(rollout, after).stats["curiosity_loss"] for _ in range(60)]
     assert losses[-1] < 0.1 * losses[0]
 
 
@@ -153,14 +153,16 @@ def test_images_beside_numbers_and_every_kind_of_action_are_taken(kind: str, spa
         **{f: getattr(plain, f) for f in plain.__dataclass_fields__ if f != "obs"},
         obs={"image": image[:-1], "speed": speed[:-1]},
     )
-    paid = owner.pay(rollout, {"image": image[-1], "speed": speed[-1]})
+    paid = owner.add_bonus(rollout, {"image": image[-1], "speed": speed[-1]})
     assert (paid.reward > 1.0).all()
     assert paid.obs is rollout.obs
 
 
 def test_a_rollout_of_ends_teaches_nothing_and_harms_nothing():
     owner = curious(1)
-    paid = owner.pay(a_rollout(np.ones((1, 1, 1), np.float32), ended=[(0, 0)]), {"obs": np.ones((1, 1), np.float32)})
+    paid = owner.add_bonus(
+        a_rollout(np.ones((1, 1, 1), np.float32), ended=[(0, 0)]), {"obs": np.ones((1, 1), np.float32)}
+    )
     assert paid.reward.tolist() == [[1.0]]
     assert paid.stats["curiosity_loss"] == 0.0
 
@@ -224,7 +226,7 @@ def test_curiosity_moves_to_another_number_of_streams():
 
 
 def test_a_state_of_another_kind_is_refused():
-    with pytest.raises(CheckpointIncompatible, match="curiosity is not icm"):
+    with pytest.raises(CheckpointIncompatible, match="does not match curiosity=icm"):
         Training(a_spec("icm")).curiosity.set_state(Training(a_spec("rnd")).curiosity.state())
 
 

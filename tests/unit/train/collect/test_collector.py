@@ -394,7 +394,7 @@ def test_a_reward_too_large_for_float32_is_a_bad_number():
 def test_a_world_that_begins_with_a_bad_number_is_refused():
     world = Script([[5]])
     world.reset = lambda seed: View(obs={"obs": np.full((1, 3), np.nan, np.float32)})
-    with pytest.raises(NonFiniteValue, match="begins with"):
+    with pytest.raises(NonFiniteValue, match="starts with"):
         collector(world, steps=2)
 
 

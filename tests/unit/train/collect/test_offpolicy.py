@@ -21,7 +21,7 @@ def policy(seed: int = 0) -> ActorCritic:
 
 def rollout(mine: ActorCritic, steps: int = 7, streams: int = 3) -> Rollout:
     """Random experience, told by `mine` itself."""
-    from surefoot.train.collect.offpolicy import _now
+    from surefoot.train.collect.offpolicy import _evaluate
 
     rng = np.random.default_rng(1)
     flags = np.zeros((steps, streams), bool)
@@ -41,7 +41,7 @@ def rollout(mine: ActorCritic, steps: int = 7, streams: int = 3) -> Rollout:
         valid=~flags,
         policy_version=np.zeros((steps, streams), np.int64),
     )
-    log_prob, value = _now(made, mine, torch.device("cpu"))
+    log_prob, value = _evaluate(made, mine, torch.device("cpu"))
     after = made.next_value.copy()
     after[:-1] = np.where(made.ended[:-1], after[:-1], value[1:])
     return replace(made, log_prob=log_prob, value=value, next_value=after)
@@ -77,9 +77,9 @@ def test_for_another_policy_corrections_are_held_by_their_clip() -> None:
 
 
 def _log_prob(old: Rollout, by: ActorCritic) -> np.ndarray:
-    from surefoot.train.collect.offpolicy import _now
+    from surefoot.train.collect.offpolicy import _evaluate
 
-    return _now(old, by, torch.device("cpu"))[0]
+    return _evaluate(old, by, torch.device("cpu"))[0]
 
 
 def test_data_that_is_too_old_is_named_stale() -> None:
@@ -93,7 +93,7 @@ def test_data_that_is_too_old_is_named_stale() -> None:
     )
     _, judged = renew(strange, mine, ReplayRules(min_sample_size=0.2), gamma=0.9, lam=0.9, version=0)
     assert judged.stale is not None
-    assert "importance ratio" in judged.stale
+    assert "sample size" in judged.stale
 
 
 def test_rules_that_cannot_work_are_refused() -> None:

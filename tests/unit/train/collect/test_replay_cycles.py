@@ -1,13 +1,11 @@
-"""Live and replayed updates in turn: evenly spread, told, resumed to the bit; and a schedule with a teacher."""
+"""Live and replayed updates in turn: evenly spread, reported, resumed to the bit."""
 
 import pytest
 
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.town.scenarios.scenario import load_scenario
-from surefoot.town.sim.town_loop import record_behaviour
 from surefoot.town.training.capture import capture_behaviour, policy_hash
 from surefoot.town.training.spec import town_spec, town_training
-from surefoot.train.algorithms.anneal import AnnealRules, Stage, anneal, verdict
 from surefoot.train.collect.offpolicy import ReplayRules
 from surefoot.train.collect.replay_cycles import Cycles
 
@@ -83,23 +81,3 @@ def test_what_makes_no_sense_is_refused() -> None:
     for wrong in ({"replay": 2.0}, {"replay": 0.5}, {"replay": 1.0, "recent": 2}):
         with pytest.raises(ConfigError):
             cycles(**wrong)
-
-
-def test_an_anneal_passes_from_the_teacher_to_ppo_and_takes_a_bad_clone_back() -> None:
-    scenario = load_scenario("queue_conflict")
-    training = cycles(replay=0.0).training
-    recording = record_behaviour(scenario, "script", 4, seed=0)
-    scores = iter([-3.0, -2.9, -9.0])
-    stages = [Stage(mode="bc", epochs=3), Stage(mode="ppo", epochs=1), Stage(mode="ppo", epochs=1)]
-    results = list(
-        anneal(training, recording, stages, AnnealRules(accuracy=0.1, loss_drift=1e9), score=lambda: next(scores))
-    )
-    assert [result.status for result in results] == ["PASS", "PASS", "HOLD"]
-    assert results[2].reasons == ["score_flag_cycle_2"]
-    assert verdict(results) == "HOLD"
-    before = policy_hash(training.policy)
-    failed = list(anneal(training, recording, stages, AnnealRules(accuracy=1.1), score=lambda: 0.0))
-    assert [result.status for result in failed] == ["FAIL"]
-    assert failed[0].rolled_back
-    assert policy_hash(training.policy) == before
-    assert verdict(failed) == "FAIL"

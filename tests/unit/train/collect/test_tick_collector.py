@@ -9,7 +9,7 @@ from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import PolicyInput
 from surefoot.train.collect.collector import Collector
-from surefoot.train.collect.tick_collector import Chosen, Ticks
+from surefoot.train.collect.tick_collector import ActionRecord, Ticks
 from surefoot.train.config import CollectConfig
 
 STEPS, STREAMS = 24, 3
@@ -45,7 +45,7 @@ def walked(env: str, *, rollouts: int, scale: bool, successors: bool = True):
         after = step.view.obs
         if step.final_obs is not None:
             after = {n: np.where(ended[:, None], step.final_obs[n], x) for n, x in after.items()}
-        chosen = Chosen(action=out.action, value=out.value, log_prob=out.log_prob, obs=view.obs)
+        chosen = ActionRecord(action=out.action, value=out.value, log_prob=out.log_prob, obs=view.obs)
         ticks.add(chosen, step.reward, step.terminated, step.truncated, after=after if successors else None)
         view = step.view
         if ticks.full:

@@ -11,7 +11,7 @@ from surefoot.data.spaces import Box, Discrete
 from surefoot.envs.make import make_world
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
-from surefoot.train.diagnose.diagnostics import EVERY, Vitals, dormant_share
+from surefoot.train.diagnose.diagnostics import EVERY, Diagnostics, dormant_share
 from surefoot.train.spec import make_spec
 from surefoot.train.training import Training
 
@@ -40,7 +40,7 @@ def rollout(**changes: np.ndarray) -> Rollout:
 
 
 def test_what_was_seen_and_done_is_told():
-    told = Vitals(policy(), Discrete(2)).seen(rollout())
+    told = Diagnostics(policy(), Discrete(2)).measure(rollout())
     assert told["obs_mean_max"] == 100.0
     assert told["obs_std_max"] == 0.0
     assert told["top_action_share"] == 5 / 8
@@ -48,24 +48,24 @@ def test_what_was_seen_and_done_is_told():
 
 
 def test_nothing_ahead_of_a_step_that_goes_on_is_told_and_an_end_is_none():
-    vitals = Vitals(policy(), Discrete(2))
+    diagnostics = Diagnostics(policy(), Discrete(2))
     next_value = np.ones((4, 2), np.float32)
     next_value[-1] = 0.0
-    assert vitals.seen(rollout(next_value=next_value))["bootstrap_zero_share"] == 1.0
+    assert diagnostics.measure(rollout(next_value=next_value))["bootstrap_zero_share"] == 1.0
     terminated = np.zeros((4, 2), bool)
     terminated[-1] = True
-    assert vitals.seen(rollout(next_value=next_value, terminated=terminated))["bootstrap_zero_share"] == 0.0
+    assert diagnostics.measure(rollout(next_value=next_value, terminated=terminated))["bootstrap_zero_share"] == 0.0
 
 
 def test_the_step_of_the_weights_and_what_stood_still():
     mine = policy()
-    vitals = Vitals(mine, Discrete(2))
-    vitals.seen(rollout())
+    diagnostics = Diagnostics(mine, Discrete(2))
+    diagnostics.measure(rollout())
     moved = next(p for p in mine.parameters() if p.dim() == 2)
     norm_before = float(moved.detach().norm())
     with torch.no_grad():
         moved.mul_(1.5)
-    told = vitals.moved()
+    told = diagnostics.weight_changes()
     whole = torch.cat([p.detach().flatten() for p in mine.parameters()])
     assert told["weight_step"] == pytest.approx(0.5 * norm_before / float(whole.norm()), rel=1e-5)
     assert told["frozen_share"] == pytest.approx(1 - moved.numel() / whole.numel())
@@ -73,25 +73,25 @@ def test_the_step_of_the_weights_and_what_stood_still():
 
 def test_weights_that_change_between_two_updates_jump():
     mine = policy()
-    vitals = Vitals(mine, Discrete(2))
+    diagnostics = Diagnostics(mine, Discrete(2))
     for _ in range(2):
-        vitals.seen(rollout())
-        vitals.moved()
-    assert vitals.seen(rollout())["weight_jump"] == 0.0
-    vitals.moved()
+        diagnostics.measure(rollout())
+        diagnostics.weight_changes()
+    assert diagnostics.measure(rollout())["weight_jump"] == 0.0
+    diagnostics.weight_changes()
     with torch.no_grad():
         next(mine.parameters()).add_(1.0)
-    assert vitals.seen(rollout())["weight_jump"] > 0.0
-    vitals.moved()
-    vitals.forget()
-    assert "weight_jump" not in vitals.seen(rollout())
+    assert diagnostics.measure(rollout())["weight_jump"] > 0.0
+    diagnostics.weight_changes()
+    diagnostics.forget()
+    assert "weight_jump" not in diagnostics.measure(rollout())
 
 
 def test_actions_at_their_bounds_are_counted():
     box = Box((1,), -1.0, 1.0)
     mine = ActorCritic({"obs": Box((3,))}, box, seed=0)
     action = np.array([[0.0, 1.5], [-1.0, 0.2], [0.1, 0.1], [3.0, 0.0]], np.float32)[..., None]
-    assert Vitals(mine, box).seen(rollout(action=action))["action_at_bound_share"] == 3 / 8
+    assert Diagnostics(mine, box).measure(rollout(action=action))["action_at_bound_share"] == 3 / 8
 
 
 def test_a_training_tells_them_now_and_then_and_learns_the_same():
@@ -103,7 +103,7 @@ def test_a_training_tells_them_now_and_then_and_learns_the_same():
     assert [stats["weight_jump"] for stats in told if "weight_jump" in stats] == [0.0] * 4
     assert all(stats["frozen_share"] == 0.0 for stats in told if "frozen_share" in stats)
     silent = Training(spec)
-    silent.vitals.due = lambda updates: False
+    silent.diagnostics.due = lambda updates: False
     for _ in silent:
         pass
     for mine, other in zip(training.policy.parameters(), silent.policy.parameters(), strict=True):

@@ -1,5 +1,5 @@
-"""The shipped toolbox: calculator, notes, SQL, search and answers from documents, and the demo assistant made of them.
+"""Ready-made tools: calculator, notes, SQL, document search and answers, and the demo assistant that uses them.
 
-It is part of the library, not of the examples: `surefoot tools demo` and the tool nodes of graphs run from an installed
-wheel, without the repository. Every tool works on its own in a `ToolAgent`.
+They are part of the package because `surefoot tools demo` and the tool nodes of graphs run from an installed wheel. Every
+tool can be passed to a `ToolAgent` separately.
 """

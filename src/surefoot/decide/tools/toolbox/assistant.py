@@ -1,4 +1,4 @@
-"""What the demo ships: a corpus, a database and questions, and the assistant that is made of them."""
+"""The demo assistant: five tools over shipped documents and a shipped database, and questions to ask it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from surefoot.errors import ToolError
 
 
 def questions() -> dict[str, list[tuple[str, str]]]:
-    """By tool: questions it can answer, and an expression its answer matches."""
+    """Return by tool the questions it can answer, each with a pattern that the answer matches."""
     data = json.loads(_read("questions.json"))
     return {tool: [(question, expected) for question, expected in rows] for tool, rows in data.items()}
 
 
 def database(path: Path) -> Path:
-    """The shipped tables as a SQLite file."""
+    """Create the shipped database at `path` if it does not exist; return the path."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path)
@@ -38,9 +38,8 @@ def database(path: Path) -> Path:
 
 
 def corpus(memory: TextMemory) -> int:
-    """The shipped pages into a memory; how many pieces."""
-    text = _read("corpus.md")
-    for piece in pieces(text):
+    """Add the shipped pages to a memory; return the number of passages."""
+    for piece in pieces(_read("corpus.md")):
         memory.add(piece, piece.splitlines()[0])
     return len(memory)
 
@@ -48,21 +47,20 @@ def corpus(memory: TextMemory) -> int:
 def tools(
     encoder: Encoder, directory: Path, *, docs: Path | None = None, db: Path | None = None
 ) -> tuple[list[Tool], TextMemory]:
-    """The five tools over the shipped data, or over a user's own documents and database."""
+    """Return the five tools and their memory, over the shipped data or over `docs` and `db`."""
     memory = TextMemory(encoder)
     if docs is None:
         corpus(memory)
     elif memory.add_files(docs) == 0:
-        raise ToolError(f"there are no .md, .txt or .rst files below {docs}")
-    store = LocalNotes(directory / "notes.sqlite")
-    made: list[Tool] = [
+        raise ToolError(f"{docs} contains no .md, .txt or .rst files")
+    five: list[Tool] = [
         AnswerTool(memory, encoder),
         SearchTool(memory),
         CalcTool(),
-        NoteTool(store),
+        NoteTool(LocalNotes(directory / "notes.sqlite")),
         QueryTool(database(directory / "demo.sqlite") if db is None else db),
     ]
-    return made, memory
+    return five, memory
 
 
 def assistant(
@@ -74,14 +72,23 @@ def assistant(
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> ToolAgent:
-    """An agent with the five tools, kept in a directory."""
+    """Return an agent with the five tools.
+
+    Args:
+        directory: Holds the agent's runs, versions, notes and the demo database.
+        encoder: Name of an encoder; `auto` uses the one that a saved policy was trained with.
+        docs: Directory of documents to search; default: the shipped pages.
+        db: SQLite file to query; default: the shipped database.
+        say: Called with one sentence per stage of slow work.
+        **options: Passed to `ToolAgent`.
+    """
     versions = Versions(directory / "versions")
     if encoder == "auto" and versions.live is not None:
-        # The policy that is already there would be of no use to another encoder.
+        # A saved policy works with its own encoder only.
         encoder = str(versions.load().parts["agent"]["encoder"]) or encoder
-    encodes = make_encoder(encoder, say=say)
-    shipped, memory = tools(encodes, directory, docs=docs, db=db)
-    return ToolAgent(shipped, encoder=encodes, memory=memory, directory=directory, **options)
+    text_encoder = make_encoder(encoder, say=say)
+    shipped, memory = tools(text_encoder, directory, docs=docs, db=db)
+    return ToolAgent(shipped, encoder=text_encoder, memory=memory, directory=directory, **options)
 
 
 def _read(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`search` and `answer`: finding the documents, and saying what they say."""
+"""`search` and `answer`: find passages in documents, and answer questions from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schem
 from surefoot.errors import ToolError
 
 Llm = Callable[[str, list[str]], Any]
-"""(question, pieces of context) → the answer, as text or a coroutine of it."""
+"""(question, passages) → the answer, or an awaitable of it."""
 
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _EMPTY = frozenset(
@@ -25,7 +25,7 @@ _EMPTY = frozenset(
 
 
 class SearchTool:
-    """The documents that fit a query, with where they are."""
+    """Return the passages that match a query, with their sources."""
 
     name = "search"
     description = "Search the documents: find, look up or show pages and passages that mention something"
@@ -41,8 +41,8 @@ class SearchTool:
         text = str(request.arguments.get("text", request.text))
         hits = await asyncio.to_thread(self.memory.lookup, text, k)
         if not hits:
-            raise ToolError("there are no documents yet; fill the memory first (`memory.add_files(DIR)`)")
-        lines = [f"{hit.score:.2f}  {hit.passage.id}: {_short(hit.passage.text)}" for hit in hits]
+            raise ToolError("the memory has no documents; add some with `memory.add_files(DIR)`")
+        lines = [f"{hit.score:.2f}  {hit.passage.id}: {shorten(hit.passage.text, 110)}" for hit in hits]
         return ToolResult(
             text="\n".join(lines),
             data=[{"id": hit.passage.id, "score": hit.score, "text": hit.passage.text} for hit in hits],
@@ -52,7 +52,13 @@ class SearchTool:
 
 
 class AnswerTool:
-    """The sentences of the context that answer a question; with `llm`, what the user's own model makes of them."""
+    """Answer a question with the best sentences of the context, or with your language model.
+
+    Args:
+        memory: Where passages are looked up.
+        encoder: Compares sentences with the question.
+        llm: Called with the question and the passages; None: the two best sentences are the answer.
+    """
 
     name = "answer"
     description = "Answer a question in a sentence or two from what is known: what is, why does, explain, describe"
@@ -64,18 +70,20 @@ class AnswerTool:
     async def call(self, request: ToolRequest) -> ToolResult:
         question = str(request.arguments.get("question", request.text))
         hits = await asyncio.to_thread(self.memory.lookup, question, 4)
-        context = list(request.context)
-        known = {id for id, _ in context}
-        context = [(hit.passage.id, hit.passage.text) for hit in hits if hit.passage.id not in known] + context
+        known = {id for id, _ in request.context}
+        context = [(hit.passage.id, hit.passage.text) for hit in hits if hit.passage.id not in known]
+        context += request.context
         if not context:
-            raise ToolError("there is nothing to answer from; fill the memory, or give `answer` an llm")
+            raise ToolError("the memory has no documents to answer from; add some with `memory.add_files(DIR)`")
         if self.llm is not None:
-            said = self.llm(question, [text for _, text in context])
-            said = await said if inspect.isawaitable(said) else said
-            return ToolResult(text=str(said), sources=[id for id, _ in context[:4]])
+            answer = self.llm(question, [text for _, text in context])
+            answer = await answer if inspect.isawaitable(answer) else answer
+            return ToolResult(text=str(answer), sources=[id for id, _ in context[:4]])
         return self._extract(question, context)
 
     def _extract(self, question: str, context: list[tuple[str, str]]) -> ToolResult:
+        """Return the two best sentences, by cosine and shared words, in their original order."""
+        # Shorter lines are headings, longer ones tables or code.
         sentences = [
             (id, line.strip(" -*|#"))
             for id, text in context
@@ -83,11 +91,11 @@ class AnswerTool:
             if 20 <= len(line.strip(" -*|#")) <= 400
         ]
         if not sentences:
-            raise ToolError("what was found has no sentences to answer with; try `search`")
-        asked = set(words_of(question)) - _EMPTY
+            raise ToolError("the passages have no sentences to answer with; use `search`")
+        words = set(words_of(question)) - _EMPTY
         vectors = self.encoder.encode([question, *(line for _, line in sentences)])
         near = vectors[1:] @ vectors[0]
-        overlap = np.array([len(asked & set(words_of(line))) / max(1, len(asked)) for _, line in sentences])
+        overlap = np.array([len(words & set(words_of(line))) / max(1, len(words)) for _, line in sentences])
         score = 0.5 * near + 0.5 * overlap
         best = sorted(np.argsort(-score, kind="stable")[:2])
         return ToolResult(
@@ -97,6 +105,7 @@ class AnswerTool:
         )
 
 
-def _short(text: str, length: int = 110) -> str:
+def shorten(text: str, length: int) -> str:
+    """Return the text as one line of at most `length` characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1] + "…"

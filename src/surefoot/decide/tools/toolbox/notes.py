@@ -1,4 +1,4 @@
-"""`notion_write`: notes into a SQLite file of one's own, or into Notion where there is a token for it."""
+"""`notion_write`: write notes to a local SQLite file, or to Notion with a token."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schem
 from surefoot.errors import ToolError
 
 NOTION_VERSION = "2022-06-28"
+# Notion's limit of characters per text block.
 _LONGEST = 2000
-"""Characters in one block of text, by Notion's own rule."""
 _START = re.compile(
     r"^\s*(please\s+)?(can you\s+)?(write down|write|note|remember|save|jot down|record|add|remind me)\b"
     r"\s*(a |an |this |the )?(note|memo|todo|to-do)?\s*(that|about|of|saying|to|:)?\s*",
@@ -26,15 +26,15 @@ _START = re.compile(
 
 
 class NoteStore(Protocol):
-    """Somewhere notes go."""
+    """A place that notes are written to."""
 
     def write(self, title: str, text: str) -> str:
-        """Keep a note; where it is."""
+        """Write a note and return where it is."""
         ...
 
 
 class LocalNotes:
-    """Notes in a journal: on the disk when `write` returns."""
+    """Notes in a SQLite file; a note is on disk when `write` returns."""
 
     def __init__(self, path: str | Path) -> None:
         self._journal = Journal(path)
@@ -45,7 +45,7 @@ class LocalNotes:
         return f"note {id}"
 
     def latest(self, count: int = 10) -> list[dict[str, str]]:
-        """The last notes, oldest first."""
+        """Return the last notes, oldest first."""
         return [{"id": entry.id, **entry.body} for entry in self._journal.latest("note", count)]
 
     def __len__(self) -> int:
@@ -56,7 +56,16 @@ class LocalNotes:
 
 
 class NotionNotes:
-    """Pages below a page or in a database of Notion, by its public API. The token is sent to `base_url` only."""
+    """Notes as Notion pages, through its public API.
+
+    Args:
+        token: Integration token; sent to `base_url` only.
+        page: Id of the page that notes are created under; pass either this or `database`.
+        database: Id of the database that notes are added to.
+        base_url: Address of the API.
+        seconds: Timeout per attempt.
+        retries: Further attempts after a temporary error.
+    """
 
     def __init__(
         self,
@@ -69,9 +78,9 @@ class NotionNotes:
         retries: int = 2,
     ) -> None:
         if (page is None) == (database is None):
-            raise ToolError("notes need a Notion page or a database to go below; give exactly one of them")
+            raise ToolError("pass exactly one of page and database, the place in Notion that notes go to")
         if not base_url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
-            raise ToolError(f"base_url is {base_url!r}; a token is only sent over https")
+            raise ToolError(f"base_url is {base_url!r}; the token is sent over https only")
         self._token, self.base_url, self.seconds, self.retries = token, base_url.rstrip("/"), seconds, retries
         self._parent = {"page_id": page} if page is not None else {"database_id": database}
         self._title = "title" if page is not None else "Name"
@@ -86,31 +95,24 @@ class NotionNotes:
             ],
         }
         headers = {"Authorization": f"Bearer {self._token}", "Notion-Version": NOTION_VERSION}
-        url, again = f"{self.base_url}/v1/pages", (409, 429, 500, 502, 503)
+        # Conflicts, rate limits and server errors are temporary. A longer wait than 5 s would exceed a tool's time limit.
+        limits: dict[str, Any] = {"again": (409, 429, 500, 502, 503), "largest": 1_000_000, "longest_wait": 5.0}
+        url = f"{self.base_url}/v1/pages"
         try:
-            page = post_json(
-                url,
-                body,
-                headers,
-                seconds=self.seconds,
-                retries=self.retries,
-                again=again,
-                largest=1_000_000,
-                longest_wait=5.0,
-            )
+            page = post_json(url, body, headers, seconds=self.seconds, retries=self.retries, **limits)
         except urllib.error.HTTPError as error:
             try:
                 message = str(json.loads(error.read(10_000)).get("message", ""))
             except (ValueError, OSError):
                 message = error.reason
-            raise ToolError(f"Notion answered {error.code}: {message}") from error
+            raise ToolError(f"Notion returned {error.code}: {message}") from error
         except (urllib.error.URLError, TimeoutError) as error:
             raise ToolError(f"Notion could not be reached at {self.base_url}: {error}") from error
         return str(page.get("url") or page.get("id"))
 
 
 class NoteTool:
-    """Writes a note; what comes before "that" or a colon is dropped."""
+    """Write a note; a command in front ("write down that …") is removed."""
 
     name = "notion_write"
     description = "Write a note: remember, save, note down, write down something for later"
@@ -129,9 +131,8 @@ class NoteTool:
 
 
 def note_of(text: str) -> str:
-    """What is to be noted, without "please write down that"."""
-    kept = _START.sub("", text).strip().strip("\"'“”")
-    return kept or text.strip()
+    """Return the text to be noted, without "please write down that"."""
+    return _START.sub("", text).strip().strip("\"'“”") or text.strip()
 
 
 def _rich(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`query`: questions to a SQLite file, read only. SQL as it is, or a plain question over the tables that are there."""
+"""`query`: read-only queries to a SQLite file, as SQL or as a plain question about its tables."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from surefoot.decide.tools.memory import words_of
 from surefoot.decide.tools.protocol import ToolRequest, ToolResult, object_schema
 from surefoot.errors import ToolError
 
-_ALLOWED = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-}
+# The file is opened read-only; the allowlist also denies ATTACH, PRAGMA and virtual tables, which reach other files.
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _FORBIDDEN_FUNCTIONS = {"load_extension", "readfile", "writefile", "fts3_tokenizer", "edit"}
 _SQL = re.compile(r"^\s*(select|with|values)\b", re.IGNORECASE)
-_BEST = {
+_ORDER = {
     **dict.fromkeys(("highest", "most", "largest", "maximum", "best", "longest"), "DESC"),
     **dict.fromkeys(("lowest", "least", "smallest", "minimum", "worst", "shortest"), "ASC"),
 }
-_FOLD = {"average": "avg", "mean": "avg", "total": "sum", "sum": "sum"}
+_AGGREGATE = {"average": "avg", "mean": "avg", "total": "sum", "sum": "sum"}
 
 
 class QueryTool:
-    """Answers from one database file, which it opens anew for each question and cannot change."""
+    """Query one SQLite file, opened read-only per question.
+
+    Args:
+        path: The database file.
+        rows: Maximum number of rows returned.
+        seconds: Time limit per query.
+    """
 
     name = "query"
     description = "Query the database: count, total, average, highest, lowest, list rows of a table, SQL select"
@@ -47,16 +49,22 @@ class QueryTool:
             with self._open() as db:
                 tables_of(db)
         except sqlite3.Error as error:
-            raise ToolError(f"{path} cannot be read as a SQLite database: {error}") from error
+            raise ToolError(f"{path} could not be read as a SQLite database: {error}") from error
 
     async def call(self, request: ToolRequest) -> ToolResult:
         return await asyncio.to_thread(self.run, str(request.arguments.get("sql", request.text)))
 
     def run(self, text: str) -> ToolResult:
-        """The rows a question comes to."""
+        """Return the rows for SQL or a plain question."""
         with self._open() as db:
             sql, values = (text, ()) if _SQL.match(text) else from_question(text, tables_of(db))
-            db.set_authorizer(_authorize)
+
+            def authorize(action: int, _: str | None, function: str | None, *others: str | None) -> int:
+                forbidden = action == sqlite3.SQLITE_FUNCTION and (function or "").lower() in _FORBIDDEN_FUNCTIONS
+                return sqlite3.SQLITE_OK if action in _ALLOWED and not forbidden else sqlite3.SQLITE_DENY
+
+            # Set after the tables are listed, which needs PRAGMA.
+            db.set_authorizer(authorize)
             try:
                 cursor = db.execute(sql, values)
                 names = [each[0] for each in cursor.description or ()]
@@ -68,21 +76,20 @@ class QueryTool:
                 elif "not authorized" in reason:
                     reason = "only reading is allowed"
                 raise ToolError(f"{sql!r} failed: {reason}") from error
-        cut = len(rows) > self.rows
         shown = rows[: self.rows]
         return ToolResult(
             text=_table(names, shown),
             data={"columns": names, "rows": [list(row) for row in shown], "sql": sql},
             sources=[self.path.name],
-            warnings=[f"the first {self.rows} rows; there are more"] if cut else [],
+            warnings=[f"only the first {self.rows} rows are shown"] if len(rows) > self.rows else [],
             quality=1.0 if shown else 0.0,
         )
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
         db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
-        db.execute("PRAGMA query_only=ON")
         end = time.monotonic() + self.seconds
+        # Every 1,000 virtual machine steps: microseconds apart, and too rare to slow a query down.
         db.set_progress_handler(lambda: int(time.monotonic() > end), 1000)
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
         db.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 10_000)
@@ -93,14 +100,8 @@ class QueryTool:
             db.close()
 
 
-def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FORBIDDEN_FUNCTIONS:
-        return sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-
-
 def tables_of(db: sqlite3.Connection) -> dict[str, list[str]]:
-    """Columns by table."""
+    """Return the columns by table, views included."""
     names = [
         row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name")
     ]
@@ -108,18 +109,18 @@ def tables_of(db: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def from_question(text: str, tables: dict[str, list[str]]) -> tuple[str, tuple[Any, ...]]:
-    """SQL for a plain question: how many, average or total of a column, who has the highest, list; where column is value."""
-    asked = words_of(text)
-    table = _table_asked(asked, tables)
+    """Return SQL and its parameters for a plain question: count, average, total, highest, lowest or list, with a condition."""
+    words = set(words_of(text))
+    table = _named_table(words, tables)
     columns = tables[table]
     where, values = _condition(text, columns)
-    named = [column for column in columns if set(words_of(column)) <= set(asked) and f'"{column}"' not in where]
+    named = [column for column in columns if set(words_of(column)) <= words and f'"{column}"' not in where]
     source = f"FROM {_quoted(table)}{where}"
     lowered = text.lower()
-    for word, function in _FOLD.items():
+    for word, function in _AGGREGATE.items():
         if re.search(rf"\b{word}\b", lowered) and (numbers := [c for c in named if c != columns[0]]):
             return f"SELECT {function}({_quoted(numbers[0])}) AS {_quoted(f'{word} {numbers[0]}')} {source}", values
-    for word, order in _BEST.items():
+    for word, order in _ORDER.items():
         if re.search(rf"\b{word}\b", lowered) and (ranked := [c for c in named if c != columns[0]] or named):
             subject = next((c for c in columns if c in ("name", "title", "tool", "env")), columns[0])
             sql = f"SELECT {_quoted(subject)}, {_quoted(ranked[0])} {source} ORDER BY {_quoted(ranked[0])} {order} LIMIT 1"
@@ -130,29 +131,29 @@ def from_question(text: str, tables: dict[str, list[str]]) -> tuple[str, tuple[A
     return f"SELECT {shown} {source} LIMIT 51", values
 
 
-def _table_asked(asked: list[str], tables: dict[str, list[str]]) -> str:
-    """The table that is named; else the one most of whose columns are."""
+def _named_table(words: set[str], tables: dict[str, list[str]]) -> str:
+    """Return the table named in the question, else the one with the most named columns."""
     for table in tables:
-        if set(words_of(table)) <= set(asked):
+        if set(words_of(table)) <= words:
             return table
-    hits = {t: sum(set(words_of(c)) <= set(asked) for c in columns) for t, columns in tables.items()}
+    hits = {t: sum(set(words_of(c)) <= words for c in columns) for t, columns in tables.items()}
     best = max(hits, key=lambda t: hits[t], default=None)
     if best is None or hits[best] == 0:
         known = "; ".join(f"{t} ({', '.join(columns)})" for t, columns in tables.items())
-        raise ToolError(f"no table is named in the question; there are: {known}")
+        raise ToolError(f"no table is named in the question; the database has {known}")
     return best
 
 
 def _condition(text: str, columns: list[str]) -> tuple[str, tuple[Any, ...]]:
-    """`where COLUMN is VALUE`, `with COLUMN above NUMBER`, as they are said."""
+    """Return the WHERE clause for "COLUMN is VALUE" or "COLUMN above NUMBER", and its parameters."""
     for column in columns:
-        spoken = re.escape(column.replace("_", " "))
+        written = re.escape(column.replace("_", " "))
         match = re.search(
-            rf"\b{spoken}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE
+            rf"\b{written}\s+(?:is|=|equals)\s+['\"]?([\w.-]+(?: [A-Z][\w.-]*)*)['\"]?", text, re.IGNORECASE
         )
         if match:
             return f" WHERE lower({_quoted(column)}) = lower(?)", (match.group(1),)
-        match = re.search(rf"\b{spoken}\s+(above|over|below|under)\s+(-?\d+(?:\.\d+)?)", text, re.IGNORECASE)
+        match = re.search(rf"\b{written}\s+(above|over|below|under)\s+(-?\d+(?:\.\d+)?)", text, re.IGNORECASE)
         if match:
             sign = ">" if match.group(1).lower() in ("above", "over") else "<"
             return f" WHERE {_quoted(column)} {sign} ?", (float(match.group(2)),)

@@ -14,15 +14,15 @@ from surefoot.decide.tools.toolbox.assistant import questions, tools
 
 @pytest.fixture(scope="module")
 def five(tmp_path_factory):
-    made, _ = tools(HashingEncoder(), tmp_path_factory.mktemp("demo"))
-    return {each.name: each for each in made}
+    five, _ = tools(HashingEncoder(), tmp_path_factory.mktemp("demo"))
+    return {each.name: each for each in five}
 
 
 @pytest.mark.parametrize("name", ["calc", "search", "answer", "query", "notion_write"])
-def test_each_tool_answers_its_shipped_questions_rightly(five, name: str):
-    asked = questions()[name]
-    assert len(asked) >= 10
-    for question, expected in asked:
+def test_each_tool_answers_its_shipped_questions_correctly(five, name: str):
+    pairs = questions()[name]
+    assert len(pairs) >= 10
+    for question, expected in pairs:
         text = asyncio.run(five[name].call(ToolRequest(text=question))).text
         first = text.splitlines()[0] if name == "search" else text
         assert re.search(expected, first), f"{question!r} got {text[:200]!r}"

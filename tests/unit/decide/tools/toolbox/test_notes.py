@@ -26,7 +26,7 @@ def test_notes_stay_and_a_note_is_what_follows_the_command(tmp_path: Path):
 
 @pytest.fixture
 def notion():
-    """A double of Notion's API: refuses a wrong token, is busy once, then makes pages."""
+    """A double of Notion's API: refuses a wrong token, is busy once, then creates pages."""
 
     class Handler(BaseHTTPRequestHandler):
         pages: ClassVar[list[dict]] = []
@@ -52,10 +52,10 @@ def notion():
         def log_message(self, *args):
             pass
 
-    there = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=there.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{there.server_port}", Handler.pages
-    there.shutdown()
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", Handler.pages
+    server.shutdown()
 
 
 def test_notes_go_to_notion_with_a_token_and_long_ones_in_several_blocks(notion):
@@ -70,7 +70,7 @@ def test_notes_go_to_notion_with_a_token_and_long_ones_in_several_blocks(notion)
 
 
 def test_a_token_is_only_sent_over_https_and_needs_one_place_to_write_to():
-    with pytest.raises(ToolError, match="only sent over https"):
+    with pytest.raises(ToolError, match="sent over https only"):
         NotionNotes("t", page="p", base_url="http://example.com")
     with pytest.raises(ToolError, match="exactly one"):
         NotionNotes("t")

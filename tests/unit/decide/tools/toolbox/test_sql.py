@@ -35,7 +35,7 @@ def test_query_has_no_attach_a_deadline_and_a_cap_on_rows(tmp_path: Path):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(ToolError, match=r"longer than 0\.1 s"):
         QueryTool(path, seconds=0.1).run(endless)
-    found = QueryTool(path, rows=3).run("SELECT name FROM envs")
-    assert (len(found.data["rows"]), found.warnings) == (3, ["the first 3 rows; there are more"])
+    result = QueryTool(path, rows=3).run("SELECT name FROM envs")
+    assert (len(result.data["rows"]), result.warnings) == (3, ["only the first 3 rows are shown"])
     with pytest.raises(ToolError, match="no database"):
         QueryTool(tmp_path / "nowhere.sqlite")

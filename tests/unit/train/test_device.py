@@ -5,12 +5,12 @@ import pytest
 
 from surefoot.data.spaces import Box, Discrete
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.allocator import keep_large_blocks
+from surefoot.train.device import keep_large_blocks
 
 TOLD = """
 from surefoot.data.spaces import Box, Discrete
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.allocator import keep_large_blocks
+from surefoot.train.device import keep_large_blocks
 
 assert keep_large_blocks(ActorCritic({"obs": Box((12, 12, 1), 0.0, 255.0, "uint8")}, Discrete(2)))
 """
