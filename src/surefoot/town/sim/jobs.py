@@ -30,7 +30,7 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
         return None
     rules, scenario = layout.scenario.employment, layout.scenario
     clock = state.tick % scenario.ticks_per_day
-    mine = layout.has_job & state.here
+    mine = layout.has_job & state.present
     since = clock[:, None] - layout.job_start
     due = mine & (since >= 0) & (clock[:, None] < layout.job_end)
     there = at_work(state, layout)
@@ -82,7 +82,7 @@ def work(state: State, layout: Layout, happened: Happenings) -> Pay | None:
 
 def at_work(state: State, layout: Layout) -> np.ndarray:
     """[B, A] bool: next to the place of one's job."""
-    return (layout.distance[layout.job_object, state.cell] <= REACH) & state.here
+    return (layout.distance[layout.job_object, state.cell] <= REACH) & state.present
 
 
 def _stand_in(

@@ -39,7 +39,7 @@ class MapMaker:
 
     def maps(self, state: State) -> np.ndarray:
         """[B, A, C, W, W] float32; zeros for agents that are not there."""
-        towns, agents = state.here.shape
+        towns, agents = state.present.shape
         w = self.window
         out = np.zeros((towns, agents, len(self.channels), w * w), np.float32)
         at = self.place[state.cell][:, :, None] + self.offsets
@@ -48,7 +48,7 @@ class MapMaker:
             if name == "self":
                 out[:, :, c, w * w // 2] = 1.0
             elif name == "agents":
-                here, agent = np.nonzero(state.here)
+                here, agent = np.nonzero(state.present)
                 key = here * self.sheet + self.place[state.cell[here, agent]]
                 out[:, :, c] = np.bincount(key, minlength=towns * self.sheet)[town + at]
                 out[:, :, c, w * w // 2] -= 1.0
@@ -59,7 +59,7 @@ class MapMaker:
                 out[:, :, c] = sheet[town + at]
             else:
                 out[:, :, c] = self.fixed[name][at]
-        out *= state.here[:, :, None, None]
+        out *= state.present[:, :, None, None]
         return out.reshape(towns, agents, len(self.channels), w, w)
 
     def _fixed(self, name: str) -> np.ndarray:

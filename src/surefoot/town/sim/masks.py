@@ -17,12 +17,12 @@ def action_mask(
 
     `nearest` and `apart` [B, A] say who is nearest to each, and how far.
     """
-    towns, agents = state.here.shape
+    towns, agents = state.present.shape
     mask = np.zeros((towns, agents, layout.actions), np.bool_)
-    idle = state.here & (state.using < 0)
+    idle = state.present & (state.using < 0)
     mask[:, :, WAIT] = True
     held = state.queued >= 0
-    mask[:, :, LEAVE] = state.here & (held if layout.scenario.queue.commit else held | (state.using >= 0))
+    mask[:, :, LEAVE] = state.present & (held if layout.scenario.queue.commit else held | (state.using >= 0))
     after = layout.step.take(state.cell, axis=0)
     mask[:, :, NORTH : NORTH + 4] = (after[:, :, 1:] != after[:, :, :1]) & idle[:, :, None]
     rules = layout.scenario

@@ -13,56 +13,16 @@ from surefoot.town.sim.relationships import strongest as strongest_of
 from surefoot.town.sim.state import ABSENT, AWAIT, IDLE, LATE, ON_TIME, POST, State
 
 OWN = (
-    "need_hunger",
-    "need_hygiene",
-    "need_energy",
-    "wallet",
-    "lateness_counter",
-    "on_shift",
-    "time_sin",
-    "time_cos",
-    "attendance_ratio",
-    "wages_withheld",
-    "shift_pre",
-    "shift_on_time",
-    "shift_late",
-    "shift_absent",
-    "shift_post",
-    "embedding_slot_norm",
-    "ctx_reset_flag",
-    "episode_progress",
-    "rivalry_max",
-    "rivalry_avoid_count",
-    "social_trust_mean",
-    "social_trust_max",
-    "social_rivalry_mean",
-    "social_familiarity_max",
-    "rival_dx",
-    "rival_dy",
-    "rival_distance",
-    "nearest_agent_dx",
-    "nearest_agent_dy",
-    "nearest_agent_distance",
-    "neighbor_agent_ratio",
-    "chat_ready",
-    "last_action_id",
-    "last_action_success",
-    "using",
-    "use_left",
-    "in_queue",
-    "waited",
-    "personality_extroversion",
-    "personality_forgiveness",
-    "personality_ambition",
-    "power",
-    "water",
-    "price",
-    "meals",
-    "job_starts_in",
-    "job_ends_in",
-    "at_work",
+    "need_hunger", "need_hygiene", "need_energy", "wallet", "lateness_counter", "on_shift", "time_sin", "time_cos",
+    "attendance_ratio", "wages_withheld", "shift_pre", "shift_on_time", "shift_late", "shift_absent", "shift_post",
+    "embedding_slot_norm", "ctx_reset_flag", "episode_progress", "rivalry_max", "rivalry_avoid_count",
+    "social_trust_mean", "social_trust_max", "social_rivalry_mean", "social_familiarity_max", "rival_dx",
+    "rival_dy", "rival_distance", "nearest_agent_dx", "nearest_agent_dy", "nearest_agent_distance",
+    "neighbor_agent_ratio", "chat_ready", "last_action_id", "last_action_success", "using", "use_left", "in_queue",
+    "waited", "personality_extroversion", "personality_forgiveness", "personality_ambition", "power", "water",
+    "price", "meals", "job_starts_in", "job_ends_in", "at_work",
     *(f"job_{name}" for name in WAY),
-)
+)  # fmt: skip
 """Features that every town has, the original's first."""
 OF_A_TYPE = ("busy", "queue", "cooldown", "mine")
 """Features of the nearest object of each type, besides the way to it."""
@@ -81,7 +41,7 @@ def feature_names(layout: Layout) -> list[str]:
 
 def neighbours(state: State, layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """[B, A] who is nearest (-1 for nobody), how many tiles away, and how many are within five."""
-    towns, agents = state.here.shape
+    towns, agents = state.present.shape
     if agents == 1:
         nobody = np.full((towns, 1), -1)
         return nobody, np.full((towns, 1), NOBODY), np.zeros((towns, 1))
@@ -89,8 +49,8 @@ def neighbours(state: State, layout: Layout) -> tuple[np.ndarray, np.ndarray, np
     apart = np.abs(x[:, :, None] - x[:, None, :])
     apart += np.abs(y[:, :, None] - y[:, None, :])
     apart += _oneself(agents)
-    if np.count_nonzero(state.here) < state.here.size:
-        apart[~np.broadcast_to(state.here[:, None, :], apart.shape)] = NOBODY
+    if np.count_nonzero(state.present) < state.present.size:
+        apart[~np.broadcast_to(state.present[:, None, :], apart.shape)] = NOBODY
     nearest, far = apart.argmin(axis=2), apart.min(axis=2)
     nearest[far >= NOBODY] = -1
     return nearest, far, (apart <= 5).sum(axis=2)
@@ -106,7 +66,7 @@ def features(
     state: State, layout: Layout, utilities: Utilities, near: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> np.ndarray:
     """[B, A, F] float32, each about 1 in size; zeros for agents that are not there."""
-    towns, agents = state.here.shape
+    towns, agents = state.present.shape
     types, own = layout.types, len(OWN)
     out = np.zeros((towns, agents, own + types * (len(WAY) + len(OF_A_TYPE))), np.float32)
     _self(out, state, layout)
@@ -117,15 +77,15 @@ def features(
     if types:
         out[:, :, own : own + types * len(WAY)] = layout.way_to_types[state.cell]
         _queues(out[:, :, own + types * len(WAY) :], state, layout)
-    if np.count_nonzero(state.here) < state.here.size:
-        out[~state.here] = 0.0
+    if np.count_nonzero(state.present) < state.present.size:
+        out[~state.present] = 0.0
     return out
 
 
 def _self(out: np.ndarray, state: State, layout: Layout) -> None:
     out[:, :, 0:3] = state.needs
     out[:, :, AT["wallet"]] = np.minimum(state.wallet, 5.0) * 0.2
-    out[:, :, AT["embedding_slot_norm"]] = np.arange(state.here.shape[1]) / max(1, state.here.shape[1] - 1)
+    out[:, :, AT["embedding_slot_norm"]] = np.arange(state.present.shape[1]) / max(1, state.present.shape[1] - 1)
     out[:, :, AT["ctx_reset_flag"]] = state.age == 0
     out[:, :, AT["chat_ready"]] = state.chat_at <= state.tick[:, None]
     out[:, :, AT["last_action_id"]] = state.last_action * (1.0 / (USE + layout.types))
@@ -156,7 +116,7 @@ def _town(out: np.ndarray, state: State, layout: Layout, utilities: Utilities) -
 
 def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     nearest, apart, around = near
-    first = first_agent(*state.here.shape)
+    first = first_agent(*state.present.shape)
     x, y = layout.column.take(state.cell), layout.row.take(state.cell)
     scale = 1.0 / (layout.width + layout.height)
     someone = nearest >= 0
@@ -164,7 +124,7 @@ def _social(out: np.ndarray, state: State, layout: Layout, near: tuple[np.ndarra
     out[:, :, AT["nearest_agent_dx"]] = (x.take(other) - x) * someone * (1.0 / layout.width)
     out[:, :, AT["nearest_agent_dy"]] = (y.take(other) - y) * someone * (1.0 / layout.height)
     out[:, :, AT["nearest_agent_distance"]] = np.minimum(apart * scale, 1.0)
-    out[:, :, AT["neighbor_agent_ratio"]] = around / max(1, state.here.shape[1] - 1)
+    out[:, :, AT["neighbor_agent_ratio"]] = around / max(1, state.present.shape[1] - 1)
     out[:, :, AT["rival_distance"]] = 1.0
     if not np.count_nonzero(state.tie_with >= 0):
         return
@@ -216,7 +176,7 @@ def _job(out: np.ndarray, state: State, layout: Layout) -> None:
 
 def _queues(out: np.ndarray, state: State, layout: Layout) -> None:
     """[B, A, types · 4]: the nearest object of each type is in use; its queue; my cooldown; it is mine, or I wait for it."""
-    towns, agents = state.here.shape
+    towns, agents = state.present.shape
     objects = state.user.shape[1]
     thing = layout.nearest_row.take(state.cell, axis=0)
     in_town = thing + first_agent(towns, objects)[:, :, None]

@@ -76,7 +76,7 @@ def _share_meals(
     y, x = np.divmod(state.cell[town], layout.width)
     mine = np.arange(len(town))
     near = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None]) <= 2
-    near &= (state.tick[town][:, None] - state.ate_at[town] <= 10) & state.here[town]
+    near &= (state.tick[town][:, None] - state.ate_at[town] <= 10) & state.present[town]
     near[mine, agent] = False
     row, other = np.nonzero(near)
     # Of two who finish in the same tick, each sees the other: count the pair once.
@@ -109,7 +109,7 @@ def request(
     Returns the pushers, and those whose request was denied ([B, A] bool both). `state` changes.
     """
     nobody = np.zeros(action.shape, np.bool_)
-    who = np.flatnonzero((action >= USE) & (state.using < 0) & state.here)
+    who = np.flatnonzero((action >= USE) & (state.using < 0) & state.present)
     if not len(who):
         return nobody, nobody
     town, agent = np.divmod(who, action.shape[1])
@@ -154,7 +154,7 @@ def _join(state: State, town: np.ndarray, agent: np.ndarray, thing: np.ndarray) 
     if not len(town):
         return
     state.queued[town, agent], state.since[town, agent] = thing, state.tick[town]
-    agents, things = state.here.shape[1], state.user.shape[1]
+    agents, things = state.present.shape[1], state.user.shape[1]
     turn = (agent + state.tick[town]) % agents
     key = town * things + thing
     order = np.lexsort((turn, key))
@@ -179,7 +179,7 @@ def _push(
     town, agent, thing = town[over], agent[over], thing[over]
     if not len(town):
         return
-    things, agents = state.user.shape[1], state.here.shape[1]
+    things, agents = state.user.shape[1], state.present.shape[1]
     turn = (agent + state.tick[town]) % agents
     key = town * things + thing
     order = np.lexsort((turn, key))

@@ -31,7 +31,7 @@ def both_ways(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray
 
 def change(state: State, town: np.ndarray, one: np.ndarray, other: np.ndarray, deltas: np.ndarray) -> None:
     """Add `deltas` [n, 3] to the tie that `one` has with `other`; a new tie takes a free place, or the weakest's."""
-    key = town * state.here.shape[1] + one
+    key = town * state.present.shape[1] + one
     key[(one == other) | (other < 0)] = -1
     order = key.argsort(kind="stable")
     order = order[int(np.count_nonzero(key < 0)) :]
@@ -100,7 +100,7 @@ def tie_distance(state: State, layout: Layout) -> np.ndarray:
     other = np.maximum(state.tie_with, 0)
     y, x = np.divmod(state.cell, layout.width)
     apart = np.abs(x[:, :, None] - x[b, other]) + np.abs(y[:, :, None] - y[b, other])
-    gone = (state.tie_with < 0) | ~state.here[b, other]
+    gone = (state.tie_with < 0) | ~state.present[b, other]
     return np.where(gone, 30_000, apart)
 
 

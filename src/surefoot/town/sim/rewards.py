@@ -39,7 +39,7 @@ def way_left(state: State, layout: Layout) -> np.ndarray:
     """[B, A] the way to work, in shares of the town's size, while one should be there or be on the way; else 0."""
     rules, day = layout.scenario.rewards, layout.scenario.ticks_per_day
     clock = (state.tick % day)[:, None]
-    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.here
+    due = layout.has_job & (clock >= layout.job_start - rules.commute_ahead) & (clock < layout.job_end) & state.present
     steps = np.maximum(layout.distance[layout.job_object, state.cell] - REACH, 0)
     return due * np.minimum(steps, layout.width + layout.height) / (layout.width + layout.height)
 

@@ -41,8 +41,8 @@ class Script:
 
     def __call__(self, state: State, mask: np.ndarray) -> np.ndarray:
         layout = self.layout
-        choice = np.full(state.here.shape, WAIT, np.int64)
-        free = state.here & (state.using < 0)
+        choice = np.full(state.present.shape, WAIT, np.int64)
+        free = state.present & (state.using < 0)
         waits = free & (state.queued >= 0)
         choice[waits] = USE + layout.kind[state.queued[waits]]
         self._work(state, choice, free & ~waits)

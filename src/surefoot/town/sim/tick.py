@@ -63,7 +63,7 @@ def utilities_of(state: State, layout: Layout) -> Utilities:
 def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> tuple[State, TickOutcome]:
     """The towns one tick later, and what that was worth; `action` is [B, A] of the scenario's actions."""
     s, happened = state.copy(), Happenings()
-    acted = s.here.copy()
+    acted = s.present.copy()
     action = np.where(acted, action, 0)
     _perturb(s, layout, rng, happened)
     utilities = utilities_of(s, layout)
@@ -105,7 +105,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
     gone = fainted | evicted
     if np.count_nonzero(gone):
         release(s, *np.nonzero(gone))
-        s.here[gone] = False
+        s.present[gone] = False
         back_at = s.tick[:, None] + 1 + layout.scenario.lifecycle.respawn_delay
         s.back_at[gone] = np.broadcast_to(back_at, gone.shape)[gone]
         forget(s, gone)
@@ -118,7 +118,7 @@ def tick(layout: Layout, state: State, action: np.ndarray, rng: Randomness) -> t
 
 def welcome(layout: Layout, state: State, rng: Randomness) -> State:
     """`state` with somebody new in each place that is due; the same object if there is none."""
-    due = ~state.here & (state.back_at <= state.tick[:, None])
+    due = ~state.present & (state.back_at <= state.tick[:, None])
     if not np.count_nonzero(due):
         return state
     state = state.copy()
@@ -155,7 +155,7 @@ def _perturb(s: State, layout: Layout, rng: Randomness, happened: Happenings) ->
 def _chat(s: State, layout: Layout, action: np.ndarray, rng: Randomness, happened: Happenings) -> np.ndarray:
     """[B, A] what chats are worth; good ones bring two together."""
     worth = np.zeros(action.shape)
-    town, agent = np.nonzero((action == CHAT) & (s.chat_at <= s.tick[:, None]) & (s.using < 0) & s.here)
+    town, agent = np.nonzero((action == CHAT) & (s.chat_at <= s.tick[:, None]) & (s.using < 0) & s.present)
     if not len(town):
         return worth
     other, apart = nearest_of(s, layout, town, agent)
@@ -195,7 +195,7 @@ def nearest_of(s: State, layout: Layout, town: np.ndarray, agent: np.ndarray) ->
     x, y = layout.column.take(cell), layout.row.take(cell)
     mine = np.arange(len(town))
     apart = np.abs(x - x[mine, agent][:, None]) + np.abs(y - y[mine, agent][:, None])
-    apart = np.where(s.here[town], apart, 30_000)
+    apart = np.where(s.present[town], apart, 30_000)
     apart[mine, agent] = 30_000
     other = apart.argmin(axis=1)
     far = apart[mine, other]
@@ -206,7 +206,7 @@ def _rivals(s: State, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """[B, A] how many rivals to be avoided each has, and how many of them are within two tiles."""
     avoid = (s.rivalry >= layout.scenario.rivalry.avoid_threshold) & (s.tie_with >= 0)
     if not np.count_nonzero(avoid):
-        nobody = np.zeros(s.here.shape, np.int64)
+        nobody = np.zeros(s.present.shape, np.int64)
         return nobody, nobody
     return avoid.sum(axis=2), (avoid & (tie_distance(s, layout) <= 2)).sum(axis=2)
 

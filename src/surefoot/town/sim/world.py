@@ -204,9 +204,9 @@ class TownWorld:
 
     def _final(self, state: State, ended: np.ndarray) -> Arrays:
         """What is seen at the end, by those too who are already gone: where they were, for the last time."""
-        if np.count_nonzero(ended & ~state.here):
+        if np.count_nonzero(ended & ~state.present):
             state = state.copy()
-            state.here[ended] = True
+            state.present[ended] = True
         return self._look(state, utilities_of(state, self.layout), neighbours(state, self.layout))
 
     def _remember(self, counts: np.ndarray) -> None:

@@ -50,7 +50,7 @@ def picture(layout: Layout, state: State, town: int = 0, happened: Happenings | 
         _thing(sheet, layout, state, town, thing, quarrel=thing in conflicts)
     together: dict[int, int] = {}
     for agent in range(layout.agents):
-        if state.here[town, agent]:
+        if state.present[town, agent]:
             cell = int(state.cell[town, agent])
             _person(sheet, layout, state, town, agent, together.get(cell, 0))
             together[cell] = together.get(cell, 0) + 1

@@ -63,7 +63,7 @@ def shot(frame: Frame, layout: Layout) -> dict[str, Any]:
     people = [
         {
             "at": [int(state.cell[0, a]) % layout.width, int(state.cell[0, a]) // layout.width],
-            "here": bool(state.here[0, a]),
+            "here": bool(state.present[0, a]),
             "needs": [round(float(x), 3) for x in state.needs[0, a]],
             "using": int(state.using[0, a]),
             "queued": int(state.queued[0, a]),

@@ -43,4 +43,4 @@ def test_hunger_makes_faint_and_costs_the_future(small_town) -> None:
     assert ends == [False, False, False, True]
     assert town.outcome.parts[0, 0, PARTS.index("terminal")] == -1.0
     assert town.outcome.parts[0, 0, PARTS.index("survival")] == 0.0
-    assert not town.state.here.any()
+    assert not town.state.present.any()
