@@ -347,7 +347,7 @@ def test_a_log_in_ascii_gets_question_marks_not_errors():
 
 
 def test_a_run_without_an_update_ends_in_words():
-    assert any("no update was made" in line for line in run_lines([]))
+    assert any("no update was completed" in line for line in run_lines([]))
 
 
 @pytest.fixture
