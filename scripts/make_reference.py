@@ -267,7 +267,7 @@ def nodes_page() -> str:
                 each.name,
                 "required" if each.required else json.dumps(each.kind.to_json(each.default)),
                 each.kind.legal,
-                each.help,
+                each.tooltip,
             )
             for each in kind.params
         ]

@@ -133,7 +133,7 @@ class GraphRunArgs:
 
     def _go(self, engine: Any) -> int:
         if self.keep is not None:
-            from surefoot.graph.run.checkpoints import run_and_keep
+            from surefoot.graph.run.snapshot import run_and_keep
 
             return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
