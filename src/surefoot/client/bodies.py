@@ -75,7 +75,7 @@ def _packed(query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed_or_packed(field: str, numbers: Any) -> tuple[str, Any]:
-    """Return field and value: a list as it is, any buffer of floats as little-endian float32 in base64."""
+    """Return field and value: a list unchanged, any buffer of floats as little-endian float32 in base64."""
     if isinstance(numbers, (list, tuple)):
         return field, numbers  # pyright: ignore[reportUnknownVariableType]
     flat = list(_flat(memoryview(numbers).tolist()))
