@@ -1,0 +1,42 @@
+"""Names of SB3: what works, and what is refused with its replacement."""
+
+import numpy as np
+import pytest
+
+from surefoot.errors import ConfigError
+from surefoot.train.interop.sb3_names import Monitor, VecNormalize, refuse_attribute, says_stop, watchers
+
+
+@pytest.mark.parametrize(
+    ("answer", "stops"), [(False, True), (np.False_, True), (None, False), (0, False), (True, False)]
+)
+def test_only_false_stops(answer: object, stops: bool) -> None:
+    assert says_stop(answer) is stops
+
+
+def test_callbacks_are_none_one_or_several() -> None:
+    assert watchers(None) == []
+    assert watchers(print) == [print]
+    assert watchers([print, repr]) == [print, repr]
+    with pytest.raises(ConfigError, match="UpdateReport"):
+        watchers("not callable")
+
+
+def test_monitor_returns_the_env_and_refuses_a_file() -> None:
+    env = object()
+    assert Monitor(env) is env
+    with pytest.raises(ConfigError, match="to_monitor_csv"):
+        Monitor(env, "log")
+
+
+def test_the_statistics_of_vec_normalize_have_no_file() -> None:
+    wrapped = VecNormalize.__new__(VecNormalize)
+    with pytest.raises(ConfigError, match=r"model\.save"):
+        wrapped.save("stats.pkl")
+    with pytest.raises(ConfigError, match=r"PPO\.load"):
+        VecNormalize.load("stats.pkl")
+
+
+def test_an_attribute_of_sb3_is_refused_with_its_replacement() -> None:
+    with pytest.raises(AttributeError, match="rollout_steps"):
+        refuse_attribute("n_steps")
