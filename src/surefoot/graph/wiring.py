@@ -8,6 +8,7 @@ from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import ABSENT, Delay, End, Graph
 
 LATER = Delay(ABSENT)
+# Without an initial value step and trainer would wait for each other in the first tick.
 READY = Delay("ready")
 
 Wire = tuple[str, str, Delay | None]
@@ -131,6 +132,7 @@ def plain_roles(plan: Schedule, *, recurrent: bool = False) -> dict[str, str] | 
         return None
     ids = {role: each.id for role, each in nodes.items()}
     agent, discrete = nodes["agent"].params, nodes["agent"].params["action_space"] == "discrete"
+    # The collector samples and clips by itself, so other modes must run node by node.
     known = (
         nodes["either"].params["mode"] == "fby"
         and not agent["deterministic"]

@@ -104,6 +104,7 @@ def _mentions(part: ast.AST) -> Mentions:
     result, todo = Mentions(), [(part, False)]
     while todo:
         node, annotates = todo.pop()
+        # A copied function runs where surefoot is not installed.
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
             raise GraphError(f"line {node.lineno}: an import inside a function cannot be copied into a program")
         if isinstance(node, ast.Name):
@@ -143,6 +144,7 @@ class _Bundler:
             if statement not in modules.setdefault(module, []):
                 modules[module].append(statement)
         names = [name for _, name in self.needed]
+        # All definitions share one namespace in the program.
         if twice := {name for name in names if names.count(name) > 1}:
             raise GraphError(f"two library definitions are called {min(twice)!r}; export this graph as a script")
         order: dict[str, None] = {}

@@ -116,6 +116,7 @@ class StepCollector:
         self.world, self.policy = world, policy
         self.generator = torch.Generator().manual_seed(seed_for("act", seed))
         self.ticks = Ticks(policy, world.num_envs, steps=steps, gamma=gamma, scale_rewards=scale_rewards)  # pyright: ignore[reportArgumentType]
+        # An episode begins in every copy.
         self.view, self.start = world.reset(seed), np.ones(world.num_envs, bool)
         self.context = policy.initial_context(world.num_envs)
 
@@ -185,6 +186,7 @@ def save(folder: Path, config: Any, trainers: dict[str, PolicyTrainer], metrics:
         arrays |= {f"{who}.{name}": x.detach() for name, x in trainer.policy.state_dict().items()}
         arrays |= {f"adam.{who}.{name}": x for name, x in trainer.optimizer.tensors().items()}
     weights: dict[str, Any] = {name: x.numpy() for name, x in arrays.items()}
+    # Written beside the target and renamed: a crash leaves the previous file.
     np.savez(folder / "weights.part.npz", **weights)
     (folder / "weights.part.npz").replace(folder / "weights.npz")
     (folder / "state.part.json").write_text(json.dumps({"config": asdict(config), **metrics}, indent=1))

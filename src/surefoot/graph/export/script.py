@@ -44,6 +44,7 @@ class _Writer:
         self.fields: list[tuple[str, str, str]] = []
         """(name, annotation, value) of Config."""
         self.imports: dict[str, set[str]] = {}
+        # Outputs that nobody reads are assigned to _.
         self.read = {i.source for f in plan.firings for i in f.inputs if i.source is not None}
         self.vars = {
             End(each.id, name): self.names.new(f"{each.id}_{name}")
@@ -104,6 +105,7 @@ class _Writer:
 
     def _construct(self, firing: Firing) -> list[str]:
         """Return the comment of a node and the line that builds it."""
+        # Positions survive the round trip through the code.
         at = self.plan.checked.flat.layout.get(firing.id)
         where = "" if at is None else f" @ {at[0]:g},{at[1]:g}"
         comment = f"# [node {firing.id}] {firing.declared.name}{where}"
@@ -145,6 +147,7 @@ class _Writer:
     def _call(self, firing: Firing) -> str:
         """Return the line that fires a node."""
         connected = [each for each in firing.inputs if each.edge is not None]
+        # Batch and Code take any number of inputs, which have no argument names.
         positional = firing.declared.name in ("Batch", "Code") or len(firing.inputs) == 1
         args = [
             self._argument(firing, each) if positional else f"{each.port.name}={self._argument(firing, each)}"
@@ -160,6 +163,7 @@ class _Writer:
         before, loop = [], list[Firing]()
         ready: set[str] = set()
         for each in plan.firings:
+            # Nodes that fire once and do not depend on the loop are called before it.
             early = each.when == "first" and all(
                 i.source is None or (i.source.node in ready and i.edge is not None and i.edge.delay is None)
                 for i in each.inputs
@@ -195,6 +199,7 @@ class _Writer:
                 body.append(self._keep(name, source) if held else f"{name} = {self.vars[source]}")
         for end, name in self.vars.items():
             readers = [f for f in plan.firings for i in f.inputs if i.source == end]
+            # An OR in mode fby ignores its first input later, so it need not be cleared.
             only_first = all(f.declared.name == "OR" and f.params["mode"] == "fby" for f in readers)
             if plan.checked.clocks[end] == ONCE and not only_first:
                 body.append(f"{name} = None")

@@ -142,6 +142,7 @@ def _settings(fields: Fields, firing: Firing, config: type[Any], names: tuple[st
     for param in firing.declared.params:
         if param.config is config and param.setting in values:
             values[param.setting] = fields.read(firing, param.name)
+    # lr_schedule replaces lr, as in the trainer node.
     if firing.params.get("lr_schedule") is not None:
         values["lr"] = fields.read(firing, "lr_schedule")
     return values
@@ -156,6 +157,7 @@ class LoopWriter(StandaloneWriter):
     """One policy in one or several environments."""
 
     def __init__(self, plan: Schedule, shape: LoopRoles) -> None:
+        # Trainer and agent first: their parameters get the short field names.
         named = (shape.trainer, shape.agent, shape.action, shape.worlds[0])
         super().__init__(plan, named, (*shape.worlds[1:], *shape.watchers))
         self.shape, self.watchers = shape, shape.watchers

@@ -21,6 +21,7 @@ def layout_of(graph: Graph) -> dict[str, tuple[float, float]]:
     column: dict[str, int] = {}
     order = [id for id in check(graph).order if id in graph.nodes] or sorted(graph.nodes)
     before = {id: [e.source.node for e in graph.edges if e.target.node == id and e.delay is None] for id in graph.nodes}
+    # Nodes of a graph with errors have no order; they come last.
     for id in [*order, *sorted(set(graph.nodes) - set(order))]:
         column[id] = 1 + max((column.get(each, -1) for each in before[id]), default=-1)
     rows: dict[int, int] = {}

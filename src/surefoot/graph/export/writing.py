@@ -55,6 +55,7 @@ def tidy(value: Any) -> Any:
 def literal(value: Any) -> str:
     """Return the Python literal of a parameter value."""
     match value:
+        # Double quotes, as the formatter of the project writes them.
         case str():
             return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
         case dict() if "kind" in value:
@@ -70,6 +71,7 @@ def literal(value: Any) -> str:
 
 def wrapped(line: str, indent: int, *, tight: str = "") -> list[str]:
     """Return a line; if it is too long, its outermost call with one argument per line."""
+    # A simple layout is enough: generated lines have at most one long call.
     depth = len(line) - len(line.lstrip())
     closing = line.rstrip()[-1:]
     opening = line.find({")": "(", "}": "{"}.get(closing, "("))

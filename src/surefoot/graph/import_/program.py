@@ -58,7 +58,7 @@ def import_program(path: Path | str) -> Imported:
 
 
 def from_program(text: str) -> Imported:
-    """Return the graph of an exported program; of an edited script, what its code says.
+    """Return the graph of an exported program; an edited script is read from its code.
 
     Args:
         text: The text of a program that `surefoot graph export` wrote.
@@ -70,6 +70,7 @@ def from_program(text: str) -> Imported:
     program, graph, unchanged = split_block(text)
     if graph is not None and unchanged:
         return Imported(graph)
+    # An edited script is read from its code; a standalone program has no code that stands for single nodes.
     if MARK not in (ast.get_docstring(tree) or ""):
         return Imported(*ScriptReader(program, tree).read())
     if graph is None:

@@ -284,6 +284,7 @@ class ScriptReader:
         """Add a statement that is not part of a node as a Code node."""
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
         inputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Load) and n.id in self.outputs)
+        # A variable that a later call reads is an output of the Code node.
         calls = [each for each in ast.walk(self.tree) if isinstance(each, ast.Call)]
         later = {arg.id for call in calls for arg in call.args if isinstance(arg, ast.Name)}
         outputs = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store) and n.id in later)
@@ -312,5 +313,6 @@ def _literal(value: ast.expr, what: str) -> Any:
         raise GraphError(
             f"line {value.lineno}: {what} is {ast.unparse(value)[:60]!r}; only literal values are read, nothing is run"
         ) from why
+    # Parameters are lists in JSON; scripts write tuples.
     many = as_list(result)
     return result if many is None else list(many)
