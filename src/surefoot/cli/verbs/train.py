@@ -241,11 +241,11 @@ def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> T
         if spec.overlap:
             raise Usage("--overlap needs workers that collect during the update; add --rollout-workers local:2")
         return Training(spec, make=make)
-    from surefoot.scale.backend_spec import BackendSpec
-    from surefoot.scale.remote_training import FarTraining
+    from surefoot.scale.backend import BackendSpec
+    from surefoot.scale.remote_training import RemoteTraining
 
     placement = BackendSpec.parse(spec.rollouts, insecure=insecure)
-    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
+    return RemoteTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
 
 
 def _train_ddp(args: TrainArgs, spec: RunSpec, make: WorldMaker) -> int:
@@ -265,13 +265,13 @@ def _train_ddp(args: TrainArgs, spec: RunSpec, make: WorldMaker) -> int:
 def _run_ddp(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, make: WorldMaker, *, resume: bool) -> int:
     from surefoot.learn.checkpoint.checkpoint import load_checkpoint
     from surefoot.scale.process_group import join_group
-    from surefoot.scale.shared_training import TogetherTraining
+    from surefoot.scale.shared_training import SharedTraining
     from surefoot.train.run import create_run, resume_run
 
     group = join_group()
     try:
-        resume = bool(group.tell(int(resume)))  # the first process decides for all
-        training = TogetherTraining(spec, group, make=make)
+        resume = bool(group.broadcast(int(resume)))  # the first process decides for all
+        training = SharedTraining(spec, group, make=make)
         if group.rank > 0:
             if resume:
                 training.set_state(load_checkpoint(directory.checkpoints).parts)
