@@ -56,7 +56,7 @@ class PPOConfig:
     weight_decay: float = 0.01
     seed: int = 0
     allow_stateful_norm: bool = False
-    """True: BatchNorm and dropout as in Directive-023. The ratio is then not 1 at the first step; the doctor reports it."""
+    """Use BatchNorm and dropout as in Directive-023. The ratio is then not 1 at the first step; the doctor reports it."""
 
     def __post_init__(self) -> None:
         for name in ("input_dim", "action_dim", "hidden_dim", "buffer_size", "min_buffer_size"):
@@ -65,24 +65,17 @@ class PPOConfig:
 
     def learner(self) -> LearnerConfig:
         """Return the same settings as a config of the engine."""
-        return LearnerConfig(
-            lr=StepDecay(self.learning_rate, 100, 0.9),
-            gamma=self.gamma,
-            lam=self.gae_lambda,
-            clip=self.eps_clip,
-            value_clip=self.value_clip,
-            ent_coef=self.entropy_coef,
-            vf_coef=self.value_coef,
-            max_grad_norm=self.max_grad_norm,
-            epochs=self.n_epochs,
-            minibatch_size=self.batch_size,
-            optimizer="adamw",
-            weight_decay=self.weight_decay,
-            min_samples=self.min_buffer_size,
-            seed=self.seed,
-            envs=1,
-            rollout_steps=self.buffer_size,
-        )
+        same = ("gamma", "value_clip", "max_grad_norm", "weight_decay", "seed")
+        names = dict(zip(same, same, strict=True)) | {
+            "lam": "gae_lambda",
+            "clip": "eps_clip",
+            "ent_coef": "entropy_coef",
+        }
+        names |= {"vf_coef": "value_coef", "epochs": "n_epochs", "minibatch_size": "batch_size"}
+        names |= {"min_samples": "min_buffer_size", "rollout_steps": "buffer_size"}
+        values: dict[str, Any] = {name: getattr(self, original) for name, original in names.items()}
+        # Directive-023's StepLR(step_size=100, gamma=0.9).
+        return LearnerConfig(lr=StepDecay(self.learning_rate, 100, 0.9), optimizer="adamw", envs=1, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +116,10 @@ class PPOTrainer:
 
     def select_action(self, embedding: Sequence[float] | np.ndarray, deterministic: bool = False) -> dict[str, Any]:
         """Return {action, mutation_type, log_prob, value} for one embedding."""
-        seen = PolicyInput(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
+        inputs = PolicyInput(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
         self.policy.eval()
         with torch.no_grad():
-            out = self.policy.act(seen, generator=self.generator, deterministic=deterministic)
+            out = self.policy.act(inputs, generator=self.generator, deterministic=deterministic)
         action = int(out.action[0])
         return {
             "action": action,
@@ -193,13 +186,11 @@ class PPOTrainer:
                 self.store_experience(
                     Experience(
                         state=state,
-                        action=chosen["action"],
                         reward=reward,
                         next_state=after,
                         done=done,
-                        log_prob=chosen["log_prob"],
-                        value=chosen["value"],
                         policy_version=self.learner.policy_version,
+                        **{name: chosen[name] for name in ("action", "log_prob", "value")},
                     )
                 )
                 rewards.append(reward)
@@ -216,21 +207,15 @@ class PPOTrainer:
         """Return means of the last rewards and updates; {"message": …} before there are any."""
         if not self._rewards:
             return {"message": "No training data yet"}
-        reports = list(self._reports)
-
-        def mean(name: str) -> float:
-            return float(np.mean([getattr(report, name) for report in reports])) if reports else 0.0
-
-        return {
-            "total_updates": self.learner.updates,
-            "total_episodes": self.episodes,
-            "avg_reward": float(np.mean(self._rewards)),
-            "max_reward": self._best,
-            "avg_policy_loss": mean("policy_loss"),
-            "avg_value_loss": mean("value_loss"),
-            "avg_entropy": mean("entropy"),
-            "avg_kl": mean("approx_kl"),
+        names = {"policy_loss": "policy_loss", "value_loss": "value_loss", "entropy": "entropy", "kl": "approx_kl"}
+        means = {
+            f"avg_{name}": float(np.mean([getattr(report, metric) for report in self._reports]))
+            if self._reports
+            else 0.0
+            for name, metric in names.items()
         }
+        totals = {"total_updates": self.learner.updates, "total_episodes": self.episodes}
+        return {**totals, "avg_reward": float(np.mean(self._rewards)), "max_reward": self._best, **means}
 
     def save(self, path: Path | str) -> Path:
         """Write a checkpoint directory under `path` (weights, optimizer, counters; no pickle) and return it."""
@@ -263,7 +248,7 @@ class PPOTrainer:
         if row.shape != (self.config.input_dim,):
             raise ShapeError(f"the embedding is {list(row.shape)}; this policy takes {[self.config.input_dim]}")
         if not np.isfinite(row).all():
-            raise NonFiniteValue("the embedding holds NaN or infinity")
+            raise NonFiniteValue("the embedding contains NaN or infinity")
         return row
 
     def _chains(self) -> list[list[Step]]:
@@ -292,10 +277,8 @@ class PPOTrainer:
                 ahead = float(self.policy.value(PolicyInput(obs={"obs": row}))[0])
         steps: list[Step] = []
         for i, e in enumerate(chain):
-            ends = e is last
-            name = f"{number}/{i}"
             decision = Decision(
-                id=name,
+                id=f"{number}/{i}",
                 episode=str(number),
                 obs={"obs": np.asarray(e.state, np.float32)},
                 action=e.action,
@@ -303,8 +286,9 @@ class PPOTrainer:
                 value=e.value,
                 policy_version=e.policy_version,
             )
-            cut = ends and not e.done
-            outcome = Outcome(decision=name, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
+            # The last experience of an open chain is truncated: its next state is bootstrapped.
+            cut = e is last and not e.done
+            outcome = Outcome(decision=decision.id, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
             steps.append((decision, outcome))
         return steps
 
@@ -321,13 +305,6 @@ def mutation_name(action: int) -> str:
 
 def update_stats(report: UpdateReport) -> dict[str, Any]:
     """Return an update's metrics under Directive-023's names."""
-    return {
-        "policy_loss": report.policy_loss,
-        "value_loss": report.value_loss,
-        "entropy": report.entropy,
-        "approx_kl": report.approx_kl,
-        "clip_fraction": report.clip_fraction,
-        "learning_rate": report.lr,
-        "buffer_size": report.samples,
-        "update_count": report.update,
-    }
+    names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+    renamed = {"learning_rate": report.lr, "buffer_size": report.samples, "update_count": report.update}
+    return {name: getattr(report, name) for name in names} | renamed
