@@ -245,9 +245,9 @@ class TestOwnFile:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("- 1\n- 2\n", "holds list; it must be a mapping"),
-            ("", "has no settings"),
-            ("{}", "has no settings"),
+            ("- 1\n- 2\n", "contains list; it must be a mapping"),
+            ("", "contains no settings"),
+            ("{}", "contains no settings"),
             ("a: [1", "cannot read settings"),
             ("a: !!python/object/apply:os.system ['true']", "cannot read settings"),
             ("total_steps: 5\nn_timesteps: 6\n", "total_steps and n_timesteps both"),

@@ -30,7 +30,7 @@ def test_two_runs_of_the_same_second_do_not_share_a_directory(tmp_path, monkeypa
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "a b", "x" * 200])
 def test_a_name_that_is_a_path_is_refused(tmp_path, name):
-    with pytest.raises(RunError, match="no name for a run"):
+    with pytest.raises(RunError, match="not a valid name for a run"):
         new_run_dir("E-v0", 0, root=tmp_path, name=name)
 
 
