@@ -177,8 +177,7 @@ class Desk:
     def from_text(self, name: str, text: str) -> tuple[Document, list[str]]:
         """From a graph's JSON, another program's workflow or an exported program; with the notes of the import."""
         # These know torch, which the page need not wait for.
-        from surefoot.graph.import_.formats import from_json_text
-        from surefoot.graph.import_.program import from_program
+        from surefoot.graph.import_.program import from_json_text, from_program
 
         found = from_json_text(text) if text.lstrip().startswith("{") else from_program(text)
         return self.new(name, found.graph), list(found.notes)
