@@ -65,24 +65,17 @@ class PPOConfig:
 
     def learner(self) -> LearnerConfig:
         """Return the same settings as a config of the engine."""
-        return LearnerConfig(
-            lr=StepDecay(self.learning_rate, 100, 0.9),
-            gamma=self.gamma,
-            lam=self.gae_lambda,
-            clip=self.eps_clip,
-            value_clip=self.value_clip,
-            ent_coef=self.entropy_coef,
-            vf_coef=self.value_coef,
-            max_grad_norm=self.max_grad_norm,
-            epochs=self.n_epochs,
-            minibatch_size=self.batch_size,
-            optimizer="adamw",
-            weight_decay=self.weight_decay,
-            min_samples=self.min_buffer_size,
-            seed=self.seed,
-            envs=1,
-            rollout_steps=self.buffer_size,
-        )
+        same = ("gamma", "value_clip", "max_grad_norm", "weight_decay", "seed")
+        names = dict(zip(same, same, strict=True)) | {
+            "lam": "gae_lambda",
+            "clip": "eps_clip",
+            "ent_coef": "entropy_coef",
+        }
+        names |= {"vf_coef": "value_coef", "epochs": "n_epochs", "minibatch_size": "batch_size"}
+        names |= {"min_samples": "min_buffer_size", "rollout_steps": "buffer_size"}
+        values: dict[str, Any] = {name: getattr(self, original) for name, original in names.items()}
+        # Directive-023's StepLR(step_size=100, gamma=0.9).
+        return LearnerConfig(lr=StepDecay(self.learning_rate, 100, 0.9), optimizer="adamw", envs=1, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +103,8 @@ class PPOTrainer:
             torch.manual_seed(c.seed)
             net = EmbeddingNetwork({"obs": c.input_dim}, c.action_dim, c.hidden_dim, stateful=c.allow_stateful_norm)
         settings = NetConfig(allow_stateful_norm=c.allow_stateful_norm)
-        self.policy = ActorCritic(
-            {"obs": Box((c.input_dim,))}, Discrete(c.action_dim), settings, network=net, seed=c.seed
-        )
+        obs, action = {"obs": Box((c.input_dim,))}, Discrete(c.action_dim)
+        self.policy = ActorCritic(obs, action, settings, network=net, seed=c.seed)
         self.learner = Learner(self.policy, c.learner())
         self.generator = torch.Generator().manual_seed(c.seed)
         self.buffer: deque[Experience] = deque(maxlen=c.buffer_size)
@@ -128,12 +120,8 @@ class PPOTrainer:
         with torch.no_grad():
             out = self.policy.act(inputs, generator=self.generator, deterministic=deterministic)
         action = int(out.action[0])
-        return {
-            "action": action,
-            "mutation_type": mutation_name(action),
-            "log_prob": float(out.log_prob[0]),
-            "value": float(out.value[0]),
-        }
+        numbers = {"log_prob": float(out.log_prob[0]), "value": float(out.value[0])}
+        return {"action": action, "mutation_type": mutation_name(action), **numbers}
 
     def get_distribution(self, embedding: Sequence[float] | np.ndarray) -> dict[str, Any]:
         """Return {probabilities, mutation_types} for one embedding."""
@@ -214,21 +202,15 @@ class PPOTrainer:
         """Return means of the last rewards and updates; {"message": …} before there are any."""
         if not self._rewards:
             return {"message": "No training data yet"}
-        reports = list(self._reports)
-
-        def mean(name: str) -> float:
-            return float(np.mean([getattr(report, name) for report in reports])) if reports else 0.0
-
-        return {
-            "total_updates": self.learner.updates,
-            "total_episodes": self.episodes,
-            "avg_reward": float(np.mean(self._rewards)),
-            "max_reward": self._best,
-            "avg_policy_loss": mean("policy_loss"),
-            "avg_value_loss": mean("value_loss"),
-            "avg_entropy": mean("entropy"),
-            "avg_kl": mean("approx_kl"),
+        names = {"policy_loss": "policy_loss", "value_loss": "value_loss", "entropy": "entropy", "kl": "approx_kl"}
+        means = {
+            f"avg_{name}": float(np.mean([getattr(report, metric) for report in self._reports]))
+            if self._reports
+            else 0.0
+            for name, metric in names.items()
         }
+        totals = {"total_updates": self.learner.updates, "total_episodes": self.episodes}
+        return {**totals, "avg_reward": float(np.mean(self._rewards)), "max_reward": self._best, **means}
 
     def save(self, path: Path | str) -> Path:
         """Write a checkpoint directory under `path` (weights, optimizer, counters; no pickle) and return it."""
@@ -240,9 +222,8 @@ class PPOTrainer:
             "best": self._best if math.isfinite(self._best) else None,
             "generator": self.generator.get_state().numpy(),
         }
-        return save_checkpoint(
-            Path(path), self.learner.updates, {"weights": weights, **self.learner.state(), "prompts": state}
-        )
+        parts = {"weights": weights, **self.learner.state(), "prompts": state}
+        return save_checkpoint(Path(path), self.learner.updates, parts)
 
     def load(self, path: Path | str) -> None:
         """Restore what `save` wrote; the sizes must be the same."""
@@ -270,19 +251,16 @@ class PPOTrainer:
         open_ends: dict[bytes, list[int]] = {}
         for experience in self.buffer:
             waiting = open_ends.get(fingerprint(experience.state), [])
-            if waiting:
-                number = waiting.pop(0)
-                chains[number].append(experience)
-            else:
-                number = len(chains)
-                chains.append([experience])
+            number = waiting.pop(0) if waiting else len(chains)
+            if number == len(chains):
+                chains.append([])
+            chains[number].append(experience)
             if not experience.done:
                 open_ends.setdefault(fingerprint(experience.next_state), []).append(number)
         return [self._steps(number, chain) for number, chain in enumerate(chains)]
 
     def _steps(self, number: int, chain: list[Experience]) -> list[Step]:
-        last = chain[-1]
-        ahead = 0.0
+        last, ahead = chain[-1], 0.0
         if not last.done:
             self.policy.eval()
             with torch.no_grad():
@@ -299,8 +277,7 @@ class PPOTrainer:
                 value=e.value,
                 policy_version=e.policy_version,
             )
-            # The last experience of an open chain is truncated: its next state is bootstrapped.
-            cut = e is last and not e.done
+            cut = e is last and not e.done  # its next state is bootstrapped
             outcome = Outcome(decision=decision.id, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
             steps.append((decision, outcome))
         return steps

@@ -35,7 +35,7 @@ def _learning(steward: Steward) -> list[str]:
     rewarded, waiting = "Decisions closed with a reward that was told.", "Decisions that wait to be learned from."
     states = [({"policy": policy, "state": state}, n) for (policy, state), n in sorted(jobs.items())]
     return [
-        *each("surefoot_decisions_total", "counter", "Decisions made.", lambda s: s.made),
+        *each("surefoot_decisions_total", "counter", "Decisions made.", lambda s: s.decision_count),
         *each("surefoot_rewards_total", "counter", rewarded, lambda s: s.rewarded),
         *each("surefoot_reward_mean", "gauge", "Mean of the last rewards.", mean),
         *each("surefoot_decisions_waiting", "gauge", "Decisions without an outcome.", lambda s: s.ledger.waiting),
