@@ -88,7 +88,7 @@ wheels: setup  ## sdist and wheel in dist/, looked into and tried; also a build 
 
 bench: bench-speed bench-kills  ## the quick benchmarks
 
-peers:  ## Stable-Baselines3, JAX and rl_games in environments of their own, to be measured against
+peers:  ## one environment per peer to measure against: Stable-Baselines3, JAX, TRL, rl_games, RLtools
 	TORCH_INDEX=$(TORCH_INDEX) $(PYTHON) benchmarks/peers.py
 
 bench-learning: setup  ## ≥ 5 seeds of every task against its bar; hours, see --help

@@ -143,7 +143,7 @@ def workload(updates: int, path: str) -> Graph:
         env={"env_id": "CartPole-v1", "num_envs": ENVS},
         agent={"input_size": 4, "output_size": 2, "action_space": "discrete", "activation": "tanh", "shared": False},
         action={"mode": "none"},
-        trainer={"horizon_length": HORIZON, "minibatch_size": 256, "epochs": 10, "entropy_coef": 0.0},
+        trainer={"rollout_steps": HORIZON, "minibatch_size": 256, "epochs": 10, "ent_coef": 0.0},
         total_steps=updates * ENVS * HORIZON,
     )
     graph.run.path = path

@@ -1,6 +1,7 @@
 """Makes the environments of those we are measured against, each beside the project and none of it inside.
 
-python benchmarks/peers.py                 all of them: .venv-peers, .venv-peers-jax, .venv-peers-trl, .venv-peers-rlgames
+python benchmarks/peers.py                 all of them: .venv-peers, .venv-peers-jax, .venv-peers-trl, .venv-peers-rlgames,
+                                           .venv-peers-rltools
 python benchmarks/peers.py sb3 jax         some of them
 PureJaxRL is no package: clone it (github.com/luchris429/purejaxrl) and give its directory as --purejaxrl.
 """
@@ -46,6 +47,8 @@ PEERS = {
     # The last release with PPO: 1.13 deleted it.
     "trl": Peer(".venv-peers-trl", ((TORCH,), ("trl==1.12.0", "transformers==5.22.2", "peft==0.21.2"))),
     "rlgames": Peer(".venv-peers-rlgames", ((TORCH,), ("rl_games==1.6.5",))),
+    # MKL is what RLtools' own documentation recommends; without it the compiled program is 15 times slower.
+    "rltools": Peer(".venv-peers-rltools", (("rltools==2.2.1", "numpy", "mkl", "mkl-include"),)),
 }
 
 

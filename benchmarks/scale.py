@@ -29,8 +29,8 @@ from typing import Any
 
 from scale_model import Cost, Handing, line, piece, update
 from surefoot.envs.make import make_world
-from surefoot.scale.backend_spec import WORLDS, BackendSpec, open_backend
-from surefoot.scale.remote_training import FarTraining
+from surefoot.scale.backend import WORLDS, BackendSpec, open_backend
+from surefoot.scale.remote_training import RemoteTraining
 from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.device import pin_threads
 from surefoot.train.spec import RunSpec, make_spec
@@ -113,7 +113,7 @@ def training_of(work: Workload, spec: RunSpec, placement: str) -> Training:
     spec = replace(spec, rollouts=kind, overlap=bool(overlap))
     address = "here" if kind.startswith("ray") else ""
     where = replace(BackendSpec.parse(kind), address=address, worlds=work.worlds)
-    return FarTraining(spec, make=work.make(spec), placement=where)
+    return RemoteTraining(spec, make=work.make(spec), placement=where)
 
 
 class Probe:
@@ -266,7 +266,7 @@ def lost(work: Workload, placement: str, how: signal.Signals, times: int = 5) ->
     rest is the update itself, and the lost piece walked again.
     """
     training = training_of(work, spec_of(work), placement)
-    assert isinstance(training, FarTraining)
+    assert isinstance(training, RemoteTraining)
     backend: Any = training.backend
     try:
         backend._patience = replace(backend._patience, fixed=5.0)

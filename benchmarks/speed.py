@@ -1,4 +1,4 @@
-"""W1 to W4 against Stable-Baselines3, PureJaxRL and rl_games, interleaved in one run, one thread on one core.
+"""W1 to W4 against Stable-Baselines3, CleanRL, PureJaxRL, rl_games and RLtools, interleaved in one run, one thread on one core.
 
 python benchmarks/speed.py                            everything whose interpreter is there
 python benchmarks/speed.py --purejaxrl DIR            PureJaxRL too, from a checkout of it
@@ -36,6 +36,7 @@ ONE_THREAD = {
 }
 ABOUT = {
     "W1": "CartPole-v1, 64×64 tanh, 8 envs × 128 steps, 4 epochs × 4 minibatches of 256",
+    "W1-pendulum": "Pendulum-v1, 64×64 tanh, 8 envs × 128 steps, 4 epochs × 4 minibatches of 256, environments in C and C++",
     "W2-pendulum": "Pendulum-v1, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
     "W2-halfcheetah": "HalfCheetah-v5, Gymnasium's, 1 env × 2048 steps, 10 epochs, minibatches of 64",
     "W3": "CartPole-v1, 2048 envs × 32 steps, 4 epochs × 4 minibatches of 16,384",
@@ -43,7 +44,7 @@ ABOUT = {
 }
 OWN, SYNC, GYM = "surefoot, own world", "surefoot, SyncVectorEnv", "surefoot, Gymnasium's env"
 TORCH = "surefoot, own world, by torch"
-SB3, JAX, RLG, CLEAN = "stable-baselines3", "purejaxrl", "rl_games", "cleanrl"
+SB3, JAX, RLG, CLEAN, RLTOOLS = "stable-baselines3", "purejaxrl", "rl_games", "cleanrl", "rltools"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Bar:
 BARS = (
     Bar("W1", OWN, SB3, 30),
     Bar("W1", OWN, JAX, 1.5),
+    Bar("W1", OWN, CLEAN, 1),
+    Bar("W1-pendulum", OWN, RLTOOLS, 1),
     Bar("W1", SYNC, SB3, 7),
     Bar("W1", TORCH, SB3, 1.8),
     Bar("W2-pendulum", GYM, SB3, 20),
@@ -77,7 +80,10 @@ Command = Callable[[int], list[str]]
 
 def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
     """{workload: {side: command}} of what can be run here."""
-    has = {name: Path(given).exists() for name, given in ((SB3, args.peer), (JAX, args.jax), (RLG, args.rlgames))}
+    has = {
+        name: Path(given).exists()
+        for name, given in ((SB3, args.peer), (JAX, args.jax), (RLG, args.rlgames), (RLTOOLS, args.rltools))
+    }
     has[JAX] = has[JAX] and args.purejaxrl is not None
     has[CLEAN] = has[SB3] and args.cleanrl is not None
 
@@ -101,6 +107,10 @@ def sides(args: argparse.Namespace) -> dict[str, dict[str, Command]]:
             SB3: sb3("W1"),
             JAX: jax("steps", "W1", args.seconds),
             CLEAN: script(args.peer, "cleanrl_steps.py", args.cleanrl, args.seconds),
+        },
+        "W1-pendulum": {
+            OWN: ours("W1-pendulum", "own"),
+            RLTOOLS: script(args.rltools, "rltools_steps.py", "W1-pendulum", args.seconds),
         },
         "W2-pendulum": {GYM: ours("W2-pendulum", "gymnasium"), SB3: sb3("W2-pendulum")},
         "W2-halfcheetah": {GYM: ours("W2-halfcheetah", "gymnasium"), SB3: sb3("W2-halfcheetah")},
@@ -255,9 +265,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", default=str(PEERS["sb3"].python), help="an interpreter with stable_baselines3")
     parser.add_argument("--jax", default=str(PEERS["jax"].python), help="one with jax, flax, optax, distrax, gymnax")
     parser.add_argument("--rlgames", default=str(PEERS["rlgames"].python), help="one with rl_games")
+    parser.add_argument("--rltools", default=str(PEERS["rltools"].python), help="one with rltools and mkl")
     parser.add_argument("--cleanrl", type=Path, help="a checkout of CleanRL; without it its row is left out")
     parser.add_argument("--purejaxrl", type=Path, help="a checkout of PureJaxRL; without it its rows are left out")
-    parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W2 means both")
+    parser.add_argument("--only", help=f"some of {', '.join(ABOUT)}; W1 and W2 mean all of theirs")
     parser.add_argument("--rounds", type=int, default=5, help="of W1 to W3")
     parser.add_argument("--seeds", type=int, default=5, help="of W4")
     parser.add_argument("--seconds", type=float, default=2.0, help="least CPU-seconds measured a round and side")
@@ -269,7 +280,12 @@ def arguments() -> argparse.Namespace:
     unknown = [w for w in (args.only or "W1").split(",") if not any(name.startswith(w) for name in ABOUT)]
     if unknown:
         parser.error(f"there is no workload {unknown[0]!r}; there are {', '.join(ABOUT)}")
-    for name, given in (("sb3", args.peer), ("jax", args.jax), ("rlgames", args.rlgames)):
+    for name, given in (
+        ("sb3", args.peer),
+        ("jax", args.jax),
+        ("rlgames", args.rlgames),
+        ("rltools", args.rltools),
+    ):
         if not Path(given).exists():
             print(f"{name} is left out: no {PEERS[name].folder}; `make peers` installs it", file=sys.stderr)
     if args.purejaxrl is None:

@@ -16,13 +16,7 @@ CONFIDENCE = 60
 
 ALLOWED: list[tuple[str, str, str]] = [
     # (path below src/surefoot, name, why it is used though no code names it)
-    ("cli/verbs/*", "*Args", "loaded by its name in the verb table of cli/main.py"),
-    ("cli/verbs/telemetry/watch.py", "*_m[ai][nx]", "a field that is read by name from the dataclass"),
-    ("cli/verbs/telemetry/watch.py", "*_threshold", "a field that is read by name from the dataclass"),
-    ("cli/verbs/town/train.py", "*_mini_batch*", "a field that is read by name from the dataclass"),
-    ("cli/verbs/town/train.py", "mini_batch_size", "a field that is read by name from the dataclass"),
-    ("cli/verbs/town/train.py", "clip_param", "a field that is read by name from the dataclass"),
-    ("cli/verbs/town/train.py", "num_epochs", "a field that is read by name from the dataclass"),
+    ("cli/verbs/*", "*Args", "loaded by its name in the verb table of cli/catalogue.py"),
     ("cli/dashboard/screen.py", "writable", "io.TextIOBase calls it"),
     ("client/calls.py", "__signature__", "inspect.signature and help() read it"),
     ("compat/hololoom/*", "*", "the API of an earlier system; its users call it"),

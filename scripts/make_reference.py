@@ -21,14 +21,14 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests load this file by its pa
 
 import record_schema
 
+from surefoot.cli.catalogue import GROUPS, VERBS
 from surefoot.cli.helptext import parts
-from surefoot.cli.main import VERBS
-from surefoot.cli.verbs.doctor import plan_text
 from surefoot.cli.verbs.settings import all_knobs
 from surefoot.graph.nodes import REGISTRY
 from surefoot.learn.presets import FAMILIES, PRESETS
 from surefoot.learn.schedule import Linear
 from surefoot.learn.schedule_text import schedule_to_json
+from surefoot.telemetry.doctor.findings import value_text as patch_value
 from surefoot.telemetry.doctor.rules import SYMPTOMS, shipped_rules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,18 +96,32 @@ def verb_section(name: str) -> str:
 
 
 def cli_page() -> str:
-    codes = "0 fine · 1 a finding · 2 failed or refused · 64 the command line is wrong · 130 interrupted twice"
     intro = (
         "# The command line\n\n"
-        "`surefoot VERB --help` prints the same. RUN is a run's directory, or its name under `./runs` "
-        "(`$SUREFOOT_RUNS`, `--runs DIR`).\n\n"
-        f"Exit codes: {codes}.\n\n"
+        "`surefoot VERB --help` prints the same, `surefoot help GROUP` the verbs of a group. RUN is the directory of a run, "
+        "or its name in the directory of runs.\n\n"
+        "Two options work with every verb: `--runs DIR` sets the directory of runs (default `$SUREFOOT_RUNS` or `./runs`), "
+        "and `--json` prints the result as JSON where a verb has one.\n\n"
+        "A wrong verb, option or setting is answered with the nearest right one. Renamed options accept their old name for "
+        "one release, with a notice on stderr.\n\n"
+        "Exit codes: 0 success · 1 a finding · 2 failed or refused · 64 wrong command line · 130 interrupted twice.\n\n"
     )
-    verbs = table(
-        ("verb", "what it does"),
-        [(f"[`{name}`](#surefoot-{name.replace(' ', '-')})", v.help) for name, v in VERBS.items()],
-    )
-    return WRITTEN_BY + intro + verbs + "\n" + "\n".join(verb_section(name) for name in VERBS)
+    for group in GROUPS.values():
+        rows = [(f"[`{name}`](#surefoot-{name.replace(' ', '-')})", v.help) for name, v in group.verbs.items()]
+        intro += f"**{group.title}**: {group.about}\n\n" + table(("verb", "what it does"), rows) + "\n"
+    return WRITTEN_BY + intro + "\n".join(verb_section(name) for name in VERBS)
+
+
+def plan_text(patch: Any) -> str:
+    """Return the patch of a rule as text, with factors where a value depends on the run."""
+    parts: list[str] = []
+    for knob, wish in dict(patch).items():
+        if isinstance(wish, dict):
+            least = f", at least {wish['least']:g}" if "least" in wish else ""
+            parts.append(f"{knob} × {wish['times']:g}{least}")
+        else:
+            parts.append(f"--set {knob}={patch_value(wish)}")
+    return " · ".join(parts)
 
 
 def value_text(value: Any) -> str:
@@ -253,7 +267,7 @@ def nodes_page() -> str:
                 each.name,
                 "required" if each.required else json.dumps(each.kind.to_json(each.default)),
                 each.kind.legal,
-                each.help,
+                each.tooltip,
             )
             for each in kind.params
         ]

@@ -30,6 +30,7 @@ class Shape:
 
 SHAPES = {
     "W1": Shape("CartPole-v1", envs=8, steps=128, epochs=4, minibatch=256, warm_up=10, updates=60),
+    "W1-pendulum": Shape("Pendulum-v1", envs=8, steps=128, epochs=4, minibatch=256, warm_up=10, updates=60),
     "W2-pendulum": Shape("Pendulum-v1", envs=1, steps=2048, epochs=10, minibatch=64, warm_up=1, updates=3),
     "W2-halfcheetah": Shape("HalfCheetah-v5", envs=1, steps=2048, epochs=10, minibatch=64, warm_up=1, updates=3),
     "W3": Shape("CartPole-v1", envs=2048, steps=32, epochs=4, minibatch=16384, warm_up=3, updates=8),

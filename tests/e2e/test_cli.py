@@ -115,7 +115,7 @@ def test_report_writes_a_page_where_it_is_asked_to(trained: tuple[Path, Said], c
 def test_bench_measures_an_env_and_leaves_nothing_behind(call: Call, tmp_path: Path):
     said = call("bench", "Pendulum-v1", "--steps", "2048")
     assert said.code == 0
-    assert "steps a second" in said.out
+    assert "steps per second" in said.out
     assert "→ " in said.out
     assert not list(tmp_path.iterdir())
 
@@ -141,7 +141,7 @@ def test_a_finished_run_can_be_made_longer(copied: Path, call: Call):
 
 
 def test_resume_verify_finds_every_update_identical(trained: tuple[Path, Said], call: Call):
-    said = call("resume", "first", "--verify", "--verify-updates", "4", runs=trained[0])
+    said = call("resume", "first", "--verify", "4", runs=trained[0])
     assert "4 of 4 updates bit-identical" in said.out
     assert said.code == 0
 
@@ -274,15 +274,15 @@ def test_help_and_version_need_no_verb(call: Call):
 
 def test_a_run_whose_record_is_switched_off_leaves_no_file_of_it_and_says_so(call: Call, tmp_path: Path):
     runs = tmp_path / "runs"
-    said = call("train", "CartPole-v1", "--steps", "512", "--name", "quiet", "--record", "off", runs=runs)
+    said = call("train", "CartPole-v1", "--steps", "512", "--name", "quiet", "--telemetry", "off", runs=runs)
     assert said.code == 0
-    assert "no record is written: --record off" in said.out
+    assert "no telemetry is written (--telemetry off)" in said.out
     assert "report.html" not in said.out
     assert sorted(p.name for p in (runs / "quiet").iterdir() if p.name[0] != ".") == ["checkpoints", "run.json"]
     assert listed(call, runs)["quiet"]["state"] == "not recorded"
-    assert "no record is written" in call("resume", "quiet", "--steps", "1024", runs=runs).out
+    assert "no telemetry is written" in call("resume", "quiet", "--steps", "1024", runs=runs).out
     refused(call("telemetry", "summary", "quiet", runs=runs), "has no telemetry.ndjson", "--record off")
-    assert call("train", "CartPole-v1", "--minibatches", "2", runs=runs).code == 64
+    assert call("train", "CartPole-v1", "--record-minibatches", "2", runs=runs).code == 64
 
 
 def test_a_tracker_that_is_not_installed_is_one_sentence_and_leaves_no_run(

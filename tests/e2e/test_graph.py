@@ -40,11 +40,11 @@ def short(name: str) -> Graph:
     graph.remove("print")
     trainer = graph.nodes["trainer"]
     if trainer.type == "PPOTrainerNode":
-        few = min(16, trainer.params.get("horizon_length", 16))
-        trainer.params |= {"horizon_length": few, "epochs": 2, "minibatch_size": 32}
+        few = min(16, trainer.params.get("rollout_steps", 16))
+        trainer.params |= {"rollout_steps": few, "epochs": 2, "minibatch_size": 32}
     for node in graph.nodes.values():
         if node.type == "HighLevelPPO":
-            node.params |= {"horizon_length": few, "steps_per_goal": 6}
+            node.params |= {"rollout_steps": few, "steps_per_goal": 6}
         for count in ("num_envs", "towns"):
             if count in node.params:
                 node.params[count] = min(8, node.params[count])
@@ -345,7 +345,7 @@ def test_a_run_that_is_kept_goes_on_where_it_was_killed(tmp_path: Path, capsys) 
     capsys.readouterr()
     assert main([*command, "--keep", kept, "--keep-every", "7"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "goes on from tick 21"
+    assert out[0] == "resumes from tick 21"
     assert json.loads(out[-1])["sha256"] == wanted["sha256"]
     assert main([*command, "--keep", kept, "--seed", "5"]) == 2  # of another seed
     assert main(["graph", "run", graph, "--keep", kept]) == 64

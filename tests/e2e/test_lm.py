@@ -50,7 +50,7 @@ def place(tmp_path, monkeypatch):
 
 
 def ppo(*more, steps=6, reward="my_rewards:vowels"):
-    words = ["lm", "ppo", "--model", "tiny", "--prompts", "prompts.txt", "--reward", reward, "--steps", str(steps)]
+    words = ["lm", "ppo", "--model", "tiny", "--prompts", "prompts.txt", "--reward", reward, "--set", f"steps={steps}"]
     return [*words, *(w for knob in KNOBS for w in ("--set", knob)), *more]
 
 
@@ -147,7 +147,21 @@ def test_a_reward_model_is_fitted_and_used(place, capsys):
     rows = [{"prompt": f"say {i}", "chosen": "sun is good", "rejected": "sun is evil"} for i in range(12)]
     Path("pairs.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     assert (
-        main(["lm", "reward", "--model", "tiny", "--pairs", "pairs.jsonl", "--out", "judge", "--epochs", "3", "--json"])
+        main(
+            [
+                "lm",
+                "reward",
+                "--model",
+                "tiny",
+                "--pairs",
+                "pairs.jsonl",
+                "--out",
+                "judge",
+                "--set",
+                "epochs=3",
+                "--json",
+            ]
+        )
         == 0
     )
     assert json.loads(capsys.readouterr().out)["pairs"] == 11

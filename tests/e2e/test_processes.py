@@ -259,7 +259,7 @@ def test_workers_leave_ctrl_c_to_their_parent(troubled: ProcessWorld) -> None:
 def test_an_answer_that_was_not_waited_for_is_not_taken_for_the_next(envs: Any) -> None:
     one, many = EnvsWorld([envs.Pocket] * 2), ProcessWorld([envs.Pocket] * 2, 1)
     try:
-        worker = many._crew.workers[0]
+        worker = many._workers.workers[0]
         many.reset(0)
         worker.ask("step")
         worker.ask("state")
@@ -295,7 +295,7 @@ def test_a_worker_that_hangs_in_a_step_does_not_outlive_its_world(
     monkeypatch.setattr(worker_process, "_PATIENCE", 0.1)
     troubled.reset(0)
     troubled._board.action[:] = 3
-    troubled._crew.workers[0].ask("step")
+    troubled._workers.workers[0].ask("step")
     time.sleep(0.1)
     troubled.close()
     assert not any(map(alive, pids(troubled)))
@@ -385,7 +385,7 @@ def test_workers_step_the_envs_of_a_model_and_leave_its_digits_alone(capsys: pyt
     alone, helped = learned(0), learned(1)
     world = helped.get_env()
     assert isinstance(world, ProcessWorld)
-    assert "envs in 2 processes, as asked" in capsys.readouterr().out
+    assert "envs in 2 processes, as requested" in capsys.readouterr().out
     assert all(torch.equal(x, alone.policy.state_dict()[name]) for name, x in helped.policy.state_dict().items())
     assert helped.spaces.gym_action == alone.spaces.gym_action
     world.close()

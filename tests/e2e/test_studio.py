@@ -224,7 +224,7 @@ def test_the_ppo_loop_is_built_from_an_empty_canvas_with_the_keyboard_alone(page
     add(page, "ppoagent", "agent", input_size="4", output_size="2")
     add(page, "actionproc", "action")
     add(page, "step", "step")
-    add(page, "ppotrainer", "trainer", horizon_length="32")
+    add(page, "ppotrainer", "trainer", rollout_steps="32")
     wires = [
         ("env", "obs", "either.a"),
         ("env", "sim", "step.sim_handle"),
@@ -368,10 +368,10 @@ def test_a_node_that_fails_turns_red_with_its_message_and_its_inputs(page) -> No
 def test_what_the_doctor_advises_is_applied_to_the_node(page) -> None:
     open_template(page, "cartpole")
     page.get_by_test_id("node-trainer").locator(".card-head").click()
-    for name, value in (("learning_rate", "0.3"), ("clip_param", "0.9")):
+    for name, value in (("lr", "0.3"), ("clip", "0.9")):
         page.locator(f"#param-{name}").fill(value)
         page.locator(f"#param-{name}").press("Enter")
-    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate === 0.3")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.lr === 0.3")
     page.get_by_role("button", name="▶ Run").click()
     page.wait_for_function("() => window.studio.get().findings.some(f => f.patch.lr < 0.3)")
     rule = page.evaluate("() => window.studio.get().findings.find(f => f.patch.lr < 0.3).rule")
@@ -379,8 +379,8 @@ def test_what_the_doctor_advises_is_applied_to_the_node(page) -> None:
     expect(page.get_by_test_id("node-trainer").locator(".badge.doctor")).to_be_visible()
     picture(page, "doctor")
     page.get_by_test_id(f"finding-{rule}").locator(".apply").click()
-    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate !== 0.3")
-    assert float(page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params.learning_rate")) < 0.3
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.lr !== 0.3")
+    assert float(page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params.lr")) < 0.3
     if page.get_by_role("button", name="Stop").is_enabled():
         stop(page)
 
@@ -439,7 +439,7 @@ def test_a_node_is_dragged_in_a_preset_is_one_click_and_any_earlier_state_comes_
     expect(page.locator(".react-flow__node")).to_have_count(8)
     page.get_by_test_id("node-trainer").locator(".card-head").click()
     page.get_by_role("group", name="presets").get_by_role("button", name="isaac").click()
-    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.horizon_length === 16")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.rollout_steps === 16")
     placed = page.evaluate("() => JSON.stringify(window.studio.get().doc.graph.layout)")
     page.keyboard.press("Escape")
     page.keyboard.press("l")
@@ -448,7 +448,7 @@ def test_a_node_is_dragged_in_a_preset_is_one_click_and_any_earlier_state_comes_
     page.get_by_role("tab", name="History").click()
     page.get_by_role("button", name="as it was opened first").click()
     expect(page.locator(".react-flow__node")).to_have_count(7)
-    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.horizon_length === 32")
+    page.wait_for_function("() => window.studio.get().doc.graph.nodes.trainer.params.rollout_steps === 32")
 
 
 def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
@@ -475,16 +475,14 @@ def test_nodes_become_one_that_opens_and_is_taken_apart_again(page) -> None:
     page.get_by_test_id("node-core").locator(".card-head").click()
     page.keyboard.press("u")
     page.get_by_test_id("node-agent").locator(".card-head").click()
-    page.locator("#param-hidden_sizes").fill("[8]")
-    page.locator("#param-hidden_sizes").press("Enter")
-    page.wait_for_function(
-        "() => window.studio.get().doc.graph.graphs.brain.nodes.agent.params.hidden_sizes?.[0] === 8"
-    )
+    page.locator("#param-hidden").fill("[8]")
+    page.locator("#param-hidden").press("Enter")
+    page.wait_for_function("() => window.studio.get().doc.graph.graphs.brain.nodes.agent.params.hidden?.[0] === 8")
     page.locator(".crumbs button").click()
     page.get_by_test_id("node-brain").locator(".card-head").click()
     page.get_by_role("button", name="Un-group").click()
     page.get_by_test_id("node-agent").wait_for()
-    assert page.evaluate("() => window.studio.get().doc.graph.nodes.agent.params.hidden_sizes") == [8]
+    assert page.evaluate("() => window.studio.get().doc.graph.nodes.agent.params.hidden") == [8]
     assert page.evaluate("() => window.studio.get().doc.check.ok")
 
 
@@ -527,13 +525,13 @@ def test_runs_are_listed_compared_reported_and_taken_up_again(page) -> None:
 def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, served: Served, tmp_path: Path) -> None:
     graph = template("cartpole")
     graph.nodes["trainer"].ranges = {
-        "learning_rate": {"low": 1e-5, "high": 1e-2, "log": True},
+        "lr": {"low": 1e-5, "high": 1e-2, "log": True},
         "epochs": {"choices": [2, 10, 20]},
     }
     graph.run.total_steps = 5000
     save_graph(graph, tmp_path / "poles.json")
     command = [sys.executable, "-m", "surefoot", "tune", "poles.json", "--name", "poles"]
-    options = ["--trials", "1000", "--seeds", "1", "--rungs", "3", "--runs", str(served.folder / "runs")]
+    options = ["--trials", "1000", "--seeds", "1", "--search", "rungs=3", "--runs", str(served.folder / "runs")]
     searching = subprocess.Popen([*command, *options], cwd=tmp_path, stdout=subprocess.DEVNULL, env=ONE_THREAD)
     try:
         page.get_by_role("button", name="Runs", exact=True).click()
@@ -549,7 +547,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
         searching.send_signal(signal.SIGINT)
         assert searching.wait(timeout=90) == 0
     expect(found).to_contain_text("ended")
-    expect(found.locator(".yaml")).to_contain_text("trainer.learning_rate:")
+    expect(found.locator(".yaml")).to_contain_text("trainer.lr:")
     assert grave(page) == []
     picture(page, "search")
     page.get_by_role("button", name="Open as graph").click()
@@ -557,7 +555,7 @@ def test_a_search_is_watched_while_it_goes_on_and_its_winner_is_opened(page, ser
     won = load_graph(served.folder / "runs" / "poles" / "best.json").nodes["trainer"].params
     shown = page.evaluate("() => window.studio.get().doc.graph.nodes.trainer.params")
     assert shown["epochs"] == won["epochs"]
-    assert shown["learning_rate"]["start"] == won["learning_rate"].start
+    assert shown["lr"]["start"] == won["lr"].start
 
 
 def test_a_reload_and_a_killed_server_lose_nothing(browser, tmp_path: Path) -> None:

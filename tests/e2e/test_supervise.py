@@ -19,7 +19,7 @@ from surefoot.data.spaces import Discrete
 from surefoot.envs.api import Step
 from surefoot.envs.gym.single_envs import EnvsWorld
 from surefoot.envs.make import make_world
-from surefoot.envs.workers import supervise, worker_pool, worker_process
+from surefoot.envs.workers import env_workers, worker_pool, worker_process
 from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import EnvError, WorkersLost
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
@@ -117,14 +117,14 @@ def test_training_does_not_wait_for_a_new_worker_that_is_slow_to_come(
     world = world_of("Troubled")
     world.reset(0)
     monkeypatch.setattr(
-        worker_process, "_PROGRAM", f"import time; time.sleep(4 * {supervise.GRACE}); {worker_process._PROGRAM}"
+        worker_process, "_PROGRAM", f"import time; time.sleep(4 * {env_workers.GRACE}); {worker_process._PROGRAM}"
     )
     kill(world)
     began = time.monotonic()
     world.step(nothing(world))
     second = world.step(nothing(world))
     assert second.valid.tolist() == [True, True, False, False]
-    assert time.monotonic() - began < 4 * supervise.GRACE
+    assert time.monotonic() - began < 4 * env_workers.GRACE
     until_whole(world)
 
 
@@ -135,7 +135,7 @@ def test_nothing_that_a_lost_worker_wrote_is_used(world_of: Any) -> None:
     os.waitid(os.P_PID, world.worker_pids[0], os.WEXITED | os.WNOWAIT)
     board = world._board
     board.reward[2:], board.reports[2:] = np.nan, 1.0
-    board.terminated[2:] = board.ended[1] = board.told[1] = True
+    board.terminated[2:] = board.ended[1] = board.reported[1] = True
     for part in (*board.obs.values(), *board.final.values()):
         part[2:] = 77
     steps = until_whole(world)
@@ -207,7 +207,7 @@ def test_no_step_is_used_twice_and_none_is_left_out(path: str, world_of: Any) ->
     def step(action: np.ndarray) -> Step:
         """A worker is killed or stopped in the middle of a rollout, and two at once."""
         nonlocal calm
-        calm = 0 if world._supervisor.away else calm + 1
+        calm = 0 if world._workers.away else calm + 1
         if trouble and calm == 70:
             calm = 0
             for worker, sign in trouble.pop():
@@ -262,8 +262,8 @@ def test_a_worker_that_lived_long_is_replaced_as_often_as_it_takes(
     world_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_pool, "TRIES", 2)
-    monkeypatch.setattr(supervise, "EARLY_STEPS", 2)
-    monkeypatch.setattr(supervise, "EARLY_SECONDS", 0.0)
+    monkeypatch.setattr(env_workers, "EARLY_STEPS", 2)
+    monkeypatch.setattr(env_workers, "EARLY_SECONDS", 0.0)
     world = world_of("Troubled")
     world.reset(0)
     for _ in range(worker_pool.TRIES + 1):
@@ -409,7 +409,7 @@ def test_a_run_whose_workers_cannot_be_kept_alive_saves_what_it_learned_and_can_
             taken = world.step
 
             def step(action: np.ndarray, taken: Any = taken) -> Step:
-                if not world._supervisor.away:
+                if not world._workers.away:
                     kill(world)
                 return taken(action)
 
@@ -439,12 +439,12 @@ def test_the_spare_process_ends_with_the_world(world_of: Any) -> None:
     world.reset(0)
     kill(world)
     until_whole(world)
-    spare = world._crew.pool.spare
+    spare = world._workers.pool.spare
     assert spare is not None
     kill(world)
     until_whole(world)
     assert world.worker_pids == [spare.process.pid]
-    another = world._crew.pool.spare
+    another = world._workers.pool.spare
     assert another is not None
     world.close()
     for pid in (spare.process.pid, another.process.pid):

@@ -14,7 +14,18 @@ import pytest
 
 pytest.importorskip("optuna")
 
-ARGUMENTS = ["--seeds", "2", "--steps", "2048", "--rungs", "2", "--eval-episodes", "2", "--finalists", "0"]
+ARGUMENTS = [
+    "--seeds",
+    "2",
+    "--steps",
+    "2048",
+    "--search",
+    "rungs=2",
+    "--eval-episodes",
+    "2",
+    "--search",
+    "finalists=0",
+]
 ARGUMENTS += ["--set", "rollout_steps=32", "--set", "envs=4", "--name", "hunt"]
 
 

@@ -49,7 +49,7 @@ def _drawn(marks: Path) -> GraphTask:
             return super().contest(params, seeds)
 
     graph = template("cartpole")
-    graph.nodes["trainer"].ranges = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}}
+    graph.nodes["trainer"].ranges = {"lr": {"low": 1e-4, "high": 1e-2, "log": True}}
     graph.run.total_steps = 4096
     return Marked(graph, "drawn.json")
 

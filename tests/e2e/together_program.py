@@ -15,7 +15,7 @@ from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.scale.backend import Piece, join
 from surefoot.scale.process_group import join_group
-from surefoot.scale.shared_training import TogetherTraining
+from surefoot.scale.shared_training import SharedTraining
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 
@@ -51,14 +51,14 @@ def compare(group, kind: str) -> dict:
         checkpoint_every=10_000,
         total_steps=10_000,
     )
-    training = TogetherTraining(spec, group)
+    training = SharedTraining(spec, group)
     policy = ActorCritic(training.world.observation, training.world.action, spec.net, seed=spec.seed)
     lone = Learner(policy, spec.ppo.replace(path="torch"), total_updates=spec.total_updates)
     stopped: list[tuple[bool, bool]] = []
     for _ in range(UPDATES):
         kept, progress = [], training.env_steps / spec.total_steps
         if group.rank > 0:
-            group.tell()  # that an update comes
+            group.broadcast()  # that an update comes
         report = training.update(kept)
         whole = join(
             [Piece(worker=k, serial="", version=0, rollout=r) for k, r in enumerate(everybody(group, kept[0]))]

@@ -8,7 +8,8 @@ import json
 import random
 from pathlib import Path
 
-from surefoot.cli.verbs.telemetry.telemetry import SummaryArgs, ValidateArgs
+from surefoot.cli.main import main
+from surefoot.cli.verbs.telemetry.telemetry import SummaryArgs
 from surefoot.compat.townlet.record_writer import to_flat
 from surefoot.errors import SurefootError
 from surefoot.telemetry.doctor.alerts import Alerts, parse_rule
@@ -97,7 +98,7 @@ def test_a_thousand_broken_logs(tmp_path: Path):
             assert all(mistake.line >= 1 for mistake in from_file.mistakes)
             assert all(problem.line >= 1 for problem in read_all(file).problems)
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                code = ValidateArgs(files=(str(file),), as_json=True).run()
+                code = main(["telemetry", "validate", str(file), "--json"])
                 SummaryArgs(run_name=str(file)).run()
             assert code == (1 if from_file.errors else 0)
         if number % 50 == 0:

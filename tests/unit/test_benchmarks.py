@@ -36,7 +36,8 @@ def side(**each: list[float]) -> dict[str, object]:
 
 def arguments(**given: object) -> argparse.Namespace:
     there, nowhere = sys.executable, "/nowhere/python"
-    plain = {"peer": there, "jax": nowhere, "rlgames": nowhere, "purejaxrl": None, "cleanrl": None, "only": None}
+    missing = dict.fromkeys(("jax", "rlgames", "rltools"), nowhere)
+    plain = {"peer": there, **missing, "purejaxrl": None, "cleanrl": None, "only": None}
     return argparse.Namespace(**{**plain, "seconds": 1.0, "path": "auto", **given})
 
 

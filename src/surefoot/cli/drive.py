@@ -1,4 +1,4 @@
-"""Train a run behind a screen: what `train`, `resume`, `town train` and `prompts train` have in common."""
+"""Train a run behind a progress display; shared by `train`, `resume`, `town train` and `prompts train`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.cli.options import Display, Track
+from surefoot.cli.options import Display, DoctorMode, Track
 from surefoot.cli.usage import Usage
 from surefoot.errors import TelemetryError
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training
 
+# Mean returns at which a task counts as solved: the reward thresholds of Gymnasium's registry, and customary values
+# where it has none (Pendulum). They are only drawn as a line in the plot of returns.
 TARGETS = {
     "CartPole-v1": 475.0,
     "CartPole-v0": 195.0,
@@ -33,13 +35,12 @@ TARGETS = {
     "LunarLander-v3": 200.0,
     "BipedalWalker-v3": 300.0,
 }
-"""Mean returns at which a task is usually called solved; a line in the picture, nothing else."""
 
 
 def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = list, act: bool = False) -> int:
-    """Train a run to its end behind a screen and write its report; return the exit code.
+    """Train a run to its end behind a progress display and write its report; return the exit code.
 
-    With `act`, the doctor may go back to a checkpoint and change settings.
+    With `act`, the doctor may return to a checkpoint and change settings.
     """
     from surefoot.cli.dashboard.screen import make_screen
     from surefoot.errors import Diverged
@@ -68,63 +69,58 @@ def drive(run: Run, display: Display, *, mirrors: Callable[[], list[Mirror]] = l
     return 1 if patient.given_up else 0
 
 
-def attending(at_length: bool, off: bool, *, act: bool = False) -> LiveDoctor | None:
-    """Return the doctor that observes a run; None if it is switched off."""
+def live_doctor(mode: DoctorMode) -> LiveDoctor | None:
+    """Return the doctor that observes a run; None if it is off."""
     from surefoot.telemetry.doctor.doctor import LiveDoctor
 
-    if off and (at_length or act):
-        raise Usage(f"--no-doctor and {'--doctor' if at_length else '--act'} were both given; leave one of them out")
-    return None if off else LiveDoctor(at_length=at_length)
+    return None if mode == "off" else LiveDoctor(at_length=mode == "full")
 
 
-def recording(record: str, minibatches: float) -> Keep:
-    """Return what a run records."""
+def telemetry_options(telemetry: str, minibatch_rate: float) -> Keep:
+    """Return which telemetry a run writes; `as-before` leaves that to the resumed run."""
     from surefoot.train.rundir.recorder import Keep
 
-    if not 0.0 <= minibatches <= 1.0:
-        raise Usage(f"--minibatches is {minibatches:g}; it is a share of the gradient steps, 0 (none) to 1 (all)")
-    return Keep(record={"on": True, "off": False}.get(record), minibatch_rate=minibatches)
+    if not 0.0 <= minibatch_rate <= 1.0:
+        raise Usage(f"--record-minibatches is {minibatch_rate:g}; it is a share of the gradient steps, 0 to 1")
+    return Keep(record={"on": True, "off": False}.get(telemetry), minibatch_rate=minibatch_rate)
 
 
-def open_mirrors(path: Path, track: Track, *, tensorboard: bool, ppo_log: Path | None) -> list[Mirror]:
-    """Return the mirrors of a run's record in `path`: the tools of --track, and the flat record of --ppo-log."""
+def open_mirrors(path: Path, track: Track, ppo_log: Path | None) -> list[Mirror]:
+    """Return the mirrors of the telemetry in `path`: the tools of --track, and the flat file of --ppo-log."""
     from surefoot.compat.townlet.record_writer import FlatMirror
     from surefoot.telemetry.export.trackers import open_mirror
 
-    tools = list(dict.fromkeys(track))
-    if tensorboard and "tensorboard" not in tools:
-        tools.append("tensorboard")
     try:
-        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in tools]
+        mirrors = [open_mirror(tool, path / tool, run=path.name) for tool in dict.fromkeys(track)]
     except TelemetryError:
-        with suppress(OSError):  # a package is missing: leave no empty run behind
+        with suppress(OSError):  # a package is missing: do not leave an empty run behind
             path.rmdir()
         raise
     return [*mirrors, FlatMirror(ppo_log)] if ppo_log is not None else mirrors
 
 
 def header_of(run: Run) -> RunHeader:
-    """Return what the screen shows before the first update."""
+    """Return what the display shows before the first update."""
     from surefoot.cli.dashboard.history import RunHeader
     from surefoot.data.spaces import Discrete, MultiDiscrete
     from surefoot.envs.make import backend_of
     from surefoot.envs.workers.process_world import ProcessWorld
 
     spec, world = run.spec, run.training.world
-    whose = {"surefoot": "surefoot's own", "envpool": "EnvPool's"}.get(backend_of(world), "Gymnasium's")
+    source = {"surefoot": "surefoot's", "envpool": "EnvPool's"}.get(backend_of(world), "Gymnasium's")
     entropy = None
     if isinstance(world.action, Discrete):
         entropy = math.log(world.action.n)
     elif isinstance(world.action, MultiDiscrete):
         entropy = sum(math.log(n) for n in world.action.nvec)
-    shared = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
+    processes = f" in {world.workers + 1} processes" if isinstance(world, ProcessWorld) else ""
     return RunHeader(
         env=spec.env,
         run_dir=str(run.directory.path),
         settings=brief(spec),
         seed=spec.seed,
         path_note=path_note(run.training),
-        world_note=f"{whose} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{shared}",
+        world_note=f"{source} {spec.env}, {world.num_envs} env{'s' if world.num_envs > 1 else ''}{processes}",
         preset=spec.preset,
         target=TARGETS.get(spec.env),
         target_kl=spec.ppo.target_kl,
@@ -146,24 +142,21 @@ def path_note(training: Training | Cycles) -> str:
 
 
 def brief(spec: RunSpec) -> dict[str, str]:
-    """Return the settings that people ask for first."""
+    """Return the settings that the display shows, as short texts; a linear schedule in RL Zoo's notation."""
     ppo = spec.ppo.to_json()
+
+    def text(value: Any) -> str:
+        match value:
+            case {"kind": "linear", "start": start, "end": end}:
+                return f"lin_{start:g}" + (f"_{end:g}" if end else "")
+            case {"kind": kind}:
+                return f"{kind} schedule"
+            case _:
+                return f"{value:g}" if isinstance(value, float) else str(value)
+
     names = ("lr", "gamma", "lam", "clip", "epochs", "minibatch_size", "rollout_steps", "envs", "ent_coef")
-    shown = {name: _short(ppo[name]) for name in names}
-    return shown | {"net": "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"}
-
-
-def _short(value: Any) -> str:
-    """Return a setting's value in a word or two; a linear schedule in RL Zoo's notation."""
-    match value:
-        case {"kind": "linear", "start": start, "end": end}:
-            return f"lin_{start:g}" + (f"_{end:g}" if end else "")
-        case {"kind": kind}:
-            return f"{kind} schedule"
-        case float():
-            return f"{value:g}"
-        case _:
-            return str(value)
+    net = "x".join(str(width) for width in spec.net.hidden) + f" {spec.net.activation}"
+    return {name: text(ppo[name]) for name in names} | {"net": net}
 
 
 def print_spec(spec: RunSpec) -> None:

@@ -1,4 +1,4 @@
-"""What `--help` says before the options: paragraphs as wide as the terminal, examples line by line as they were written."""
+"""The description that `VERB --help` prints before the options: wrapped paragraphs, examples line by line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from itertools import groupby
 from typing import TextIO
 
 WIDEST = 100
+"""Columns of a paragraph on a wide terminal; longer lines are hard to read."""
 ABOUT = "surefoot.about"
-"""Stands in the help that tyro makes where the description belongs: tyro would join its lines."""
+"""Placeholder for the description in the text that tyro prints: tyro itself would join the lines of examples."""
+COMMON = "Common option: --runs DIR, the directory of runs (default $SUREFOOT_RUNS or ./runs)."
+COMMON_JSON = "Common options: --json prints the result as JSON; --runs DIR is the directory of runs."
 
 
 class _Page(io.TextIOWrapper):
-    """Takes what is meant for a terminal, and looks like it: frames and colours go by that."""
+    """Buffer that reports the same encoding and `isatty` as the terminal, so that tyro prints frames and colours."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._bytes, self._terminal = io.BytesIO(), terminal
@@ -35,18 +38,21 @@ class _Page(io.TextIOWrapper):
 
 
 def parts(owner: type) -> Iterator[tuple[str, bool]]:
-    """What a docstring consists of: (text, whether it is an example). Examples are lines that are set in, and paragraphs
-    that begin with the command's name."""
+    """Yield the parts of a docstring as (text, whether it is an example).
+
+    Examples are indented lines, and paragraphs that begin with the command's name.
+    """
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(owner.__doc__ or "")):
         if paragraph.startswith("surefoot "):
             yield textwrap.indent(paragraph, "    "), True
             continue
         for example, lines in groupby(paragraph.splitlines(), lambda line: line.startswith(" ")):
             yield "\n".join(lines), example
+    yield COMMON_JSON if hasattr(owner, "as_json") else COMMON, False
 
 
 def described(owner: type) -> str:
-    """The docstring of a verb's arguments for this terminal."""
+    """Return the docstring of a verb's arguments, wrapped for this terminal."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
     return "\n\n".join(
         text if example else textwrap.fill(text, width, break_on_hyphens=False) for text, example in parts(owner)
@@ -54,8 +60,8 @@ def described(owner: type) -> str:
 
 
 @contextlib.contextmanager
-def told_by(owner: type) -> Generator[None]:
-    """What is printed meanwhile has the description of `owner` where ABOUT stands."""
+def described_by(owner: type) -> Generator[None]:
+    """Replace ABOUT in what is printed meanwhile by the description of `owner`."""
     terminal = sys.stdout
     page = _Page(terminal)
     try:
@@ -63,4 +69,4 @@ def told_by(owner: type) -> Generator[None]:
             yield
     finally:
         text = page.text().replace(ABOUT, described(owner))
-        terminal.write(text.encode(page.encoding, "replace").decode(page.encoding))  # "…" is not everywhere
+        terminal.write(text.encode(page.encoding, "replace").decode(page.encoding))  # ASCII terminals have no "…"

@@ -1,4 +1,4 @@
-"""The error about the command line itself."""
+"""The exception for a wrong command line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from surefoot.errors import ConfigError
 
 
 class Usage(ConfigError):
-    """An argument that is not even of the right form; exit code 64."""
+    """An argument has the wrong form, or options contradict each other; exit code 64."""
 
 
 @contextmanager
 def as_usage() -> Generator[None]:
-    """Turn a `ConfigError` that the library raises for the value of a flag into `Usage`."""
+    """Turn a `ConfigError` that the library raises for the value of an option into `Usage`."""
     try:
         yield
     except ConfigError as why:

@@ -1,9 +1,9 @@
-"""From a graph that holds together to what happens in a tick: who fires, in which order, on what. No torch here."""
+"""The schedule of a checked graph: which nodes fire in a tick, in which order, on which inputs. Nothing here imports torch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,27 +20,27 @@ from surefoot.graph.spec.types import CONST, HANDLES, ONCE, TICK, Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """Where one argument of a firing comes from."""
+    """An input of a firing."""
 
     port: Port
-    edge: Edge | None
+    edge: Edge | None = None
     """None if nothing is connected."""
-    source: End | None
-    held: bool
-    """Keeps its last value."""
-    decides: bool
-    """Must be there for the node to fire."""
+    source: End | None = None
+    held: bool = False
+    """Keeps the latest value until the next one."""
+    decides: bool = False
+    """The node fires only if it has a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """One node in a tick."""
+    """A node in the schedule."""
 
     id: str
     declared: NodeType
     params: Mapping[str, Any]
     when: str
-    """first (only in the first tick), tick, or there (where its inputs are)."""
+    """first (in the first tick only), tick (in every tick), or there (when its deciding inputs have values)."""
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     clock: Clock
@@ -48,13 +48,13 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """All firings of a tick in their order."""
+    """All firings of a tick in order."""
 
     checked: Checked
     firings: tuple[Firing, ...]
     run: RunSettings
     alone: frozenset[str]
-    """Nodes that take the run's own seed, as they are the only ones of their kind."""
+    """Nodes that use the seed of the run, as they are the only ones of their type."""
 
     @property
     def graph(self) -> Graph:
@@ -62,45 +62,49 @@ class Schedule:
 
     @property
     def streams(self) -> int:
-        """Steps in a tick: of environments, or whatever a graph learns from."""
+        """Steps per tick, summed over all sources of experience."""
         return sum(each.params[name] * streams for each, name, streams in self.sources()) or 1
 
     def sources(self) -> list[tuple[Firing, str, int]]:
-        """Where experience comes from: the node, its parameter of copies, and the streams of one copy."""
+        """Return the sources of experience: node, parameter with the number of copies, streams per copy."""
         return [(each, *each.declared.streams(each.params)) for each in self.firings if each.declared.streams]
 
     @property
     def horizons(self) -> list[int]:
-        """Ticks between two updates, of each trainer."""
-        return [each.params["horizon_length"] for each in self.firings if each.declared.name == "PPOTrainerNode"]
+        """Ticks between two updates of each trainer."""
+        return [each.params["rollout_steps"] for each in self.firings if each.declared.name == "PPOTrainerNode"]
 
     @property
     def ticks(self) -> int:
-        """How long the run is."""
+        """Length of the run in ticks."""
         return ticks_for(self.run.total_steps, self.streams, *self.horizons)
 
     @property
     def has_code(self) -> bool:
         return any(each.declared.name == "Code" for each in self.firings)
 
+    def require_trust(self, trust: bool) -> None:
+        """Raise `GraphError` if the graph has Code nodes and is not trusted."""
+        if self.has_code and not trust:
+            id = next(each.id for each in self.firings if each.declared.name == "Code")
+            raise GraphError(f"{id}: this graph contains Python code; read it, then pass --trust to run it")
+
 
 def schedule(graph: Graph | Checked, **run: Any) -> Schedule:
-    """The schedule of a graph; `run` may say another seed, total_steps or path. Raises if the graph has errors."""
+    """Return the schedule of a graph; `run` overrides seed, total_steps or path. Raise `GraphError` on errors."""
     checked = (graph if isinstance(graph, Checked) else check(graph)).require()
     types = declared_types(checked)
-    given = checked.flat.run
-    same: dict[str, Any] = {"seed": given.seed, "total_steps": given.total_steps, "path": given.path}
-    settings = RunSettings(**same | run)
     into: dict[str, dict[str, Edge]] = {id: {} for id in checked.flat.nodes}
     for edge in checked.flat.edges:
         port = types[edge.target.node].input(edge.target.port)
         assert port is not None
         into[edge.target.node][port.name] = edge
     firings = tuple(_firing(id, types[id], into[id], checked, types) for id in checked.order)
-    kinds: dict[str, list[str]] = {}
+    by_type: dict[str, list[str]] = {}
     for each in firings:
-        kinds.setdefault(each.declared.name, []).append(each.id)
-    alone = frozenset(ids[0] for ids in kinds.values() if len(ids) == 1)
+        by_type.setdefault(each.declared.name, []).append(each.id)
+    alone = frozenset(ids[0] for ids in by_type.values() if len(ids) == 1)
+    settings = RunSettings(**asdict(checked.flat.run) | run)
     return Schedule(checked=checked, firings=firings, run=settings, alone=alone)
 
 
@@ -112,89 +116,74 @@ def _firing(
     for port in declared.inputs:
         edge = into.get(port.name)
         if edge is None:
-            inputs.append(Input(port=port, edge=None, source=None, held=False, decides=False))
+            inputs.append(Input(port=port))
             continue
         output = types[edge.source.node].output(edge.source.port)
         assert output is not None
         source = End(edge.source.node, output.name)
-        comes = checked.clocks[source]
-        inputs.append(
-            Input(
-                port=port,
-                edge=edge,
-                source=source,
-                held=port.sampled and comes not in (CONST, TICK),
-                decides=not (port.sampled or port.event or port.optional) and comes != CONST,
-            )
-        )
+        source_clock = checked.clocks[source]
+        # A constant and a value of every tick are there anyway; only rarer values must be held for later ticks.
+        held = port.sampled and source_clock not in (CONST, TICK)
+        decides = not (port.sampled or port.event or port.optional) and source_clock != CONST
+        inputs.append(Input(port=port, edge=edge, source=source, held=held, decides=decides))
     deciding = any(each.decides for each in inputs)
     when = "first" if clock in (CONST, ONCE) else "tick" if clock == TICK or not deciding else "there"
     outputs = tuple(port.name for port in declared.outputs)
     if declared.name == "Split":
         outputs = outputs[: len(checked.params[id]["sizes"])]
+    params = checked.params[id]
     return Firing(
-        id=id,
-        declared=declared,
-        params=checked.params[id],
-        when=when,
-        inputs=tuple(inputs),
-        outputs=outputs,
-        clock=clock,
+        id=id, declared=declared, params=params, when=when, inputs=tuple(inputs), outputs=outputs, clock=clock
     )
 
 
 @dataclass(slots=True)
 class Setting:
-    """What nodes are built in."""
+    """Where nodes are built."""
 
     into: Path = field(default_factory=Path)
-    """The run's directory."""
+    """Directory of the run."""
     trust: bool = False
-    """Code nodes may run."""
+    """Whether Code nodes may run."""
 
 
 def build(plan: Schedule, only: set[str] | None = None, setting: Setting | None = None) -> dict[str, Any]:
-    """The callables of all nodes, or of some."""
+    """Return the callables of all nodes, or of the nodes in `only`."""
     setting = setting or Setting()
-    if plan.has_code and not setting.trust:
-        ids = [each.id for each in plan.firings if each.declared.name == "Code"]
-        raise GraphError(f"{ids[0]}: this graph holds code of its own; read it, then say --trust to let it run")
-    return {each.id: build_one(plan, each, setting) for each in plan.firings if only is None or each.id in only}
+    plan.require_trust(setting.trust)
+    return {each.id: _build_one(plan, each, setting) for each in plan.firings if only is None or each.id in only}
 
 
-def build_one(plan: Schedule, firing: Firing, setting: Setting) -> Any:
-    """The callable of one node."""
-    extras: dict[str, Any] = {}
-    for need in firing.declared.needs:
-        match need:
-            case "seed":
-                extras["seed"] = plan.run.seed if firing.id in plan.alone else node_seed(firing.id, plan.run.seed)
-            case "total_steps":
-                extras["total_steps"] = plan.run.total_steps
-            case "path":
-                extras["path"] = plan.run.path
-            case _:
-                extras["into"] = setting.into
-    made = runtime_of(firing.declared)
-    if not isinstance(made, type):  # a function of somebody's own
-        return partial(made, **firing.params)
+def _build_one(plan: Schedule, firing: Firing, setting: Setting) -> Any:
+    run = plan.run
+    known: dict[str, tuple[str, Any]] = {
+        # Two environments with the same seed would produce the same episodes.
+        "seed": ("seed", run.seed if firing.id in plan.alone else node_seed(firing.id, run.seed)),
+        "total_steps": ("total_steps", run.total_steps),
+        "path": ("path", run.path),
+        "folder": ("into", setting.into),
+    }
+    runtime = runtime_of(firing.declared)
+    # Custom nodes are functions: they get their parameters and nothing else.
+    if not isinstance(runtime, type):
+        return partial(runtime, **firing.params)
     try:
-        return made(**firing.params, **extras)
+        return runtime(**firing.params, **dict(known[need] for need in firing.declared.needs))
     except GraphError as why:
         raise GraphError(f"{firing.id}: {why}") from why
 
 
 def runtime_of(declared: NodeType) -> Any:
-    """The callable behind a kind of node."""
+    """Return the callable of a node type."""
     module, _, name = declared.runtime.partition(":")
-    found: Any = import_module(module)
+    result: Any = import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found
+        result = getattr(result, part)
+    return result
 
 
 def islands(plan: Schedule) -> list[list[str]]:
-    """Nodes that must share a process, because handles go between them; the first island has the trainers and the rest."""
+    """Return groups of nodes that share handles and so a process; the first has the trainers and all other nodes."""
     parent = {each.id: each.id for each in plan.firings}
 
     def root(id: str) -> str:
@@ -203,6 +192,7 @@ def islands(plan: Schedule) -> list[list[str]]:
             id = parent[id]
         return id
 
+    # Union-find over the edges that carry handles.
     for firing in plan.firings:
         for each in firing.inputs:
             if each.source is not None and plan.checked.types[each.source].kind in HANDLES:
@@ -211,7 +201,6 @@ def islands(plan: Schedule) -> list[list[str]]:
     for firing in plan.firings:
         groups.setdefault(root(firing.id), []).append(firing.id)
     worlds = {each.id for each, *_ in plan.sources()}
-    away = [ids for ids in groups.values() if worlds & set(ids)]
-    gone = {id for ids in away for id in ids}
-    home = [each.id for each in plan.firings if each.id not in gone]
-    return [home, *sorted(away)] if home else sorted(away)
+    remote = sorted(ids for ids in groups.values() if worlds & set(ids))
+    home = [each.id for each in plan.firings if not any(each.id in ids for ids in remote)]
+    return [home, *remote] if home else remote

@@ -1,4 +1,4 @@
-"""A search over a graph: the ranges that are declared on its nodes' parameters, judged by what its episodes return."""
+"""Search over the parameter ranges that are declared on the nodes of a graph; the score is the return of its episodes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.run.snapshot import restore, snapshot, why_not
 from surefoot.graph.spec.model import Graph
+from surefoot.graph.spec.params import find_param
 from surefoot.graph.spec.text import load_graph, save_graph
 from surefoot.learn.search_ranges import MOVING, Choice, Dimension, Range, Space
 from surefoot.train.tune.env_trials import along, start_of
 
+# Graphs are restored in the middle of a rollout, whose length cannot change.
 MOVING_HERE = MOVING - {"rollout_steps"}
-"""A graph is put back in the middle of a rollout, which keeps its length."""
 
 
 def task(path: Path) -> GraphTask:
-    """What `surefoot tune graph.json` searches."""
+    """Return the task of `surefoot tune graph.json`."""
     return GraphTask(load_graph(path), str(path))
 
 
 class GraphTask:
-    """A graph with ranges on it. A setting is called node.parameter."""
+    """A graph with ranges. A setting is called node.parameter."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -38,19 +39,18 @@ class GraphTask:
         moving: set[str] = set()
         for id, node in graph.nodes.items():
             declared = REGISTRY.get(node.type)
-            for param, told in node.ranges.items():
-                known = declared.param(param)
-                assert known is not None, "ranges are read with the graph"
-                value = start_of(node.params.get(known.name, known.default))
-                self.space[f"{id}.{param}"] = _dimension(told, value).with_value(value)
-                self.base[f"{id}.{param}"] = value
-                if declared.trains and MOVING_HERE & {known.name, *known.aliases}:
-                    moving.add(f"{id}.{param}")
+            for name_of, bounds in node.ranges.items():
+                param, setting = find_param(declared, name_of), f"{id}.{name_of}"
+                value = start_of(node.params.get(param.name, param.default))
+                self.space[setting] = _dimension(bounds, value).with_value(value)
+                self.base[setting] = value
+                if declared.trains and MOVING_HERE & {param.name, *param.aliases}:
+                    moving.add(setting)
         self.moving = frozenset(moving)
         if not self.space:
             raise GraphError(
-                f'{name} says nothing of where to search; give a node "ranges": {{"learning_rate": {{"low": 1e-5, '
-                '"high": 1e-2, "log": true}}, or {"choices": [32, 64]}'
+                f'{name} has no ranges to search; add to a node "ranges": {{"lr": {{"low": 1e-5, "high": 1e-2, "log": true}}, '
+                'or {"choices": [32, 64]}'
             )
 
     def contest(self, params: dict[str, Any], seeds: Sequence[int]) -> GraphContest:
@@ -60,25 +60,25 @@ class GraphTask:
         return dict(params)
 
     def with_params(self, params: Mapping[str, Any]) -> Graph:
-        """The graph with these values on its nodes."""
+        """Return a copy of the graph with these values on its nodes."""
         graph = self.graph.copy()
-        for name, value in params.items():
-            id, _, param = name.rpartition(".")
+        for setting, value in params.items():
+            id, _, name = setting.rpartition(".")
             node = graph.nodes[id]
-            known = REGISTRY.get(node.type).param(param)
-            assert known is not None
-            node.params[param] = along(node.params.get(param, known.default), known.read(value))
+            # Studies of earlier versions hold older parameter names.
+            param = find_param(REGISTRY.get(node.type), name)
+            node.params[param.name] = along(node.params.get(param.name, param.default), param.read(value))
         return graph
 
     def write_best(self, directory: Path, params: dict[str, Any]) -> Path:
-        """The graph to go on with, ready to be run."""
+        """Write the graph with the best values, ready to run, and return its path."""
         path = directory / "best.json"
         save_graph(self.with_params(params), path)
         return path
 
 
 class GraphContest:
-    """Runs of one graph, one a seed, taken forward together."""
+    """Runs of one graph, one per seed, advanced together."""
 
     def __init__(self, graph: Graph, seeds: Sequence[int]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="surefoot-tune-")
@@ -87,7 +87,8 @@ class GraphContest:
 
     def advance(self, share: float, stop: Callable[[], bool]) -> list[float] | None:
         for engine in self.engines:
-            with redirect_stdout(StringIO()):  # what its Print nodes say of a hundred trials, nobody reads
+            # Output of Print nodes would mix with the progress of the search.
+            with redirect_stdout(StringIO()):
                 engine.run(math.ceil(share * engine.plan.ticks) - engine.ticks, stop)
             if stop():
                 return None
@@ -95,7 +96,7 @@ class GraphContest:
 
     def state(self) -> dict[str, Any]:
         if (reason := why_not(self.engines[0])) is not None:
-            raise RunError(f"a trial of this graph cannot be taken up again: {reason}")
+            raise RunError(f"a trial of this graph cannot be resumed: {reason}")
         return {f"seed {seed}": snapshot(engine) for seed, engine in zip(self.seeds, self.engines, strict=True)}
 
     def set_state(self, parts: dict[str, Any]) -> None:
@@ -110,17 +111,17 @@ class GraphContest:
 
 
 def _score(engine: Interpreter) -> float:
-    """Mean return of the last hundred episodes of the first trainer; nothing finished is nothing known."""
+    """Return the mean return of the last hundred episodes of the first trainer; NaN if none is finished."""
     for node in engine.nodes.values():
         ticks = getattr(node, "ticks", None)
         if ticks is not None and hasattr(ticks, "episodes"):
             mean = ticks.episodes.recent()[0]
             return float("nan") if mean is None else float(mean)
-    raise GraphError("no trainer of this graph counts episodes, so there is nothing to judge a trial by")
+    raise GraphError("no trainer of this graph counts episodes, so its trials have no score")
 
 
-def _dimension(told: Mapping[str, Any], value: Any) -> Dimension:
-    if "choices" in told:
-        return Choice(tuple(tuple(each) if isinstance(each, list) else each for each in told["choices"]))
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return Range(float(told["low"]), float(told["high"]), bool(told.get("log", False)), whole)
+def _dimension(bounds: Mapping[str, Any], value: Any) -> Dimension:
+    if "choices" in bounds:
+        return Choice(tuple(tuple(each) if isinstance(each, list) else each for each in bounds["choices"]))
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return Range(float(bounds["low"]), float(bounds["high"]), bool(bounds.get("log", False)), is_integer)

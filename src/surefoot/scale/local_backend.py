@@ -1,4 +1,4 @@
-"""Rollouts by processes of this machine; arrays go through shared memory, a pipe carries the rest."""
+"""Rollouts by processes of this machine; arrays go through shared memory, everything else through a pipe."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from surefoot.data.rollout import Rollout
 from surefoot.envs.workers.shared_memory import Layout, SharedArrays, new_memory
 from surefoot.envs.workers.worker_process import WorkerProcess, raise_failure, serve
 from surefoot.errors import EnvError
-from surefoot.scale.backend import Piece, Weights, shares
-from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.backend import WORLDS, Piece, Weights, shares
 from surefoot.scale.rollout_pool import Lost, Patience, RolloutPool
 
 if TYPE_CHECKING:
     from surefoot.scale.rollout_worker import RolloutWorker
     from surefoot.train.spec import RunSpec
 
+# Timeouts in seconds: for a piece, and for a new process to import torch and create its environments. A slow worker that
+# is replaced too early loses its episodes; one that hangs delays the run this long.
 PIECE, START = 60.0, 120.0
-"""Seconds for a piece, and for a new process to import what it needs and build its world."""
+# Worker processes run `main` of this module.
 TARGET = "surefoot.scale.local_backend"
-"""What a worker process runs: `main` of this module."""
 
 
 def local_backend(spec: RunSpec, workers: int, *, timeout: float | None = None, worlds: str = WORLDS) -> RolloutPool:
-    """W processes, each with a share of the streams. `timeout` is how long a piece may take; None follows the slowest."""
-    told = spec.to_json()
+    """Start W processes, each with a share of the streams. `timeout` of a piece in seconds; None adapts to the slowest."""
+    settings = spec.to_json()
 
     def start() -> _Handle:
-        return _Handle(told, worlds)
+        return _Handle(settings, worlds)
 
     patience = Patience(piece=PIECE, start=START, fixed=timeout)
     return RolloutPool("local", start, shares(spec.ppo.envs, workers), patience, spare=True)
 
 
 class _Handle:
-    """One process, its memory, and what lies where in it."""
+    """One worker process and its shared memory."""
 
     def __init__(self, spec: dict[str, Any], worlds: str) -> None:
         self._spec, self._worlds = spec, worlds
@@ -76,7 +76,7 @@ class _Handle:
         return why
 
     def _ask(self, command: str, arguments: Sequence[Any]) -> None:
-        with suppress(OSError):  # whoever listens to it will notice
+        with suppress(OSError):  # `_answer` notices that the process is gone
             self._worker.ask(command, tuple(arguments))
 
     def _answer(self, limit: float) -> Any:
@@ -89,7 +89,7 @@ class _Handle:
 
 
 class _Share:
-    """The other end: its public methods are what the parent may ask for."""
+    """The worker's side: the parent calls its public methods."""
 
     def __init__(self, memory: int) -> None:
         self._memory = SharedArrays(memory)
@@ -105,10 +105,10 @@ class _Share:
         worker.load(self._memory.get(layout))
         piece = worker.collect(version)
         arrays = piece.rollout.arrays()
-        where, _ = self._memory.put(arrays, end)
+        position, _ = self._memory.put(arrays, end)
         # Only the stats go through the pipe: an empty rollout carries them.
         empty = {name: x[:0] for name, x in arrays.items() if not name.startswith("context.")}
-        return replace(piece, rollout=Rollout.from_arrays(empty, piece.rollout.stats)), where
+        return replace(piece, rollout=Rollout.from_arrays(empty, piece.rollout.stats)), position
 
     def state(self) -> dict[str, Any]:
         return self._built.state()
@@ -117,7 +117,7 @@ class _Share:
         self._built.set_state(state)
 
     def step(self) -> None:
-        raise EnvError("a rollout worker makes whole pieces; nobody asks it for single steps")
+        raise EnvError("a rollout worker returns complete pieces; it has no single steps")
 
     def close(self) -> None:
         if self._worker is not None:
@@ -130,6 +130,6 @@ class _Share:
 
 
 def main(pipe: int, memory: int) -> None:
-    """What a worker process runs."""
-    importlib.import_module("surefoot.scale.rollout_worker")  # now, as a spare has the time
+    """Run a worker process."""
+    importlib.import_module("surefoot.scale.rollout_worker")  # early: a spare worker imports torch before it is needed
     serve(pipe, memory, _Share(memory))

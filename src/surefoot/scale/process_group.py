@@ -1,4 +1,4 @@
-"""The processes that torchrun started, as one: sums, gatherings, and who is told what to do next."""
+"""The process group of torchrun: sums, gathers, and broadcasts of the first process's commands."""
 
 from __future__ import annotations
 
@@ -14,57 +14,59 @@ from torch.distributed.rendezvous import rendezvous
 
 from surefoot.errors import ConfigError
 
+# How long one process waits for another: the first one also evaluates and saves, which can take long.
 PATIENCE = timedelta(hours=1)
-"""How long one process may wait for another: the first may be evaluating meanwhile."""
 
 
 class ProcessGroup:
-    """R processes. Whatever they do together, all must do, in the same order."""
+    """R processes. All of them must call the same methods in the same order."""
 
     def __init__(self) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def sum_(self, x: Tensor) -> Tensor:
-        """`x`, now the sum of everybody's."""
+        """Replace `x` by its sum over all processes, and return it."""
         dist.all_reduce(x)
         return x
 
     def gather(self, numbers: np.ndarray) -> np.ndarray:
-        """[R, …] float64: everybody's numbers, which all have one shape."""
-        mine = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float64))
-        found = [torch.empty_like(mine) for _ in range(self.size)]
-        dist.all_gather(found, mine)
-        return torch.stack(found).numpy()
+        """Return the numbers of all processes, [R, …] float64; their shapes must be equal."""
+        local = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float64))
+        parts = [torch.empty_like(local) for _ in range(self.size)]
+        dist.all_gather(parts, local)
+        return torch.stack(parts).numpy()
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
-        """Everybody's bytes, of any length."""
+        """Return the bytes of all processes, of any length."""
         lengths = self.gather(np.array([len(data)])).astype(np.int64)[:, 0]
-        mine = torch.zeros(int(lengths.max()), dtype=torch.uint8)
-        mine[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else mine[:0]
-        found = [torch.empty_like(mine) for _ in range(self.size)]
-        dist.all_gather(found, mine)
-        return [x[:n].numpy().tobytes() for x, n in zip(found, lengths.tolist(), strict=True)]
+        # all_gather needs equal sizes: pad to the longest.
+        local = torch.zeros(int(lengths.max()), dtype=torch.uint8)
+        local[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8) if data else local[:0]
+        parts = [torch.empty_like(local) for _ in range(self.size)]
+        dist.all_gather(parts, local)
+        return [x[:n].numpy().tobytes() for x, n in zip(parts, lengths.tolist(), strict=True)]
 
-    def tell(self, word: int = 0) -> int:
-        """The word of the first process, to all."""
-        said = torch.tensor([word])
-        dist.broadcast(said, src=0)
-        return int(said)
+    def broadcast(self, command: int = 0) -> int:
+        """Return the first process's `command` in all processes."""
+        value = torch.tensor([command])
+        dist.broadcast(value, src=0)
+        return int(value)
 
     def close(self) -> None:
-        """Leave the others."""
+        """Leave the group."""
         dist.destroy_process_group()
 
 
 def join_group() -> ProcessGroup:
-    """This process's place among those that torchrun started."""
+    """Join the process group that torchrun started."""
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         raise ConfigError(
-            "learning together is started by torchrun: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp --name NAME"
+            "data-parallel learning needs torchrun; start it with: "
+            "torchrun --nproc-per-node 2 -m surefoot train ENV --ddp --name NAME"
         )
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # torchrun keeps its store when it starts everybody anew, with the addresses of those who are gone in it.
+    # After a restart torchrun's store still has the addresses of the ended processes: a prefix per restart hides them.
     store = PrefixStore(f"surefoot {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return ProcessGroup()

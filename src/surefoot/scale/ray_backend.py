@@ -1,7 +1,7 @@
-"""Rollouts by actors of a Ray cluster; weights go once into the object store, pieces come back through it.
+"""Rollouts by actors of a Ray cluster; weights are put into the object store once, pieces come back through it.
 
-Ray is never started unless the address says so ("here"), and a cluster that asks nobody who they are is refused unless
-that is allowed: whoever reaches such a cluster can run code on it.
+Ray is only started if the address is "here". A cluster without authentication is refused unless it is allowed: anyone
+who reaches such a cluster can run code on it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.errors import ConfigError, EnvError, SurefootError
-from surefoot.scale.backend import Piece, Weights, shares
-from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.backend import WORLDS, Piece, Weights, shares
 from surefoot.scale.rollout_pool import Lost, Patience, RolloutPool
 from surefoot.scale.rollout_worker import RolloutWorker
 
 if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec
 
+# Timeouts as in the local backend, but longer: an actor may be on another machine.
 PIECE, START = 120.0, 180.0
-"""As of the local backend, with more patience: an actor may be far away."""
 
 
 def ray_backend(
@@ -34,16 +33,16 @@ def ray_backend(
     timeout: float | None = None,
     worlds: str = WORLDS,
 ) -> RolloutPool:
-    """W actors, each with a share of the streams."""
-    ray, told = load_ray(), spec.to_json()
+    """Start W actors, each with a share of the streams."""
+    ray, settings = load_ray(), spec.to_json()
     started = connect(ray, address, allow_insecure_cluster=allow_insecure_cluster)
-    # No restarts by Ray: a restarted actor would be a stranger with an old one's name. We make new ones, and ask again.
+    # No restarts by Ray: a restarted actor would have lost its state under the same name. The pool starts new ones.
     kind = ray.remote(max_restarts=0, max_task_retries=0, num_cpus=1)(Actor)
 
     def make(number: int, streams: int, generation: int) -> Any:
-        return kind.remote(told, number, streams, generation, worlds)
+        return kind.remote(settings, number, streams, generation, worlds)
 
-    def start() -> _Handle:  # none to spare: it would hold a CPU of the cluster, or ask for one more machine
+    def start() -> _Handle:  # no spare: it would hold a CPU of the cluster
         return _Handle(ray, make)
 
     def share(weights: Weights) -> Any:
@@ -61,7 +60,7 @@ def ray_backend(
 
 
 class _Handle:
-    """One actor, and what it was last asked for."""
+    """One actor and its pending piece."""
 
     def __init__(self, ray: Any, make: Callable[[int, int, int], Any]) -> None:
         self._ray, self._make = ray, make
@@ -105,61 +104,61 @@ class _Handle:
 
 
 class Actor(RolloutWorker):
-    """A rollout worker as Ray talks to it."""
+    """A rollout worker as a Ray actor."""
 
     def ready(self) -> bool:
-        """Answers once the world is built."""
+        """Return when the environments are created."""
         return True
 
     def process(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return os.getpid()
 
     def collect(self, weights: Weights, version: int) -> Piece:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """One piece, made with these weights."""
+        """Collect one piece with these weights."""
         self.load(weights)
         return super().collect(version)
 
 
 def load_ray(extra: str = "ray") -> Any:
-    """The ray module, or one sentence that names the extra to install."""
+    """Return the ray module. Raise `ConfigError` with the extra to install if it is missing."""
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise ConfigError(f"a Ray cluster is reached with `ray`: pip install 'surefoot[{extra}]'") from error
+        raise ConfigError(f"Ray is not installed: pip install 'surefoot[{extra}]'") from error
 
 
 def connect(ray: Any, address: str, *, allow_insecure_cluster: bool) -> bool:
-    """Be connected to a cluster; True if Ray was started for it here, and is ours to stop."""
+    """Connect to a cluster. Return True if Ray was started by this call, and must be shut down by the caller."""
     if ray.is_initialized():
         return False
     if not address:
         raise ConfigError(
-            "no Ray cluster is connected; say which, after an @: auto or host:port for one that runs (ray:8@auto), here to "
-            "start one on this machine"
+            "no Ray cluster is connected; add its address after an @: auto or host:port for a running one (ray:8@auto), here "
+            "to start one on this machine"
         )
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
     if address == "here":
-        ray.init(address="local", **quiet)  # "local", or Ray would join a cluster that happens to run here
+        ray.init(address="local", **quiet)  # without "local" Ray would join a cluster that already runs on this machine
         return True
     if not allow_insecure_cluster and not has_token():
         raise ConfigError(
-            f"the Ray cluster at {address} is not known to ask for a token, so anyone who reaches it can run code on it; set "
+            f"the Ray cluster at {address} is not known to require a token, so anyone who reaches it can run code on it; set "
             "RAY_AUTH_MODE=token there and here (`ray get-auth-token --generate`), or allow it with --insecure-cluster"
         )
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise ConfigError(f"the Ray cluster at {address} was not found, or did not let us in: {said}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(f"the Ray cluster at {address} was not found or refused the connection: {reason}") from error
     return False
 
 
 def has_token() -> bool:
-    """True if this machine will show a token to a cluster, by Ray's own settings."""
+    """Return whether this machine sends a token to a cluster, by Ray's settings."""
     mode = os.environ.get("RAY_AUTH_MODE")
     if mode is not None and mode.lower() != "token":
         return False
-    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    file = Path(named) if named else Path.home() / ".ray" / "auth_token"
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    file = Path(path) if path else Path.home() / ".ray" / "auth_token"
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or file.is_file()

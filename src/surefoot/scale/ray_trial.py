@@ -1,4 +1,4 @@
-"""A trial at its worker: a contest that is taken forward a rung at a time, saved, and put back with other settings."""
+"""A trial in its Ray worker: trained one rung at a time, saved, and restored with other settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from surefoot.train.device import pin_threads
 from surefoot.train.diagnose.statistics import iqm
 from surefoot.train.tune.search import Contest, Plan, TuneTask, read_params
 
+# The part of a checkpoint that is not the contest's.
 ABOUT = "trial"
-"""The part of a checkpoint that is not the contest's."""
 
 
-class Rungs:
-    """What Ray Tune calls a Trainable, without Ray: a step is a rung."""
+class RayTrial:
+    """The methods of a Ray Tune Trainable, without Ray: a step is a rung."""
 
     _task: TuneTask
     _plan: Plan
@@ -28,7 +28,7 @@ class Rungs:
     _contest: Contest | None = None
     _rung = 0
     _why = ""
-    """Set once it cannot go on."""
+    """Why the trial cannot continue; "" while it can."""
 
     def setup(self, config: dict[str, Any], task: TuneTask, plan: Plan) -> None:
         pin_threads(1)
@@ -36,7 +36,7 @@ class Rungs:
         self.reset_config(config)
 
     def reset_config(self, config: dict[str, Any]) -> bool:
-        """Another trial for the same worker."""
+        """Start another trial in the same worker."""
         self.cleanup()
         self._order, self._rung, self._why = config["order"], 0, ""
         self._began = time.monotonic()
@@ -48,13 +48,13 @@ class Rungs:
         try:
             if not self._why:
                 scores = self._built().advance((self._rung + 1) / self._plan.rungs, self._late) or scores
-                self._why = f"it took longer than {self._plan.timeout:g} s" if self._late() else ""
+                self._why = f"took longer than {self._plan.timeout:g} s" if self._late() else ""
         except (Diverged, EnvError) as error:
             self._why = str(error)
-        except SurefootError as error:  # would meet every other trial as well
+        except SurefootError as error:  # every other trial would fail in the same way
             broken = f"{type(error).__name__}: {error}"
         self._rung += 1
-        # In a population a trial that cannot go on is the worst, and so goes on with another's weights.
+        # In a population a trial that cannot continue ranks last, and so continues with another trial's weights.
         alive = not broken and (not self._why or (self._plan.scheduler == "pbt" and not self._late()))
         return {
             "number": self._order["number"],
@@ -72,22 +72,22 @@ class Rungs:
         if not self._why:
             try:
                 parts = self._built().state()
-            except RunError:  # what cannot be put back begins anew if its worker is lost; a population needs more
+            except RunError:  # no exact state: a lost worker starts again; a population needs the state
                 if self._plan.scheduler == "pbt":
                     raise
         about = {"why": self._why, "seconds": time.monotonic() - self._began}
         save_checkpoint(root, self._rung, {ABOUT: about, **parts})
-        (root / LATEST).unlink()  # a link does not survive every file system that Ray copies to
+        (root / LATEST).unlink()  # not every file system that Ray copies to has links
 
     def load_checkpoint(self, checkpoint: Any) -> None:
-        kept = load_checkpoint(Path(checkpoint))
-        about = kept.parts.pop(ABOUT)
+        saved = load_checkpoint(Path(checkpoint))
+        about = saved.parts.pop(ABOUT)
         self.cleanup()
         self._why, self._began = about["why"], time.monotonic() - about["seconds"]
-        self._rung = kept.step if kept.parts or self._why else 0
-        if kept.parts:
+        self._rung = saved.step if saved.parts or self._why else 0
+        if saved.parts:
             self._contest = self._new()
-            self._contest.set_state(kept.parts)
+            self._contest.set_state(saved.parts)
 
     def cleanup(self) -> None:
         if self._contest is not None:
@@ -96,7 +96,7 @@ class Rungs:
 
     def _built(self) -> Contest:
         if self._contest is None and self._rung == 0 and self._order["from"]:
-            with suppress(CheckpointMissing, CheckpointCorrupt):  # then from the beginning
+            with suppress(CheckpointMissing, CheckpointCorrupt):  # then start from the beginning
                 self.load_checkpoint(self._order["from"])
         if self._contest is None:
             self._contest = self._new()

@@ -1,4 +1,4 @@
-"""A training whose rollouts are made elsewhere: same learner, same run directory, same checkpoints."""
+"""A training with rollouts of a backend's workers: same learner, same run directory, same checkpoints."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from surefoot.data.rollout import Rollout
 from surefoot.envs.api import Step, View, World
 from surefoot.errors import ConfigError, EnvError
 from surefoot.nets.policy import Policy
-from surefoot.scale.backend import Piece, RolloutBackend, join, shares
-from surefoot.scale.backend_spec import BackendSpec, open_backend
+from surefoot.scale.backend import BackendSpec, Piece, RolloutBackend, join, open_backend, shares
 from surefoot.train.collect.collector import Collector
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker, world_maker
 
+# Serials remembered per worker, to notice a piece that is delivered twice; a repeat comes within a few pieces.
 REMEMBERED = 64
-"""Serials kept of each worker, to notice a piece that comes twice."""
 
 
-class FarTraining(Training):
-    """Collects by a `RolloutBackend` in place of a world of its own.
+class RemoteTraining(Training):
+    """A `Training` that collects with a `RolloutBackend` instead of environments in this process.
 
-    With `spec.overlap` the workers walk while the learner learns: every rollout is made by the policy before the newest
-    one, which `policy_lag` in the report says. Without it, learner and workers take turns, and lag is 0.
+    With `spec.overlap` the workers collect while the learner learns: every rollout is of the policy before the newest
+    one, and the report's `policy_lag` is 1. Without it, learner and workers take turns, and the lag is 0.
     """
 
     def __init__(
@@ -41,22 +40,31 @@ class FarTraining(Training):
         backend: RolloutBackend | None = None,
         placement: BackendSpec | None = None,
     ) -> None:
-        _refuse_what_stays_here(spec)
+        if spec.ppo.temperature != 1.0:
+            raise ConfigError("temperature needs rollouts=here; leave it at 1.0, or rollouts at here")
+        if spec.collect.curiosity != "none":
+            raise ConfigError(f"curiosity={spec.collect.curiosity} needs rollouts=here; leave rollouts at here")
+        if spec.overlap and spec.ppo.max_policy_lag == 0:
+            raise ConfigError(
+                "overlap gives a policy lag of 1, and max_policy_lag=0 drops all rollouts; allow at least 1"
+            )
+        if torch.device(spec.ppo.device if spec.ppo.device != "auto" else "cpu").type not in ("cpu", "cuda", "mps"):
+            raise ConfigError(f"device is {spec.ppo.device}; workers act on cpu, a learner learns on cpu, cuda or mps")
         chosen = placement or BackendSpec.parse(spec.rollouts)
-        shares(spec.ppo.envs, chosen.workers)  # says so before a process is started, if they do not fit
+        shares(spec.ppo.envs, chosen.workers)  # raises before a process is started if they do not fit
         make = make or world_maker(spec)
         self.backend = backend or open_backend(spec, chosen)
         try:
-            super().__init__(spec, make=make, world=FarWorld(make(1), spec.ppo.envs))
+            super().__init__(spec, make=make, world=RemoteWorld(make(1), spec.ppo.envs))
         except BaseException:
             self.backend.close()
             raise
 
-    def make_collector(self) -> FarCollector:
-        return FarCollector(self.world, self.policy, self.backend, self.spec)
+    def make_collector(self) -> RemoteCollector:
+        return RemoteCollector(self.world, self.policy, self.backend, self.spec)
 
     def take_losses(self) -> list[str]:
-        """A sentence for each worker that was lost since last asked."""
+        """Return one sentence per worker that was lost since the last call."""
         return self.backend.take_losses()
 
     def close(self) -> None:
@@ -65,17 +73,17 @@ class FarTraining(Training):
         super().close()
 
 
-class FarWorld(World):
-    """What this process knows of a world that is walked elsewhere: its spaces, and how many streams there are."""
+class RemoteWorld(World):
+    """The environments of the workers as this process knows them: spaces and number of streams."""
 
-    def __init__(self, one: World, streams: int) -> None:
-        self._one = one
-        self.name, self.num_envs, self.inexact = one.name, streams, one.inexact
-        self.observation, self.action = one.observation, one.action
+    def __init__(self, single: World, streams: int) -> None:
+        self._single = single
+        self.name, self.num_envs, self.inexact = single.name, streams, single.inexact
+        self.observation, self.action = single.observation, single.action
 
     def reset(self, seed: int) -> View:
-        """What the first stream would see, in every stream: for shapes only."""
-        view, times = self._one.reset(seed), self.num_envs
+        """Return the first stream's observation in every stream: for shapes only."""
+        view, times = self._single.reset(seed), self.num_envs
         mask = view.action_mask
         return View(
             obs={name: np.repeat(x[:1], times, axis=0) for name, x in view.obs.items()},
@@ -83,7 +91,7 @@ class FarWorld(World):
         )
 
     def step(self, action: np.ndarray) -> Step:
-        raise EnvError(f"{self.name} is walked by workers elsewhere; it has no step here")
+        raise EnvError(f"{self.name} is stepped by rollout workers; it has no step in this process")
 
     def state(self) -> dict[str, Any]:
         return {}
@@ -92,11 +100,11 @@ class FarWorld(World):
         return self.reset(0)
 
     def close(self) -> None:
-        self._one.close()
+        self._single.close()
 
 
-class FarCollector(Collector):
-    """Joins the pieces of a backend's workers to rollouts; whatever needs all streams at once is done here."""
+class RemoteCollector(Collector):
+    """Join the pieces of a backend's workers to rollouts; scale the rewards, which needs all streams."""
 
     def __init__(self, world: World, policy: Policy, backend: RolloutBackend, spec: RunSpec) -> None:
         super().__init__(
@@ -110,22 +118,21 @@ class FarCollector(Collector):
         )
         self.backend, self.overlap = backend, spec.overlap
         self.waited = 0.0
-        """Seconds of the last rollout that the learner had nothing to do."""
-        self._under_way = False
+        """Seconds that the learner waited for the last rollout."""
+        self._pending = False
         self._ready: list[Piece] = []
-        """Pieces that a checkpoint had to wait for: the next rollout's."""
+        """Pieces that a checkpoint waited for: those of the next rollout."""
         self._serials = [deque[str](maxlen=REMEMBERED) for _ in range(backend.workers)]
 
     def collect(self, policy_version: int = 0) -> Rollout:
         begin = time.perf_counter()
-        if not self._under_way and not self._ready:
+        if not self._pending and not self._ready:
             self._order(policy_version)
-        pieces = self._ready or self._hear()
-        self._ready = []
+        pieces, self._ready = self._ready or self._hear(), []
         self.waited = time.perf_counter() - begin
         if self.overlap:
             self._order(policy_version)
-        rollout = self._joined(pieces)
+        rollout = self._join(pieces)
         slowest = max(pieces, key=lambda piece: piece.seconds.get("collect", 0.0)).seconds
         self.seconds = {"collect": time.perf_counter() - begin, **{k: slowest.get(k, 0.0) for k in ("env", "policy")}}
         return rollout
@@ -134,31 +141,31 @@ class FarCollector(Collector):
         weights = {name: x.detach().cpu().numpy() for name, x in self.policy.state_dict().items()}
         self.backend.publish(weights, version)
         self.backend.ask()
-        self._under_way = True
+        self._pending = True
 
     def _hear(self) -> list[Piece]:
         pieces = self.backend.hear()
-        self._under_way = False
+        self._pending = False
         return pieces
 
-    def _joined(self, pieces: Sequence[Piece]) -> Rollout:
-        first, twice, anew = 0, 0, np.zeros(self.world.num_envs, dtype=bool)
-        for piece, seen in zip(pieces, self._serials, strict=True):
+    def _join(self, pieces: Sequence[Piece]) -> Rollout:
+        first, repeated, replaced = 0, 0, np.zeros(self.world.num_envs, dtype=bool)
+        for piece, serials in zip(pieces, self._serials, strict=True):
             streams = piece.rollout.reward.shape[1]
-            if piece.serial in seen:  # learned from already
+            if piece.serial in serials:  # already learned from
                 piece.rollout.valid[...] = False
-                twice += 1
+                repeated += 1
             else:
                 self.env_steps += piece.steps
                 for episode in piece.episodes:
                     self.episodes.add(replace(episode, stream=first + episode.stream))
-            seen.append(piece.serial)
-            anew[first : first + streams] = piece.began_anew
+            serials.append(piece.serial)
+            replaced[first : first + streams] = piece.began_anew
             first += streams
-        self.scaler.running = np.where(anew, 0.0, self.scaler.running)
+        self.scaler.running = np.where(replaced, 0.0, self.scaler.running)
         rollout = join(pieces)
-        if twice:
-            rollout.stats["pieces_twice"] = float(twice)
+        if repeated:
+            rollout.stats["pieces_twice"] = float(repeated)
         if lost := sum(piece.began_anew for piece in pieces):
             rollout.stats["worker_restarts"] = float(lost)
         if not self.config.normalize_reward:
@@ -169,8 +176,8 @@ class FarCollector(Collector):
         return replace(rollout, reward=np.where(rollout.valid, reward, 0.0).astype(np.float32))
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves, here and there; what the workers are at is waited for, and kept."""
-        if self._under_way:
+        """Return the state of this collector and of the workers; pending pieces are awaited and included."""
+        if self._pending:
             self._ready = self._hear()
         return {
             **super().state(),
@@ -181,21 +188,21 @@ class FarCollector(Collector):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
-        far = state.get("far", {"workers": {}, "ready": {}})
+        """Restore what `state` returned."""
+        remote = state.get("far", {"workers": {}, "ready": {}})
         super().set_state({name: part for name, part in state.items() if name != "far"})
-        known = len(far["workers"])
+        known = len(remote["workers"])
         if known != self.backend.workers:
             raise ConfigError(
-                f"this run's rollouts were made by {known or 'no'} workers, and {self.backend.workers} are here; "
-                "go on with as many, or begin a new run --from this one"
+                f"this run has rollouts of {known or 'no'} workers, but there are {self.backend.workers} now; "
+                "resume with as many, or start a new run --from this one"
             )
-        self.backend.set_states([far["workers"][str(k)] for k in range(known)])
-        self._ready = [_unpacked(far["ready"][str(k)]) for k in range(len(far["ready"]))]
+        self.backend.set_states([remote["workers"][str(k)] for k in range(known)])
+        self._ready = [_unpacked(remote["ready"][str(k)]) for k in range(len(remote["ready"]))]
 
 
+# Fields of a `Piece` that a checkpoint holds unchanged.
 _PLAIN = ("worker", "serial", "version", "steps", "began_anew")
-"""Fields of a `Piece` that a checkpoint holds as they are."""
 
 
 def _packed(piece: Piece) -> dict[str, Any]:
@@ -215,16 +222,3 @@ def _unpacked(packed: dict[str, Any]) -> Piece:
         episodes=[Episode(*fields) for fields in packed["episodes"]],
         **{name: packed[name] for name in _PLAIN},
     )
-
-
-def _refuse_what_stays_here(spec: RunSpec) -> None:
-    if spec.ppo.temperature != 1.0:
-        raise ConfigError("temperature is not known to workers elsewhere; leave it at 1.0, or rollouts at here")
-    if spec.collect.curiosity != "none":
-        raise ConfigError(f"curiosity={spec.collect.curiosity} needs its rollouts made here; leave rollouts at here")
-    if spec.overlap and spec.ppo.max_policy_lag == 0:
-        raise ConfigError(
-            "overlap makes rollouts one policy old, and max_policy_lag=0 drops them all; allow at least 1"
-        )
-    if torch.device(spec.ppo.device if spec.ppo.device != "auto" else "cpu").type not in ("cpu", "cuda", "mps"):
-        raise ConfigError(f"device is {spec.ppo.device}; workers act on cpu, a learner learns on cpu, cuda or mps")

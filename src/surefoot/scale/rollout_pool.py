@@ -1,4 +1,4 @@
-"""Rollouts by a pool of workers: what each is asked for, and what is asked again when one is lost."""
+"""A pool of rollout workers: pending pieces, losses, replacements and repeated requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from surefoot.envs.workers.worker_pool import SLOWER, WorkerPool
 from surefoot.errors import WorkersLost
 from surefoot.scale.backend import Piece, Weights
 
+# Seconds until a pool starts a spare worker: a run that ends earlier does not need one.
 SETTLED = 5.0
-"""Seconds after which a pool is worth a spare worker: a run that is over by then needs none."""
 
 
 class Lost(Exception):
-    """A worker is gone; or only silent, and has to be ended."""
+    """A worker has ended, or does not answer and must be ended."""
 
     def __init__(self, *, silent: bool) -> None:
         super().__init__("silent" if silent else "gone")
@@ -24,41 +24,38 @@ class Lost(Exception):
 
 
 class RolloutHandle(Protocol):
-    """One worker. Methods that wait for it raise `Lost`, or the error that the worker itself met."""
+    """One worker. Methods that wait for it raise `Lost`, or the error that the worker raised."""
 
     @property
     def process(self) -> int:
-        """Its process id, which means something on the machine that it is on."""
+        """Its process id on its own machine."""
         ...
 
     def build(self, number: int, streams: int, generation: int) -> None:
-        """Ask it to build its world for `streams` streams; returns at once, also if it is gone."""
-        ...
+        """Start creating the environments of `streams` streams, without waiting; ignore an ended worker."""
 
     def ready(self, limit: float) -> None:
-        """Wait until its world is built."""
-        ...
+        """Wait until the environments are created."""
 
     def begin(self, weights: Any, version: int) -> None:
-        """Ask it to begin a piece; returns at once, also if it is gone."""
-        ...
+        """Start a piece, without waiting; ignore an ended worker."""
 
     def piece(self, limit: float) -> Piece:
-        """Return the piece that it was asked to begin."""
+        """Return the piece that `begin` started."""
         ...
 
     def call(self, command: str, arguments: Sequence[Any], limit: float) -> Any:
-        """Return its answer to another command."""
+        """Return the result of another command."""
         ...
 
     def end(self, *, silent: bool) -> str | None:
-        """End it; return how it had ended before, if that is known."""
+        """End it; return how it had already ended, if known."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long is waited, in seconds. `fixed` is for pieces; None follows the slowest so far."""
+    """Timeouts in seconds. `fixed` is for pieces; None adapts to the slowest so far."""
 
     piece: float
     start: float
@@ -66,7 +63,7 @@ class Patience:
 
 
 class RolloutPool:
-    """A rollout backend on any kind of worker."""
+    """A `RolloutBackend` on any kind of worker."""
 
     def __init__(
         self,
@@ -80,13 +77,13 @@ class RolloutPool:
         advice: str = "",
         spare: bool = False,
     ) -> None:
-        """`start` starts a worker that has nothing to do yet; with `spare`, one more waits for the next loss."""
+        """`start` starts an idle worker; with `spare`, one more is kept ready for the next loss."""
         self.name, self.workers = name, len(streams)
         self._streams, self._patience, self._share = streams, patience, share
         self._weights: Any = None
         self._version = 0
         self._slowest = 0.0
-        self._generation, self._asked = [0] * self.workers, [0.0] * self.workers
+        self._generation, self._begun_at = [0] * self.workers, [0.0] * self.workers
         self._keeps_spare, self._since = spare, time.monotonic()
 
         def end(handles: Sequence[RolloutHandle]) -> None:
@@ -125,7 +122,7 @@ class RolloutPool:
                     self._replace(number, lost)
                     self._ask(number)
             self.pool.settled(number)
-            self._slowest = max(self._slowest, time.monotonic() - self._asked[number])
+            self._slowest = max(self._slowest, time.monotonic() - self._begun_at[number])
         if self._keeps_spare and time.monotonic() - self._since > SETTLED:
             self.pool.prepare_spare()
         return pieces
@@ -153,11 +150,11 @@ class RolloutPool:
         self.pool.workers[number].build(number, self._streams[number], self._generation[number])
 
     def _ask(self, number: int) -> None:
-        self._asked[number] = time.monotonic()
+        self._begun_at[number] = time.monotonic()
         self.pool.workers[number].begin(self._weights, self._version)
 
     def _insist(self, number: int, command: str, *arguments: Any) -> Any:
-        """Return the answer of a worker; of the one in its place, if it is lost on the way."""
+        """Return the result of a command; if the worker is lost, of its replacement."""
         while True:
             try:
                 limit = max(self._patience.start, self._limit)
@@ -171,13 +168,13 @@ class RolloutPool:
         return fixed if fixed is not None else max(self._patience.piece, SLOWER * self._slowest)
 
     def _replace(self, number: int, lost: Lost) -> None:
-        """Put another worker in the place of one that is gone or silent, and wait until it is ready."""
+        """Replace a worker that has ended or does not answer, and wait until the new one is ready."""
         while True:
             why = self.pool.workers[number].end(silent=lost.silent) or f"gave no answer in {self._limit:.3g} s"
             self.pool.lose(
                 number,
                 f"rollout worker {number + 1} of {self.workers} ({self.name}) {why}",
-                consequence="what it was at is asked for again, in new episodes",
+                consequence="its piece is requested again, in new episodes",
                 limit=", so it is not replaced again",
                 error=lost,
             )

@@ -1,4 +1,4 @@
-"""The far end: a worker's streams, walked with the weights it is given."""
+"""A rollout worker: its environments, stepped with the published weights."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from surefoot.train.spec import RunSpec
 
 
 class RolloutWorker:
-    """A world, a policy and a collector, told when to walk. Rewards leave it raw: their scale is the learner's."""
+    """Environments, a policy and a collector. Rewards are returned unscaled: the learner's process scales them."""
 
     def __init__(self, spec_json: Mapping[str, Any], worker: int, streams: int, generation: int, worlds: str) -> None:
         pin_threads(1)
         spec = RunSpec.from_json(spec_json)
         self.worker, self.generation = worker, generation
-        # A worker that takes another's place must not play its episodes again.
+        # A replacement must not repeat the episodes of the worker it replaces.
         seed = seed_for(f"rollouts of worker {worker}, {generation}", spec.seed) % 2**31
         module, _, function = worlds.partition(":")
         self.world = getattr(importlib.import_module(module), function)(spec)(streams)
@@ -39,19 +39,19 @@ class RolloutWorker:
             path=spec.ppo.path,
         )
         self._fresh = generation > 0
-        self._made = 0
+        self._pieces = 0
 
     def load(self, weights: Weights) -> None:
-        """Act with these from now on."""
+        """Use these weights from now on."""
         self.policy.load_state_dict({name: torch.from_numpy(np.array(x)) for name, x in weights.items()})
 
     def collect(self, version: int) -> Piece:
-        """Walk on for one piece."""
+        """Collect one piece."""
         collector, before = self.collector, self.collector.env_steps
         rollout = collector.collect(version)
         piece = Piece(
             worker=self.worker,
-            serial=f"{self.worker}.{self.generation}.{self._made}",
+            serial=f"{self.worker}.{self.generation}.{self._pieces}",
             version=version,
             rollout=rollout,
             episodes=collector.episodes.take_fresh(),
@@ -59,20 +59,20 @@ class RolloutWorker:
             seconds=dict(collector.seconds),
             began_anew=self._fresh,
         )
-        self._fresh, self._made = False, self._made + 1
+        self._fresh, self._pieces = False, self._pieces + 1
         return piece
 
     def state(self) -> dict[str, Any]:
-        """Where its streams are; tensors as arrays."""
-        return _plain({**self.collector.state(), "generation": self.generation, "made": self._made})
+        """Return the state of its streams, with tensors as arrays."""
+        return _plain({**self.collector.state(), "generation": self.generation, "made": self._pieces})
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
-        self.generation, self._made, self._fresh = int(state["generation"]), int(state["made"]), False
+        """Restore what `state` returned."""
+        self.generation, self._pieces, self._fresh = int(state["generation"]), int(state["made"]), False
         self.collector.set_state(state)
 
     def close(self) -> None:
-        """Free the world."""
+        """Close the environments."""
         self.world.close()
 
 

@@ -1,8 +1,8 @@
-"""One learner made of R processes: each walks and learns from its share, and all take the same steps.
+"""Data-parallel learning: R processes collect and learn from their shares, and all take the same gradient steps.
 
-A minibatch is drawn from the streams of all; every process computes the gradient of its own part, and the sum of the
-gradients is that of the whole. Moments of advantages, the distance from the old policy, and the statistics of
-observations, returns and values are those of all streams, so that R processes do what one would on the same batch.
+A minibatch is drawn from the streams of all processes; every process computes the gradient of its part, and the
+gradients are summed. Moments of advantages, the KL divergence, and the statistics of observations, returns and values
+are over all streams, so that R processes compute what one would on the same batch.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class SharedUpdate(TorchUpdate):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self._where = torch.zeros(0, dtype=torch.int64)
-        """[own columns]: which column of the whole batch each is; of a policy with memory a column is a stream."""
+        """[local columns]: index of each in the full batch; for a recurrent policy a column is a stream."""
         self._columns = 0
-        self._own = self._all = 0
-        """Steps that count in the minibatch that is learned from: here, and everywhere."""
+        self._local = self._all = 0
+        """Valid steps of the current minibatch: in this process, and in all."""
         self._spread = torch.zeros(())
         self._widths: list[tuple[int, int]] = []
 
     def locate(self, valid: np.ndarray) -> None:
-        """Where this process's columns are in the batch of all, whose streams are side by side."""
+        """Find the columns of this process in the full batch, in which the streams of all processes are side by side."""
         steps, streams = valid.shape
         files = self.group.gather_bytes(np.packbits(valid).tobytes() + streams.to_bytes(4, "little"))
         counts = [int.from_bytes(each[-4:], "little") for each in files]
@@ -60,20 +60,20 @@ class SharedUpdate(TorchUpdate):
         if self.policy.sequential:
             self._where, self._columns = torch.arange(first, first + streams), sum(counts)
             return
-        whole = np.concatenate(
+        mask = np.concatenate(
             [
                 np.unpackbits(np.frombuffer(each[:-4], np.uint8), count=steps * n).reshape(steps, n)
                 for each, n in zip(files, counts, strict=True)
             ],
             axis=1,
         ).astype(bool)
-        number = np.cumsum(whole.ravel()).reshape(whole.shape) - 1  # time first, padding dropped
+        number = np.cumsum(mask.ravel()).reshape(mask.shape) - 1  # time first, padding dropped
         self._where = torch.from_numpy(number[:, first : first + streams][valid])
-        self._columns = int(whole.sum())
+        self._columns = int(mask.sum())
 
     def minibatches(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         mode, pieces = self.mode, batch.columns // max(1, len(self._where))
-        # Streams may have been cut into pieces since they were located: the first of every stream, then the second.
+        # Streams may have been split since `locate`: the first part of every stream comes first, then the second.
         where = torch.cat([self._where + k * self._columns for k in range(pieces)])
         columns, long = self._columns * pieces, batch.advantage.shape[0]
         self._widths = []
@@ -85,20 +85,20 @@ class SharedUpdate(TorchUpdate):
         for epoch in range(self.config.epochs):
             order, begin = torch.randperm(columns, generator=self.generator), 0
             for width in split_sizes(columns, max(1, size // long)):
-                mine = place[order[begin : begin + width]]
-                part = batch.take(mine[mine >= 0].to(self.device))
+                local = place[order[begin : begin + width]]
+                part = batch.take(local[local >= 0].to(self.device))
                 begin += width
                 standardized, self._spread, self._all = self._standardized(part)
-                self._own = part.advantage.numel() if part.valid is None else int(part.valid.sum())
+                self._local = part.advantage.numel() if part.valid is None else int(part.valid.sum())
                 if self._all == 0:
-                    continue  # nothing happened in these streams, anywhere
+                    continue  # no valid step in any process
                 if mode == "minibatch":
                     part.advantage = standardized
-                # Who has nothing of it takes the step all the same, so it must not look like a batch to skip.
-                yield epoch, part if self._own else replace(part, valid=None)
+                # A process without a valid step takes part in the step too, so its batch must not look like one to skip.
+                yield epoch, part if self._local else replace(part, valid=None)
 
     def _standardized(self, batch: Batch) -> tuple[Tensor, Tensor, int]:
-        """As `core.moments.standardize`, over the steps of all processes; how many these are comes third."""
+        """Return (advantage, std, count) as `core.moments.standardize`, over the steps of all processes."""
         advantage = batch.advantage
         wide = (advantage if batch.valid is None else advantage[batch.valid]).double()
         count = torch.tensor(wide.numel(), dtype=torch.float64)
@@ -111,9 +111,9 @@ class SharedUpdate(TorchUpdate):
         return (advantage - mean) / (std + 1e-8), std, int(total[2])
 
     def loss(self, minibatch: Batch, knobs: Knobs) -> tuple[Losses, Tensor]:
-        if self._own == 0:  # all of this minibatch is elsewhere
-            nothing = torch.zeros((), device=self.device)
-            return Losses(nothing, nothing, nothing, nothing, None, torch.zeros(1, 1, device=self.device)), self._spread
+        if self._local == 0:  # the minibatch is in other processes
+            zero = torch.zeros((), device=self.device)
+            return Losses(zero, zero, zero, zero, None, torch.zeros(1, 1, device=self.device)), self._spread
         return super().loss(minibatch, knobs)[0], self._spread
 
     def too_far(self, losses: Losses, valid: Tensor | None) -> bool:
@@ -126,11 +126,11 @@ class SharedUpdate(TorchUpdate):
 
     def gradient(self, losses: Losses) -> Tensor:
         self.optimizer.zero_grad()
-        if self._own:
-            (losses.total * (self._own / self._all)).backward()
+        if self._local:
+            (losses.total * (self._local / self._all)).backward()
         parameters = self.optimizer.parameters
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        # The loss goes with them: if it is not finite anywhere, nobody takes the step.
+        # The loss is summed too: if it is not finite in one process, no process takes the step.
         flat = self.group.sum_(torch.cat([losses.total.detach().reshape(1), *[g.reshape(-1) for g in grads]]))
         begin = 1
         for parameter in parameters:
@@ -139,7 +139,7 @@ class SharedUpdate(TorchUpdate):
             begin = end
         norm = self.optimizer.clip(self.config.max_grad_norm) + flat[0] * 0.0
         if bool(torch.isfinite(norm)):
-            self._widths.append((self._own, self._all))
+            self._widths.append((self._local, self._all))
         return norm
 
     def learn(self, batch: Batch, knobs: Knobs) -> GradientSteps:
@@ -147,14 +147,14 @@ class SharedUpdate(TorchUpdate):
         done.first_ratio_error = float(self.group.gather(np.array([done.first_ratio_error])).max())
         steps = len(done.table.epoch)
         if steps:
-            own, whole = np.array(self._widths[:steps], dtype=np.float64).T[:, :, None]
-            rows = np.where(own > 0, done.table.rows * own / whole, 0.0)
+            local, total = np.array(self._widths[:steps], dtype=np.float64).T[:, :, None]
+            rows = np.where(local > 0, done.table.rows * local / total, 0.0)
             done.table = Table(done.table.epoch, self.group.sum_(torch.from_numpy(rows)).numpy())
         return done
 
 
 class SharedLearner(Learner):
-    """A `Learner` whose batch lies in several processes. Its policy must be the same in all, and stays so."""
+    """A `Learner` whose batch is spread over several processes. Its policy is the same in all of them."""
 
     shared: SharedUpdate
 
@@ -168,14 +168,14 @@ class SharedLearner(Learner):
         device: str | torch.device = "cpu",
     ) -> None:
         if config.temperature != 1.0:
-            raise ConfigError("temperature is not known to learning together; leave it at 1.0")
-        self.whole, self.group = config, group
-        """The config as asked for; the base class standardises nothing, since it sees a part only."""
+            raise ConfigError("data-parallel learning does not support temperature; leave it at 1.0")
+        self.full_config, self.group = config, group
+        """The user's config. The base class must not standardise: it has only a part of the batch."""
         config = config.replace(path="torch", normalize_advantage="off", min_samples=1)
 
         def make_update(*parts: Any) -> SharedUpdate:
             self.shared = SharedUpdate(*parts)
-            self.shared.group, self.shared.mode = group, self.whole.normalize_advantage
+            self.shared.group, self.shared.mode = group, self.full_config.normalize_advantage
             return self.shared
 
         super().__init__(policy, config, total_updates=total_updates, device=device, make_update=make_update)
@@ -185,7 +185,7 @@ class SharedLearner(Learner):
     def update(self, rollout: Rollout, *, progress: float | None = None) -> UpdateReport:
         valid, _ = self.fresh(rollout)
         samples = self.group.gather(np.array([np.count_nonzero(valid)]))[:, 0]
-        if samples.sum() < self.whole.min_samples or samples.min() < 1:
+        if samples.sum() < self.full_config.min_samples or samples.min() < 1:
             why = f"{samples.sum():.0f} valid steps, {samples.min():.0f} in one of {self.group.size} processes"
             return self.skipped(rollout, int(samples.sum()), self.knobs(progress), why)
         self.shared.locate(valid)
@@ -195,28 +195,28 @@ class SharedLearner(Learner):
         return replace(report, samples=int(samples.sum()))
 
     def _share_statistics(self, before: list[tuple[Tensor, Tensor, Tensor]], obs: dict[str, np.ndarray]) -> None:
-        """Observation statistics as if all had been seen in one place: own rows apart, then everybody's in turn."""
+        """Update the observation statistics with the rows of all processes, in the order of their ranks."""
         if not self._normalizers:
             return
         for normalizer in self._normalizers:
             _put(normalizer, torch.zeros_like(normalizer.mean), torch.ones_like(normalizer.var), normalizer.count * 0)
         self.policy.absorb(obs)
-        for normalizer, kept in zip(self._normalizers, before, strict=True):
-            mine = torch.cat([normalizer.mean, normalizer.var, normalizer.count.reshape(1)]).cpu().numpy()
-            _put(normalizer, *kept)
-            for each in self.group.gather(mine):
+        for normalizer, previous in zip(self._normalizers, before, strict=True):
+            local = torch.cat([normalizer.mean, normalizer.var, normalizer.count.reshape(1)]).cpu().numpy()
+            _put(normalizer, *previous)
+            for each in self.group.gather(local):
                 mean, var = np.split(each[:-1], 2)
                 if each[-1] > 0:
                     normalizer.merge(torch.from_numpy(mean.copy()), torch.from_numpy(var.copy()), float(each[-1]))
             normalizer.derive()
 
-    def refuse_to_part(self) -> None:
-        """Raise if the processes no longer hold the same weights; they always should."""
+    def check_same_weights(self) -> None:
+        """Raise `Diverged` if the processes do not have the same weights."""
         digest = hashlib.sha256()
         for x in self.policy.state_dict().values():
             digest.update(x.detach().cpu().numpy().tobytes())
         if len(set(self.group.gather_bytes(digest.digest()))) > 1:
-            raise Diverged("the processes that learn together no longer have the same weights; resume the run")
+            raise Diverged("the learner processes no longer have the same weights; resume the run")
 
 
 def _pooled(group: ProcessGroup, numbers: np.ndarray) -> tuple[float, float, float]:
@@ -227,11 +227,11 @@ def _pooled(group: ProcessGroup, numbers: np.ndarray) -> tuple[float, float, flo
     return mean, sum((v + (m - mean) ** 2) * n for m, v, n in parts) / count, count
 
 
-def moments_of_all(group: ProcessGroup, seen: np.ndarray) -> list[tuple[float, float, float]]:
+def moments_of_all(group: ProcessGroup, values: np.ndarray) -> list[tuple[float, float, float]]:
     """Return (mean, variance, count) of each process's numbers, of those that have any."""
-    wide = seen.astype(np.float64)
-    mine = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)
-    return [(float(m), float(v), float(n)) for m, v, n in group.gather(mine) if n > 0]
+    wide = values.astype(np.float64)
+    local = np.array([wide.mean(), wide.var(), wide.size]) if wide.size else np.zeros(3)
+    return [(float(m), float(v), float(n)) for m, v, n in group.gather(local) if n > 0]
 
 
 def _put(normalizer: Normalizer, mean: Tensor, var: Tensor, count: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""A training that several processes share; the first of them owns the run, the others do as it says."""
+"""Data-parallel training: the first process owns the run, the others follow its commands."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ from surefoot.train.collect.reward import RewardScaler
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training, WorldMaker
 
+# Commands of the first process.
 UPDATE, STATE, STOP = range(1, 4)
 
 
-class TogetherTraining(Training):
-    """A `Training` of this process's share of the streams, whose learner is everybody's."""
+class SharedTraining(Training):
+    """A `Training` of this process's share of the streams, with a learner shared by all processes."""
 
     def __init__(self, spec: RunSpec, group: ProcessGroup, *, make: WorldMaker | None = None) -> None:
         if spec.collect.curiosity != "none" or spec.rollouts != "here":
-            raise ConfigError("learning together goes neither with curiosity nor with rollouts made elsewhere")
-        self.group, self.whole = group, replace(spec, learners=group.size)
+            raise ConfigError("data-parallel learning supports neither curiosity nor rollouts other than here")
+        self.group, self.full_spec = group, replace(spec, learners=group.size)
         streams = shares(spec.ppo.envs, group.size)[group.rank]
         self._steps = 0
-        super().__init__(replace(self.whole, ppo=spec.ppo.replace(envs=streams)), make=make)
-        self.spec = self.whole
+        super().__init__(replace(self.full_spec, ppo=spec.ppo.replace(envs=streams)), make=make)
+        self.spec = self.full_spec
 
     def make_learner(self) -> Learner:
-        spec = self.whole
+        spec = self.full_spec
         learner = SharedLearner(self.policy, spec.ppo, self.group, total_updates=spec.total_updates, device=self.device)
-        learner.refuse_to_part()
+        learner.check_same_weights()
         return learner
 
     def make_collector(self) -> Collector:
@@ -67,7 +68,7 @@ class TogetherTraining(Training):
 
     @property
     def env_steps(self) -> int:
-        """Real steps of all processes."""
+        """Env steps of all processes."""
         return self._steps
 
     def update(self, rollouts: list[Rollout] | None = None) -> UpdateReport:
@@ -77,22 +78,22 @@ class TogetherTraining(Training):
         return report
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint, the streams of all processes in it."""
+        """Return the parts of a checkpoint, with the streams of all processes."""
         self._lead(STATE)
         assert isinstance(self.learner, SharedLearner)
-        self.learner.refuse_to_part()
-        own = to_bytes({"collector": self.collector_state()})
-        sent = b"".join(len(part).to_bytes(8, "little") + part for part in own)
-        everybody = [from_bytes(_split(data))["collector"] for data in self.group.gather_bytes(sent)]
-        ranks = {str(rank): state for rank, state in enumerate(everybody)}
-        return {**super().state(), "collector": {**everybody[0], "env_steps": self._steps, "ranks": ranks}}
+        self.learner.check_same_weights()
+        local = to_bytes({"collector": self.collector_state()})
+        packed = b"".join(len(part).to_bytes(8, "little") + part for part in local)
+        collectors = [from_bytes(_split(data))["collector"] for data in self.group.gather_bytes(packed)]
+        ranks = {str(rank): state for rank, state in enumerate(collectors)}
+        return {**super().state(), "collector": {**collectors[0], "env_steps": self._steps, "ranks": ranks}}
 
     def set_state(self, parts: dict[str, Any]) -> None:
-        """Go on from a checkpoint's parts, each process with its own streams. All must be given the same."""
+        """Restore a checkpoint; each process takes its own streams. All processes must pass the same parts."""
         ranks = parts["collector"].get("ranks", {})
         if len(ranks) != self.group.size:
             raise ConfigError(
-                f"this run was learned by {len(ranks) or 1} processes, and {self.group.size} are here; go on with as many"
+                f"this run has {len(ranks) or 1} learner processes, but there are {self.group.size} now; resume with as many"
             )
         load_weights(self.policy, parts["weights"])
         self.learner.set_state(parts)
@@ -101,24 +102,24 @@ class TogetherTraining(Training):
         self._steps = int(parts["collector"]["env_steps"])
 
     def follow(self) -> None:
-        """Do what the first process does, until it stops. Ctrl-C is the first one's to answer."""
+        """Follow the commands of the first process until it stops. Only the first process handles Ctrl-C."""
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_IGN)
-        while (word := self.group.tell()) != STOP:
-            if word == UPDATE:
+        while (command := self.group.broadcast()) != STOP:
+            if command == UPDATE:
                 self.update()
             else:
                 self.state()
         super().close()
 
     def close(self) -> None:
-        with suppress(RuntimeError):  # where the others are gone, there is nobody to tell
+        with suppress(RuntimeError):  # the other processes may have ended
             self._lead(STOP)
         super().close()
 
-    def _lead(self, word: int) -> None:
+    def _lead(self, command: int) -> None:
         if self.group.rank == 0:
-            self.group.tell(word)
+            self.group.broadcast(command)
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -1,7 +1,7 @@
-"""A search whose trials run on a Ray cluster: Ray Tune says where and how long, the study's book says what and why.
+"""A search whose trials run on a Ray cluster: Ray Tune schedules them, `RemoteTrials` keeps the study.
 
-Trials are the same contests as at home. Their checkpoints are ours; Ray Tune hands the directories round. What Ray writes
-about itself beside them is pickled: nothing here reads it, and it is deleted when the search ends.
+Trials are the same contests as in a local search, with our checkpoints; Ray Tune moves the directories. Ray's own state
+files are pickles: nothing here reads them, and they are deleted when the search ends.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from typing import Any
 
 from surefoot.errors import ConfigError
 from surefoot.scale.ray_backend import connect, load_ray
-from surefoot.scale.ray_trial import Rungs
-from surefoot.scale.remote_trials import Book
+from surefoot.scale.ray_trial import RayTrial
+from surefoot.scale.remote_trials import RemoteTrials
 from surefoot.train.device import pin_threads
 from surefoot.train.tune.final_round import TrialStanding, final_scores
 from surefoot.train.tune.search import Plan, Tell, TuneTask, nobody, optuna
 
 FOLDER = "ray"
+# How often a trial whose worker was lost resumes from its last rung.
 RETRIES = 3
-"""How often a trial whose worker was lost goes on from its last rung."""
+# ASHA continues the better half of the trials at each rung.
 REDUCTION = 2
-"""Of the trials that reach a rung, ASHA lets the better half go on."""
 QUIET = {
-    "TUNE_DISABLE_AUTO_INIT": "1",  # Ray is never started by itself
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is ours: it saves
+    "TUNE_DISABLE_AUTO_INIT": "1",  # Ray is never started implicitly
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # our handler of Ctrl-C saves the study
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # envs of the user's own are found from where the search was started
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # custom envs are imported relative to the directory of the search
 }
 Stop = Callable[[], bool]
 
 
 class Cluster:
-    """A Ray cluster to search on, connected to by the rules of `surefoot.scale.ray_backend.connect`."""
+    """A Ray cluster for a search, connected by `surefoot.scale.ray_backend.connect`."""
 
     def __init__(self, address: str, *, allow_insecure_cluster: bool = False, jobs: int | None = None) -> None:
         self.ray, self.tune, self.jobs = load_ray("ray-tune"), load_tune(), jobs
-        """At most so many trials at once; None leaves it to the cluster's CPUs."""
+        """Maximum number of concurrent trials; None for as many as the cluster has CPUs."""
         self._started = connect(self.ray, address, allow_insecure_cluster=allow_insecure_cluster)
 
     def search(
@@ -60,25 +60,25 @@ class Cluster:
         stop: Stop = lambda: False,
         tell: Tell = nobody,
     ) -> None:
-        """What `surefoot.train.tune.search.search` does, elsewhere. Several machines need `directory` on a disk they share."""
-        book = Book(task, study, plan, directory.resolve(), tell)
+        """Search like `surefoot.train.tune.search.search`. With several machines `directory` must be on a shared disk."""
+        records = RemoteTrials(task, study, plan, directory.resolve(), tell)
         try:
             if plan.scheduler == "pbt":
-                self._population(book, stop)
+                self._population(records, stop)
             else:
-                self._halving(book, stop)
+                self._halving(records, stop)
         finally:
-            book.close()
-            _clean(book)
-        if book.broken:
-            raise ConfigError(book.broken)
+            records.close()
+            _clean(records)
+        if records.broken:
+            raise ConfigError(records.broken)
 
     def play(
         self, task: TuneTask, chosen: Sequence[TrialStanding], plan: Plan, stop: Stop
     ) -> Iterator[tuple[TrialStanding, list[float]]]:
-        """The finalists side by side; a worker that is lost begins again."""
+        """Yield the final scores of the chosen trials, run in parallel; a lost worker starts again."""
         ray = self.ray
-        final = ray.remote(num_cpus=1, max_retries=RETRIES)(_final)
+        final = ray.remote(num_cpus=1, max_retries=RETRIES)(_final_scores)
         shared = ray.put(task)
         pending = {final.remote(shared, one.params, plan): one for one in chosen}
         while pending and not stop():
@@ -88,52 +88,54 @@ class Cluster:
             ray.cancel(reference, force=True)
 
     def close(self) -> None:
-        """Leave the cluster as it was."""
+        """Shut Ray down if this object started it."""
         if self._started:
             self.ray.shutdown()
 
-    def _halving(self, book: Book, stop: Stop) -> None:
+    def _halving(self, records: RemoteTrials, stop: Stop) -> None:
         scheduler = self.tune.schedulers.ASHAScheduler(
-            time_attr="rung", max_t=book.plan.rungs, grace_period=1, reduction_factor=REDUCTION
+            time_attr="rung", max_t=records.plan.rungs, grace_period=1, reduction_factor=REDUCTION
         )
         scheduler.set_search_properties("score", "max")
-        _remember(scheduler, book.study)
-        options = {"search_alg": _searcher(self.tune, book), "max_concurrent_trials": self.jobs}
-        self._run(book, scheduler, stop, keep=1, num_samples=-1, **options)
+        _remember(scheduler, records.study)
+        options = {"search_alg": _searcher(self.tune, records), "max_concurrent_trials": self.jobs}
+        self._run(records, scheduler, stop, keep=1, num_samples=-1, **options)
 
-    def _population(self, book: Book, stop: Stop) -> None:
-        members = book.population()
+    def _population(self, records: RemoteTrials, stop: Stop) -> None:
+        members = records.population()
         if not members:
             return
-        if not book.task.moving:
-            raise ConfigError(f"a population needs a setting that may change in mid-run; of {book.task.name} none may")
+        if not records.task.moving:
+            raise ConfigError(
+                f"a population needs a setting that can change during a run; {records.task.name} has none"
+            )
 
         def explore(config: dict[str, Any]) -> dict[str, Any]:
-            return {"order": book.heir(config["order"])}
+            return {"order": records.heir(config["order"])}
 
         scheduler = self.tune.schedulers.PopulationBasedTraining(
             time_attr="rung",
             perturbation_interval=1,
             custom_explore_fn=explore,
             log_config=False,
-            synch=False,  # in step it would wait for ever where a member ends before the others (pbt.py of Ray 2.60)
+            synch=False,  # synchronised, it hangs when a member ends before the others (pbt.py of Ray 2.60)
         )
         scheduler.set_search_properties("score", "max")
-        # A loser may load what a winner saved a while ago, so more than the last is kept.
-        self._run(book, scheduler, stop, keep=4, config={"order": self.tune.grid_search(members)})
+        # A replaced trial may load an older checkpoint of a better one, so more than the last is kept.
+        self._run(records, scheduler, stop, keep=4, config={"order": self.tune.grid_search(members)})
 
-    def _run(self, book: Book, scheduler: Any, stop: Stop, *, keep: int, **options: Any) -> None:
+    def _run(self, records: RemoteTrials, scheduler: Any, stop: Stop, *, keep: int, **options: Any) -> None:
         tune = self.tune
-        trial = type("Trial", (Rungs, tune.Trainable), {})
+        trial = type("Trial", (RayTrial, tune.Trainable), {})
         with _quiet():
-            # Not a Tuner: that would write all of this down, pickled, for a restore that is not ours.
+            # Not a Tuner: that would pickle all of this for its own restore.
             tune.run(
-                tune.with_parameters(trial, task=book.task, plan=book.plan),
+                tune.with_parameters(trial, task=records.task, plan=records.plan),
                 name=time.strftime("%Y%m%d-%H%M%S"),
-                storage_path=str(book.directory / FOLDER),
+                storage_path=str(records.directory / FOLDER),
                 scheduler=scheduler,
-                stop=_stopper(tune, lambda: bool(book.broken) or stop()),
-                callbacks=[_listener(tune, book)],
+                stop=_stopper(tune, lambda: bool(records.broken) or stop()),
+                callbacks=[_listener(tune, records)],
                 resources_per_trial={"cpu": 1},
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1, num_to_keep=keep),
                 max_failures=RETRIES,
@@ -145,22 +147,22 @@ class Cluster:
             )
 
 
-class Stays:
-    """Ray writes down what it is given, pickled. This stays where it is: what is written of it is nothing."""
+class NotPickled:
+    """A base class whose objects are pickled as an empty object: Ray pickles its callbacks into state files."""
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return object, ()
 
 
 def load_tune() -> Any:
-    """The ray.tune module, or one sentence."""
+    """Return the ray.tune module. Raise `ConfigError` with the extra to install if it is missing."""
     try:
         return importlib.import_module("ray.tune")
     except ImportError as error:
-        raise ConfigError("searching on Ray needs Ray Tune: pip install 'surefoot[ray-tune]'") from error
+        raise ConfigError("Ray Tune is not installed: pip install 'surefoot[ray-tune]'") from error
 
 
-def _final(task: TuneTask, params: dict[str, Any], plan: Plan) -> list[float]:
+def _final_scores(task: TuneTask, params: dict[str, Any], plan: Plan) -> list[float]:
     pin_threads(1)
     return final_scores(task, params, plan, lambda: False) or []
 
@@ -169,12 +171,12 @@ def _folder(trial: Any) -> str:
     return f"{trial.config['order']['number']:04d}"
 
 
-def _searcher(tune: Any, book: Book) -> Any:
-    class FromStudy(Stays, tune.search.Searcher):
-        """Asks the study, which keeps its own state."""
+def _searcher(tune: Any, records: RemoteTrials) -> Any:
+    class FromStudy(NotPickled, tune.search.Searcher):
+        """Take trials from the study, which has its own state."""
 
         def suggest(self, trial_id: str) -> Any:
-            order = None if book.broken else book.ask()
+            order = None if records.broken else records.ask()
             return tune.search.Searcher.FINISHED if order is None else {"order": order}
 
         def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
@@ -183,13 +185,13 @@ def _searcher(tune: Any, book: Book) -> Any:
         def save(self, checkpoint_path: str) -> None:
             pass
 
-    made: Any = FromStudy
-    return made(metric="score", mode="max")
+    searcher: Any = FromStudy
+    return searcher(metric="score", mode="max")
 
 
 def _stopper(tune: Any, stop: Stop) -> Any:
-    class Stopper(Stays, tune.Stopper):
-        """Ends everything at once, never a single trial."""
+    class Stopper(NotPickled, tune.Stopper):
+        """Stop all trials together, never a single one."""
 
         def __call__(self, trial_id: str, result: Any) -> bool:
             return False
@@ -200,42 +202,42 @@ def _stopper(tune: Any, stop: Stop) -> Any:
     return Stopper()
 
 
-def _listener(tune: Any, book: Book) -> Any:
+def _listener(tune: Any, records: RemoteTrials) -> Any:
     current: dict[str, int] = {}
 
-    class Listener(Stays, tune.Callback):
-        """Tells the book what Ray Tune sees."""
+    class Listener(NotPickled, tune.Callback):
+        """Report Ray Tune's events to `RemoteTrials`."""
 
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **_: Any) -> None:
             if result["broken"]:
-                book.broken = result["broken"]
+                records.broken = result["broken"]
             else:
-                book.judged(result["number"], result["rung"], result["scores"])
+                records.judged(result["number"], result["rung"], result["scores"])
 
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
             last = trial.last_result
             if not last.get("broken"):
-                book.ended(last["number"], last["rung"], seconds=last["seconds"], why=last["why"])
+                records.ended(last["number"], last["rung"], seconds=last["seconds"], why=last["why"])
 
         def on_trial_error(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
-            told = str(trial.get_error() or "its worker was lost").strip().splitlines()[-1]
-            book.ended(trial.config["order"]["number"], 0, why=f"given up after {RETRIES + 1} tries: {told}")
+            reason = str(trial.get_error() or "its worker was lost").strip().splitlines()[-1]
+            records.ended(trial.config["order"]["number"], 0, why=f"failed {RETRIES + 1} times: {reason}")
 
         def on_step_end(self, iteration: int, trials: Any, **_: Any) -> None:
             for trial in trials:
                 number = trial.config["order"]["number"]
                 before = current.setdefault(trial.trial_id, number)
                 if before != number:
-                    book.succeeded(before, number)
+                    records.succeeded(before, number)
                     current[trial.trial_id] = number
                 if trial.checkpoint is not None:
-                    book.saved(number, Path(trial.checkpoint.path))
+                    records.saved(number, Path(trial.checkpoint.path))
 
     return Listener()
 
 
 def _remember(scheduler: Any, study: Any) -> None:
-    """Let a scheduler know of the trials that were judged before it was there."""
+    """Report the finished trials of earlier sessions to a new scheduler."""
     state = optuna().trial.TrialState
     for trial in study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED)):
         known = SimpleNamespace(trial_id=f"trial {trial.number}")
@@ -244,10 +246,10 @@ def _remember(scheduler: Any, study: Any) -> None:
             scheduler.on_trial_result(None, known, {"rung": rung, "score": score})
 
 
-def _clean(book: Book) -> None:
-    """Delete what Ray wrote about itself; and the checkpoints, unless a trial waits to go on from one."""
-    root = book.directory / FOLDER
-    if not book.unfinished:
+def _clean(records: RemoteTrials) -> None:
+    """Delete Ray's state files; and the checkpoints, unless a trial waits to be resumed from one."""
+    root = records.directory / FOLDER
+    if not records.unfinished:
         shutil.rmtree(root, ignore_errors=True)
         return
     for file in root.rglob("*"):
@@ -257,7 +259,7 @@ def _clean(book: Book) -> None:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Ray Tune without its own output, its own files and its own signal handlers, while the block lasts."""
+    """Disable Ray Tune's output, log files and signal handlers within the block."""
     before = {name: os.environ.get(name) for name in QUIET}
     log = logging.getLogger("ray.tune")
     level, handler = log.level, signal.getsignal(signal.SIGUSR1)

@@ -88,7 +88,9 @@ def scan(path: Path | str) -> Iterator[Record | LineProblem]:
     live = rotation.live_file(path)
     files = rotation.rotated_parts(live) + ([live] if live.exists() else [])
     if not files:
-        raise TelemetryError(f"{path} has no {schema.FILE_NAME}; a run writes one while it trains, except --record off")
+        raise TelemetryError(
+            f"{path} has no {schema.FILE_NAME}; a run writes one while it trains, except with --telemetry off"
+        )
     return _scan(files)  # a generator: the errors above are raised by this call, not by the first `next`
 
 

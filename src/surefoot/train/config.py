@@ -27,8 +27,8 @@ from surefoot.data.kinds import (
     whole_number,
 )
 from surefoot.data.knobs import Config, knob, require_known
+from surefoot.envs.workers.env_workers import Timeout
 from surefoot.envs.workers.placement import Workers
-from surefoot.envs.workers.supervise import Timeout
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_HINTS, PPO_NAMES
 from surefoot.learn.config import PPOConfig, scheduled

@@ -1,14 +1,16 @@
-"""The command line's manners: one sentence, the right exit code, no traceback."""
+"""The console script: one line per error, the right exit code, no traceback."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from surefoot import native
-from surefoot.cli.main import VERBS, main
+from surefoot.cli.catalogue import GROUPS, VERBS
+from surefoot.cli.main import main
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +25,46 @@ def said(capsys, *argv):
     return code, captured.out, captured.err
 
 
-def test_help_names_every_verb(capsys):
-    code, out, _ = said(capsys, "--help")
-    assert code == 0
-    assert all(verb in out for verb in VERBS)
+def test_the_help_of_every_verb_names_its_common_options(capsys):
+    for verb in ("runs", "store backup"):
+        code, out, _ = said(capsys, *verb.split(), "--help")
+        assert code == 0
+        assert "--runs DIR" in out
+        assert ("--json prints" in out) == (verb == "runs")
+
+
+def test_json_is_refused_by_a_verb_without_a_result(capsys):
+    code, _, err = said(capsys, "include", "--json")
+    assert code == 64
+    assert "no JSON output" in err
+
+
+def test_runs_is_accepted_by_every_verb_and_restored_afterwards(capsys, tmp_path, monkeypatch):
+    for words in (["--runs", "elsewhere"], ["--runs=elsewhere"]):
+        code, out, _ = said(capsys, "runs", *words)
+        assert code == 0
+        assert "no runs under elsewhere" in out
+        assert os.environ["SUREFOOT_RUNS"] == str(tmp_path / "runs")
+    monkeypatch.delenv("SUREFOOT_RUNS")
+    said(capsys, "runs", "--runs", "elsewhere")
+    assert "SUREFOOT_RUNS" not in os.environ
+
+
+def test_every_group_and_every_first_word_is_listed(capsys):
+    for group in GROUPS.values():
+        words = [verb.split()[0] for verb in group.verbs]
+        for word in (word for word in words if word not in VERBS):
+            code, out, _ = said(capsys, word)
+            assert code == 0
+            assert all(verb in out for verb in group.verbs if verb.startswith(f"{word} "))
+    for word, group in GROUPS.items():
+        code, out, _ = said(capsys, "help", word)
+        assert code == 0
+        assert all(f"surefoot {verb} " in out for verb in group.verbs)
+
+
+def test_help_of_a_verb_is_its_own(capsys):
+    assert said(capsys, "help", "graph", "run")[1].startswith("usage: surefoot graph run")
 
 
 def test_without_arguments_the_help_is_shown_and_the_command_line_is_wrong(capsys):
@@ -44,9 +82,9 @@ def test_the_version_is_said(capsys):
 def test_the_version_says_which_instruction_set_the_kernel_uses(capsys, monkeypatch):
     monkeypatch.setattr(native, "kernel", SimpleNamespace(instruction_sets=lambda: ["avx512", "avx2", "base"]))
     monkeypatch.delenv("SUREFOOT_KERNEL", raising=False)
-    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (avx512)\n")
+    assert said(capsys, "--version")[1].endswith("native path: the C kernel is available (avx512)\n")
     monkeypatch.setenv("SUREFOOT_KERNEL", "base")
-    assert said(capsys, "--version")[1].endswith("native path: the kernel is there (base)\n")
+    assert said(capsys, "--version")[1].endswith("native path: the C kernel is available (base)\n")
     monkeypatch.setenv("SUREFOOT_KERNEL", "sse9")
     assert (
         "torch path: SUREFOOT_KERNEL is 'sse9' but this machine has avx512, avx2, base" in said(capsys, "--version")[1]
@@ -63,7 +101,10 @@ def test_the_version_says_why_there_is_no_kernel(capsys, monkeypatch):
     ("argv", "code", "sentence"),
     [
         (["tarin"], 64, "did you mean `surefoot train`"),
-        (["train", "CartPole-v1", "--stepz", "5"], 64, ""),
+        (["validate"], 64, "did you mean `surefoot telemetry validate`"),
+        (["lm", "cht"], 64, "did you mean `surefoot lm chat`"),
+        (["lm", "zzz"], 64, "`surefoot lm --help` lists the verbs"),
+        (["train", "CartPole-v1", "--stepz", "5"], 64, "--steps"),
         (["train", "CartPole-v1", "--set", "lr"], 64, "is not KEY=VALUE"),
         (["train", "CartPole-v1", "--set", "lr=1", "--set", "lr=2"], 64, "given twice"),
         (["train", "CartPole-v1", "--seeds", "0"], 64, "at least 1"),

@@ -32,7 +32,7 @@ def test_a_function_without_types_and_one_inside_another_are_refused() -> None:
     def inside(x: Array) -> Array:
         return x
 
-    with pytest.raises(GraphError, match="top of a module"):
+    with pytest.raises(GraphError, match="top level of a module"):
         declare(inside, "inside", "Mine")
 
 

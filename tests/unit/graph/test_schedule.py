@@ -7,7 +7,7 @@ from surefoot.graph.templates import template
 
 def small(**changes) -> Graph:
     graph = template("cartpole")
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 64}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 64}
     graph.nodes["print"].params["enabled"] = False
     graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
     graph.nodes["trainer"].params |= changes

@@ -13,13 +13,13 @@ from surefoot.graph import load_graph, save_graph, template
 from surefoot.graph.tuning import GraphTask
 from surefoot.learn.search_ranges import Choice, Range
 
-RANGES = {"learning_rate": {"low": 1e-5, "high": 1e-2, "log": True}, "epochs": {"choices": [2, 4]}}
+RANGES = {"lr": {"low": 1e-5, "high": 1e-2, "log": True}, "epochs": {"choices": [2, 4]}}
 
 
 def with_ranges(tmp_path: Path, ranges=RANGES) -> Path:
     graph = template("cartpole")
     graph.nodes["env"].params["num_envs"] = 4
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "minibatch_size": 16}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "minibatch_size": 16}
     graph.nodes["trainer"].ranges = dict(ranges)
     graph.run.total_steps = 1600
     save_graph(graph, tmp_path / "g.json")
@@ -28,7 +28,7 @@ def with_ranges(tmp_path: Path, ranges=RANGES) -> Path:
 
 def test_the_space_is_what_the_nodes_declare(tmp_path: Path):
     task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
-    result = task.space["trainer.learning_rate"]
+    result = task.space["trainer.lr"]
     assert isinstance(result, Range)
     assert (result.low, result.high, result.log) == (1e-5, 1e-2, True)
     chosen = task.space["trainer.epochs"]
@@ -59,9 +59,9 @@ def test_every_seed_is_taken_forward_and_judged(tmp_path: Path):
 
 def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Path):
     task = GraphTask(load_graph(with_ranges(tmp_path)), "g.json")
-    assert task.moving == {"trainer.learning_rate", "trainer.epochs"}
+    assert task.moving == {"trainer.lr", "trainer.epochs"}
     straight, broken = task.contest(task.base, [0]), task.contest(task.base, [0])
-    resumed, other = task.contest(task.base, [0]), task.contest({**task.base, "trainer.learning_rate": 1e-5}, [0])
+    resumed, other = task.contest(task.base, [0]), task.contest({**task.base, "trainer.lr": 1e-5}, [0])
     contests = (straight, broken, resumed, other)
     try:
         straight.advance(0.5, lambda: False)
@@ -80,7 +80,20 @@ def test_a_trial_goes_on_from_its_state_with_settings_that_may_move(tmp_path: Pa
 def test_a_search_leaves_the_best_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("optuna")
     path = with_ranges(tmp_path)
-    command = ["tune", str(path), "--trials", "2", "--seeds", "1", "--rungs", "1", "--finalists", "0", "--name", "s"]
+    command = [
+        "tune",
+        str(path),
+        "--trials",
+        "2",
+        "--seeds",
+        "1",
+        "--search",
+        "rungs=1",
+        "--search",
+        "finalists=0",
+        "--name",
+        "s",
+    ]
     command += ["--json"]
     assert main([*command, "--runs", str(tmp_path)]) == 0
     message = json.loads(capsys.readouterr().out)

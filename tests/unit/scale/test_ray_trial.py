@@ -10,14 +10,14 @@ import pytest
 from scale_hills import Hill
 
 from surefoot.errors import RunError
-from surefoot.scale.ray_trial import Rungs
+from surefoot.scale.ray_trial import RayTrial
 from surefoot.train.tune.search import Plan
 
 PLAN = Plan(trials=2, seeds=4, rungs=4)
 
 
-def a_worker(plan: Plan = PLAN, *, lr: float = 1e-3, fails: str = "", begin: str = "") -> Rungs:
-    worker = Rungs()
+def a_worker(plan: Plan = PLAN, *, lr: float = 1e-3, fails: str = "", begin: str = "") -> RayTrial:
+    worker = RayTrial()
     params = {"lr": lr, "kind": '"good"'}
     worker.setup({"order": {"number": 7, "params": params, "from": begin}}, Hill(fails=fails), plan)
     return worker

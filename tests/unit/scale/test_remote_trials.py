@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scale_hills import Hill
 
-from surefoot.scale.remote_trials import Book, Order
+from surefoot.scale.remote_trials import Order, RemoteTrials
 from surefoot.train.tune.final_round import standings
 from surefoot.train.tune.report import search_result
 from surefoot.train.tune.search import Plan, begin, open_study
@@ -16,18 +16,18 @@ from surefoot.train.tune.search import Plan, begin, open_study
 pytest.importorskip("optuna")
 
 
-def a_book(directory: Path, *, trials: int = 3, scheduler: Any = "asha") -> Book:
+def a_book(directory: Path, *, trials: int = 3, scheduler: Any = "asha") -> RemoteTrials:
     task, plan = Hill(), Plan(trials=trials, seeds=2, rungs=3, scheduler=scheduler)
     study = open_study(directory, plan)
     begin(study, task)
-    return Book(task, study, plan, directory)
+    return RemoteTrials(task, study, plan, directory)
 
 
-def states(book: Book) -> list[str]:
+def states(book: RemoteTrials) -> list[str]:
     return [t.state.name for t in book.study.get_trials()]
 
 
-def asked(book: Book) -> Order:
+def asked(book: RemoteTrials) -> Order:
     order = book.ask()
     assert order is not None
     return order

@@ -1,4 +1,4 @@
-"""Rollouts by a pool: what is lost is asked for again, and too many losses end it."""
+"""Rollouts by a pool: a lost piece is requested again, and too many losses end the pool."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def test_each_worker_gives_a_piece_of_its_streams_with_the_published_version():
     assert workers.take_losses() == []
 
 
-@pytest.mark.parametrize(("how", "said"), [("gone", "was ended"), ("silent", "gave no answer in 0.5 s")])
-def test_a_lost_worker_is_replaced_by_a_new_generation_and_asked_again(how: str, said: str):
+@pytest.mark.parametrize(("how", "message"), [("gone", "was ended"), ("silent", "gave no answer in 0.5 s")])
+def test_a_lost_worker_is_replaced_by_a_new_generation_and_asked_again(how: str, message: str):
     workers = pool([how])
     workers.publish({}, 1)
     workers.ask()
     assert workers.hear() == [(0, 3, 1, 1), (1, 2, 0, 1)]
     assert workers.take_losses() == [
-        f"rollout worker 1 of 2 (test) {said}; what it was at is asked for again, in new episodes"
+        f"rollout worker 1 of 2 (test) {message}; its piece is requested again, in new episodes"
     ]
     assert [state["generation"] for state in workers.states()] == [1, 0]
 

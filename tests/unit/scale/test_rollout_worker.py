@@ -6,7 +6,7 @@ import numpy as np
 
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
-from surefoot.scale.backend_spec import WORLDS
+from surefoot.scale.backend import WORLDS
 from surefoot.scale.rollout_worker import RolloutWorker
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec

@@ -42,5 +42,5 @@ def test_pooled_moments_are_those_of_all_numbers_together():
 
 def test_a_temperature_is_refused():
     policy: Any = ActorCritic({"obs": Box((2,))}, Discrete(2))
-    with pytest.raises(ConfigError, match="temperature is not known to learning together"):
+    with pytest.raises(ConfigError, match="does not support temperature"):
         SharedLearner(policy, PPOConfig(temperature=2.0), GROUP)

@@ -10,7 +10,7 @@ from surefoot.errors import ConfigError
 from surefoot.learn.config import PPOConfig
 from surefoot.nets.config import NetConfig
 from surefoot.scale.process_group import ProcessGroup
-from surefoot.scale.shared_training import TogetherTraining, _split
+from surefoot.scale.shared_training import SharedTraining, _split
 from surefoot.train.config import CollectConfig
 from surefoot.train.spec import RunSpec
 
@@ -36,13 +36,13 @@ def a_spec(envs: int, collect: CollectConfig | None = None, **more: Any) -> RunS
 @pytest.mark.parametrize("settings", [{"rollouts": "local:2"}, {"collect": CollectConfig(curiosity="rnd")}])
 def test_curiosity_and_rollouts_elsewhere_are_refused(settings: dict[str, Any]):
     spec = a_spec(2, **settings)
-    with pytest.raises(ConfigError, match="goes neither with curiosity nor with rollouts made elsewhere"):
-        TogetherTraining(spec, cast(ProcessGroup, Group()))
+    with pytest.raises(ConfigError, match="supports neither curiosity nor rollouts other than here"):
+        SharedTraining(spec, cast(ProcessGroup, Group()))
 
 
 def test_more_processes_than_streams_are_refused():
     with pytest.raises(ConfigError, match="2 workers share envs=1"):
-        TogetherTraining(a_spec(1), cast(ProcessGroup, Group()))
+        SharedTraining(a_spec(1), cast(ProcessGroup, Group()))
 
 
 def test_parts_with_their_lengths_in_front_are_split_again():

@@ -22,10 +22,10 @@ def test_where_ray_tune_is_missing_the_extra_is_named(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--backend", "dask"], 64, "it is local, ray"),
-        (["--scheduler", "pbt"], 64, "add --backend ray"),
-        (["--scheduler", "pbt", "--backend", "ray", "--jobs", "2"], 64, "leave --jobs out"),
-        (["--backend", "ray"], 2, "pip install 'surefoot[ray-tune]'"),
+        (["--trial-backend", "dask"], 64, "it must be local, ray"),
+        (["--search", "scheduler=pbt"], 64, "add --trial-backend ray"),
+        (["--search", "scheduler=pbt", "--trial-backend", "ray", "--jobs", "2"], 64, "leave --jobs out"),
+        (["--trial-backend", "ray"], 2, "pip install 'surefoot[ray-tune]'"),
     ],
 )
 def test_what_a_search_on_ray_refuses_leaves_no_directory(

@@ -126,14 +126,14 @@ def test_a_run_without_a_record_saves_resumes_and_says_so(directory):
     moments = list(run.moments())
     run.close("finished")
     assert sorted(p.name for p in directory.path.iterdir()) == [".lock", "checkpoints", "run.json"]
-    assert any("no record is written" in note for note in moments[0].notes)
+    assert any("no telemetry is written" in note for note in moments[0].notes)
     assert [type(r).__name__ for r in heard if isinstance(r, HeaderRecord | UpdateRecord | EndRecord)][:2] == [
         "HeaderRecord",
         "UpdateRecord",
     ]
     assert heard[-1] == "closed"
     again, _ = resume_run(directory, total_steps=96)
-    assert any("no record is written" in note for note in next(again.moments()).notes)
+    assert any("no telemetry is written" in note for note in next(again.moments()).notes)
     again.close("finished")
     assert not directory.telemetry.exists()
     third, _ = resume_run(directory, total_steps=128, keep=Keep(record=True))

@@ -1,4 +1,4 @@
-"""`surefoot bench`: what this machine does on an env, where the time goes, and what would change that."""
+"""`surefoot bench`: measure the speed of training, where the time is spent, and what would make it faster."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
-from surefoot.cli.options import Backend, OptionalSeed, Pairs, PrintJson, Settings
+from surefoot.cli.options import EnvArgs, EnvBackend, EnvName, Settings, Threads, at_least_one
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -21,38 +21,35 @@ if TYPE_CHECKING:
     from surefoot.train.spec import RunSpec
 
 BAR = 40
+"""Characters of a bar: with the labels it fits into 80 columns."""
 COLOURS = {"env": "green", "policy": "cyan", "update": "magenta", "rest": "bright_black"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchArgs:
-    """Train for a few seconds and tell how fast it goes here: steps a second, where the time goes, what to change.
+    """Train for a few seconds and print the speed: steps per second, where the time is spent, what to change.
 
         surefoot bench CartPole-v1
         surefoot bench HalfCheetah-v5 --seconds 10 --set envs=16
 
-    Takes the settings that `surefoot train` takes, and keeps nothing. One update of warm-up is not counted.
+    Accepts the settings of `surefoot train` and writes no run. The first update is a warm-up and is not measured.
     """
 
-    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")] = "CartPole-v1"
-    """A Gymnasium id, or an env of your own: module:function, or ./library.so for one in C."""
+    env: EnvName = "CartPole-v1"
     seconds: float = 5.0
-    """How long to measure; at least one whole update."""
+    """Duration of the measurement; at least one complete update."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Measure this many env steps instead."""
-    seed: OptionalSeed = None
+    """Measure this many environment steps instead."""
     set: Settings = ()
-    """Change a setting: --set envs=64 --set net_arch=256,256 --set path=torch"""
+    """Change a setting, such as envs=64, net_arch=256,256 or path=torch; repeatable."""
     config: Path | None = None
-    """A YAML file of settings, as for train."""
+    """YAML file of settings, as for `surefoot train`."""
     preset: str | None = None
-    """Start from this preset instead of the env family's."""
-    env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
-    """An argument for the env's constructor."""
-    backend: Backend = "auto"
-    threads: int = 1
-    """Threads for torch."""
-    as_json: PrintJson = False
+    """Preset to start from instead of the environment's."""
+    env_arg: EnvArgs = ()
+    env_backend: EnvBackend = "auto"
+    threads: Threads = 1
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
@@ -60,19 +57,17 @@ class BenchArgs:
         from surefoot.train.training import Training
 
         if not self.seconds > 0:
-            raise Usage(f"seconds is {self.seconds:g}; it must be positive")
-        if self.steps is not None and self.steps < 1:
-            raise Usage(f"steps is {self.steps}; it must be positive")
-        asked = TrainArgs(
+            raise Usage(f"--seconds is {self.seconds:g}; it must be positive")
+        at_least_one(steps=self.steps)
+        args = TrainArgs(
             env=self.env,
-            seed=self.seed,
             set=self.set,
             config=self.config,
             preset=self.preset,
             env_arg=self.env_arg,
-            backend=self.backend,
+            env_backend=self.env_backend,
         )
-        make, spec = asked.resolve()
+        make, spec = args.resolve()
         pin_threads(self.threads)
         training = Training(spec, make=make)
         try:
@@ -80,17 +75,17 @@ class BenchArgs:
                 measured = measure(training, seconds=self.seconds, steps=self.steps, watch=watch)
         finally:
             training.close()
-        told = advice(measured, training)
+        sentences = advice(measured, training)
         if self.as_json:
-            print(json.dumps({**measured.as_dict(), "advice": told}))
+            print(json.dumps({**measured.as_dict(), "advice": sentences}))
         else:
-            _print(measured, spec, told)
+            _print(measured, spec, sentences)
         return 0
 
 
 @contextmanager
 def _progress(env: str) -> Generator[Callable[[float], None]]:
-    """A bar on stderr while it is a terminal, a sentence where it is not."""
+    """Show a progress bar on stderr if it is a terminal, one line if it is not."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -104,23 +99,23 @@ def _progress(env: str) -> Generator[Callable[[float], None]]:
         yield lambda share: progress.update(task, completed=share)
 
 
-def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
+def _print(measured: Measured, spec: RunSpec, advice: list[str]) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
-    whose = "surefoot's own" if measured.backend == "surefoot" else "Gymnasium's"
+    source = "surefoot's" if measured.backend == "surefoot" else "Gymnasium's"
     net = "×".join(str(width) for width in spec.net.hidden)
-    got = measured.cpu_seconds / measured.wall_seconds
-    console.print(Text(f"{spec.env}, {whose}", "bold"), end="")
+    cpu_share = measured.cpu_seconds / measured.wall_seconds
+    console.print(Text(f"{spec.env}, {source}", "bold"), end="")
     console.print(
         f": {_many(measured.envs, 'env')} × {_many(spec.ppo.rollout_steps, 'step')}, {_many(spec.ppo.epochs, 'epoch')} of "
         f"minibatches of {spec.ppo.minibatch_size_for(spec.ppo.batch_size)[0]}, {net} {spec.net.activation}, "
         f"preset {spec.preset}"
     )
     console.print(
-        f"{measured.steps_per_second:,.0f} steps a second, {measured.steps_per_cpu_second:,.0f} per CPU-second "
-        f"({got:.0%} of a core, {_many(measured.threads, 'thread')}; {_many(measured.steps, 'step')}, "
+        f"{measured.steps_per_second:,.0f} steps per second, {measured.steps_per_cpu_second:,.0f} per CPU-second "
+        f"({cpu_share:.0%} of a core, {_many(measured.threads, 'thread')}; {_many(measured.steps, 'step')}, "
         f"{_many(measured.updates, 'update')}, {_many(measured.gradient_steps, 'gradient step')} "
         f"in {measured.wall_seconds:.1f} s)"
     )
@@ -132,12 +127,12 @@ def _print(measured: Measured, spec: RunSpec, told: list[str]) -> None:
         line.append(f" {measured.share(part):>4.0%}")
         console.print(line)
     console.print(f"  path    {measured.path}: {measured.path_reason}")
-    peak = "" if measured.peak_mb is None else f"{measured.peak_mb:,.0f} MB at most; "
+    peak = "" if measured.peak_mb is None else f"{measured.peak_mb:,.0f} MB peak; "
     console.print(
         f"  machine {peak}a matrix product reaches {measured.sgemm_gflops:.1f} GFLOP/s, "
         f"the update {measured.update_gflops:.2g}"
     )
-    for sentence in told:
+    for sentence in advice:
         console.print(f"→ {sentence}")
 
 

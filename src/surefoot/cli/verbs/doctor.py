@@ -1,19 +1,18 @@
-"""`surefoot doctor`: what is wrong with a run, why, and which knob to turn; before a run, and for code of one's own."""
+"""`surefoot doctor`: diagnose a run, check settings before a run, and test your own policy or environment."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
 from surefoot.cli.dashboard.numbers import number
-from surefoot.cli.options import PrintJson, Runs, Settings, run_directory
+from surefoot.cli.options import Settings, run_directory
 from surefoot.cli.usage import Usage
-from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text, value_text
+from surefoot.telemetry.doctor.findings import Finding, gravity, patch_text
 
 if TYPE_CHECKING:
     from surefoot.telemetry.doctor.doctor import Examination
@@ -21,36 +20,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorArgs:
-    """Say what is wrong with a run, since when, why, and what to set; the beginning first, what follows from it below.
+    """Diagnose a run: list problems with their evidence, likely causes and the settings to try, causes before effects.
 
         surefoot doctor first
         surefoot doctor seed0 seed1 seed2
         surefoot doctor lint Pendulum-v1 --set gamma=1
         surefoot doctor probe --policy my_nets:policy
 
-    `surefoot doctor RUN` reads the record of a run, going on or over. `surefoot doctor lint ENV` looks at settings
-    before a run. `surefoot doctor probe` trains tiny worlds whose answers are known, in seconds, with a policy of your
-    own (--policy) and on an env of your own (--env). Exit code 1 if there is a finding graver than advice.
+    `surefoot doctor RUN` reads the telemetry of a finished or running run. `surefoot doctor lint ENV` checks settings
+    before a run. `surefoot doctor probe` trains on tiny environments with known answers, in seconds, with your own policy
+    (--policy) and also in your own environment (--env). Exit code 1 if there is a finding more serious than advice.
     """
 
     runs_or_word: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN…|lint|probe")] = ()
-    """Run directories, names or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
-    as_json: PrintJson = False
+    """Directories or names of runs, or .ndjson files; several are compared as seeds. Or: lint ENV. Or: probe."""
     rules: Path | None = None
-    """A YAML file of rules of your own, beside the shipped ones; one with the id of a shipped rule takes its place."""
+    """YAML file of additional rules; a rule with the id of a shipped rule replaces it."""
     strict: bool = False
-    """Advice (info) and what is resolved count as findings too."""
+    """Treat advice (info) and resolved problems as findings too."""
     set: Settings = ()
-    """lint: settings, as in `surefoot train`."""
+    """lint: a setting as in `surefoot train`; repeatable."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
-    """probe: what builds your policy, called with a world; the standard policy without."""
+    """probe: function that builds your policy from an environment (default: the standard policy)."""
     env: str | None = None
-    """probe: an env of yours to look at as well: an id or module:function."""
-    runs: Runs = None
+    """probe: an environment to test as well, as an id or module:function."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         if not self.runs_or_word:
-            raise Usage("doctor needs a RUN, or `lint ENV`, or `probe`; `surefoot runs` lists what there is")
+            raise Usage("doctor needs a RUN, or `lint ENV`, or `probe`; `surefoot runs` lists the runs")
         if self.runs_or_word[0] == "probe":
             return self._probe()
         if self.runs_or_word[0] == "lint":
@@ -62,8 +60,8 @@ class DoctorArgs:
         from surefoot.telemetry.doctor.rules import read_rules, shipped_rules
 
         rules = shipped_rules() if self.rules is None else read_rules(self.rules)
-        looked = {name: examine(self._record(name), rules) for name in self.runs_or_word}
-        spread = seed_spread([e.final_return for e in looked.values() if e.final_return is not None], rules)
+        results = {name: examine(self._record(name), rules) for name in self.runs_or_word}
+        spread = seed_spread([e.final_return for e in results.values() if e.final_return is not None], rules)
         if self.as_json:
             runs = {
                 name: {
@@ -72,15 +70,15 @@ class DoctorArgs:
                     "findings": [f.to_json() for f in e.findings],
                     "explains": {root: [f.rule for f in below] for root, below in e.tree.items() if below},
                 }
-                for name, e in looked.items()
+                for name, e in results.items()
             }
             print(json.dumps({"runs": runs, "seeds": None if spread is None else spread.to_json()}, indent=1))
         else:
-            for name, examination in looked.items():
+            for name, examination in results.items():
                 print("\n".join(lines(name, examination, strict=self.strict)))
             if spread is not None:
-                print("\n".join(["", f"over {len(looked)} runs", *told_of(spread)]))
-        return 1 if any(self._counts(f) for e in looked.values() for f in e.findings) else 0
+                print("\n".join(["", f"over {len(results)} runs", *finding_lines(spread)]))
+        return 1 if any(self._counts(f) for e in results.values() for f in e.findings) else 0
 
     def _counts(self, finding: Finding) -> bool:
         return self.strict or (finding.status == "open" and gravity(finding.severity) > 0)
@@ -89,7 +87,7 @@ class DoctorArgs:
         path = Path(name)
         if path.is_file() or (path.is_dir() and not (path / "run.json").exists()):
             return path
-        return run_directory(name, self.runs).path
+        return run_directory(name).path
 
     def _lint(self) -> int:
         from surefoot.cli.verbs.train import TrainArgs
@@ -98,7 +96,13 @@ class DoctorArgs:
         if len(self.runs_or_word) != 2:
             raise Usage("lint needs one env: surefoot doctor lint CartPole-v1 --set lr=1e-3")
         make, spec = TrainArgs(env=self.runs_or_word[1], set=self.set).resolve()
-        return self._tell(spec.env, lint(spec, make(spec.ppo.envs)))
+        findings = lint(spec, make(spec.ppo.envs))
+        if self.as_json:
+            print(json.dumps([f.to_json() for f in findings], indent=1))
+        else:
+            text = [line for f in findings for line in finding_lines(f)]
+            print("\n".join(text) if findings else f"{spec.env}: no problems found")
+        return 1 if any(self._counts(f) for f in findings) else 0
 
     def _probe(self) -> int:
         from surefoot.train.device import pin_threads
@@ -115,39 +119,30 @@ class DoctorArgs:
             for result in results:
                 print(f"{'ok  ' if result.passed else 'FAIL'} {result.id} {result.title}: {result.said}")
                 if not result.passed:
-                    print("\n".join(f"        perhaps: {cause}" for cause in result.causes))
+                    print("\n".join(f"        possible cause: {cause}" for cause in result.causes))
         return 0 if all(result.passed for result in results) else 1
-
-    def _tell(self, name: str, findings: Sequence[Finding]) -> int:
-        if self.as_json:
-            print(json.dumps([f.to_json() for f in findings], indent=1))
-        elif findings:
-            print("\n".join(line for f in findings for line in told_of(f)))
-        else:
-            print(f"{name}: nothing to complain about")
-        return 1 if any(self._counts(f) for f in findings) else 0
 
 
 def lines(name: str, examination: Examination, *, strict: bool = False) -> list[str]:
-    """What is said of a run: each beginning with what follows from it, then what is over."""
+    """Return the text about a run: each root finding with its consequences, then advice."""
     head = f"{name}: {examination.updates:,} updates, {examination.env_steps:,} env steps"
-    tree, found = examination.tree, {f.rule: f for f in examination.findings}
+    tree, by_rule = examination.tree, {f.rule: f for f in examination.findings}
     shown: list[str] = []
     advice: list[Finding] = []
-    for root in (rule for rule in found if rule in tree):
-        family = [found[root], *tree[root]]
-        alive = [f for f in family if f.status == "open"]
-        if not alive and not strict:
+    for root in (rule for rule in by_rule if rule in tree):
+        family = [by_rule[root], *tree[root]]
+        open_ = [f for f in family if f.status == "open"]
+        if not open_ and not strict:
             continue
-        if not strict and all(f.severity == "info" for f in alive):
-            advice += alive
+        if not strict and all(f.severity == "info" for f in open_):
+            advice += open_
             continue
-        shown += ["", *told_of(found[root])]
+        shown += ["", *finding_lines(by_rule[root])]
         if tree[root]:
-            shown.append("    follows from it:")
+            shown.append("    consequences:")
             shown += [f"      {_state(f)} {f.rule} {f.title} (update {f.since_update:,})" for f in tree[root]]
     if not shown:
-        head += ": nothing wrong was found" if examination.updates else ": no update is recorded yet"
+        head += ": no problems found" if examination.updates else ": no update is recorded yet"
     if advice:
         patches = [f" ({patch_text(f.patch)})" if f.patch else "" for f in advice]
         named = [f"{f.title} [{f.rule}]{patch}" for f, patch in zip(advice, patches, strict=True)]
@@ -155,31 +150,19 @@ def lines(name: str, examination: Examination, *, strict: bool = False) -> list[
     return [head, *shown]
 
 
-def told_of(finding: Finding) -> list[str]:
-    """One finding in full."""
-    first = " ← begin here" if finding.primary else ""
-    told = [f"  {_state(finding).upper()} {finding.rule} {finding.title}{first}"]
+def finding_lines(finding: Finding) -> list[str]:
+    """Return the full text of one finding."""
+    first = " ← start here" if finding.primary else ""
+    lines = [f"  {_state(finding).upper()} {finding.rule} {finding.title}{first}"]
     if finding.since_update or finding.since_env_steps:
-        told.append(f"    since    update {finding.since_update:,}, {finding.since_env_steps:,} env steps")
+        lines.append(f"    since    update {finding.since_update:,}, {finding.since_env_steps:,} env steps")
     if finding.evidence:
-        told.append("    evidence " + ", ".join(f"{key} {number(x)}" for key, x in finding.evidence.items()))
-    told += [f"    {'causes  ' if i == 0 else '        '} {i + 1}. {cause}" for i, cause in enumerate(finding.causes)]
+        lines.append("    evidence " + ", ".join(f"{key} {number(x)}" for key, x in finding.evidence.items()))
+    lines += [f"    {'causes  ' if i == 0 else '        '} {i + 1}. {cause}" for i, cause in enumerate(finding.causes)]
     if finding.patch:
-        told.append("    try      " + patch_text(finding.patch))
-    return told
+        lines.append("    try      " + patch_text(finding.patch))
+    return lines
 
 
 def _state(finding: Finding) -> str:
     return finding.severity if finding.status == "open" else f"over ({finding.severity})"
-
-
-def plan_text(patch: Any) -> str:
-    """A rule's patch before it meets a run: factors as such."""
-    parts: list[str] = []
-    for knob, wish in dict(patch).items():
-        if isinstance(wish, dict):
-            least = f", at least {wish['least']:g}" if "least" in wish else ""
-            parts.append(f"{knob} × {wish['times']:g}{least}")
-        else:
-            parts.append(f"--set {knob}={value_text(wish)}")
-    return " · ".join(parts)

@@ -1,15 +1,15 @@
-"""`surefoot export`: a run's policy as files that other programs load."""
+"""`surefoot export`: write a run's policy as files that other programs load."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import CheckpointName, Json, RunName, Runs
+from surefoot.cli.options import CheckpointName, CodeEnv, RunName
 
 if TYPE_CHECKING:
     from surefoot.envs.api import World
@@ -18,31 +18,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPolicyArgs:
-    """Write a run's policy as ONNX, with a contract, and prove that it answers alike.
+    """Export a run's policy to ONNX and verify that it gives the same answers.
 
         surefoot export walk --to onnx -o walk-onnx/
 
-    model.onnx has the observation statistics, the action mask and the action's bounds inside: raw observations in, the
-    action for the env out, with probabilities (or mean and std) and the value beside it. A memory is an input and an
-    output. contract.json says names, shapes, ranges, units and hashes, and has worked examples. Nothing is written
-    unless onnxruntime gave the policy's answers to 1,000 observations, to 1e-5. Needs "surefoot[onnx]".
-    Exit codes: 0 written, 2 it cannot be written, or the answers differ.
+    model.onnx contains the observation statistics, the action mask and the bounds of actions: it takes raw observations
+    and returns the action for the environment, the probabilities (or mean and std) and the value. The state of a recurrent
+    policy is an input and an output. contract.json lists names, shapes, ranges, units and hashes, with examples. Files are
+    written only if onnxruntime reproduces the policy's answers to 1,000 observations within 1e-5.
+    Needs "surefoot[onnx]". Exit codes: 0 written, 2 it cannot be exported, or the answers differ.
     """
 
     run_name: RunName
-    """A run's directory or name, or a directory from model.save(…)."""
+    """The directory or name of a run, or a directory written by model.save(…)."""
     to: Literal["onnx"] = "onnx"
-    """Which form."""
+    """Format of the export."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """The directory to write into (default: onnx/ in the run's)."""
+    """Directory to write to (default: onnx/ in the run's directory)."""
     checkpoint: CheckpointName = "latest"
     masks: Literal["auto", "on", "off"] = "auto"
-    """Whether the model takes an action_mask; auto: if the env shows one."""
-    env: str | None = None
-    """The module:function or library the run was trained on, to prove the model on its observations too."""
-    as_json: Json = False
-    """Print the contract."""
-    runs: Runs = None
+    """Whether the model takes an action_mask; auto: if the environment provides one."""
+    env: CodeEnv = None
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.train.assemble import read_model
@@ -51,7 +48,7 @@ class ExportPolicyArgs:
         from surefoot.train.rundir.open_run import checkpoint_path, find_model
 
         pin_threads()
-        source = find_model(self.run_name, self.runs)
+        source = find_model(self.run_name, None)
         root = source / "checkpoints" if (source / "run.json").is_file() else source
         saved = read_model(
             source if self.checkpoint == "latest" else checkpoint_path(root, self.checkpoint, source.name)
@@ -63,33 +60,33 @@ class ExportPolicyArgs:
         masks = {"auto": None, "on": True, "off": False}[self.masks]
         origin = {"run": source.name, "updates": int(saved.parts["learner"]["updates"])}
         try:
-            done = export_onnx(policy_of(saved), out, origin=origin, env=saved.spec.env, world=world, masks=masks)
+            result = export_onnx(policy_of(saved), out, origin=origin, env=saved.spec.env, world=world, masks=masks)
         finally:
             if world is not None:
                 world.close()
-        print(json.dumps(done.contract) if self.as_json else "\n".join(lines(done.directory, done.contract)))
+        print(json.dumps(result.contract) if self.as_json else "\n".join(lines(result.directory, result.contract)))
         return 0
 
 
 def lines(directory: Path, contract: dict[str, Any]) -> list[str]:
-    """What a person wants to know of an export."""
+    """Return the summary of an export: the files, the inputs and outputs, the largest difference."""
     proof, ports = contract["proof"], {key: contract[key] for key in ("inputs", "outputs")}
     worst = max(proof["largest_difference"].values())
 
-    def told(port: dict[str, Any]) -> str:
+    def text(port: dict[str, Any]) -> str:
         return f"{port['name']} {port['dtype']}[{', '.join(map(str, port['shape']))}]"
 
     return [
         f"→ {directory / 'model.onnx'} ({contract['model']['bytes']:,} bytes) and contract.json",
-        f"  in   {'  '.join(told(port) for port in ports['inputs'])}",
-        f"  out  {'  '.join(told(port) for port in ports['outputs'])}",
-        f"  {proof['runtime']} gave the policy's answers to {proof['observations']:,} observations "
-        f"({proof['shown_by_the_world']:,} of them from the env), off by {worst:.1e} at most",
+        f"  in   {'  '.join(text(port) for port in ports['inputs'])}",
+        f"  out  {'  '.join(text(port) for port in ports['outputs'])}",
+        f"  {proof['runtime']} reproduced the policy's answers to {proof['observations']:,} observations "
+        f"({proof['shown_by_the_world']:,} of them from the env) within {worst:.1e}",
     ]
 
 
 def _world(spec: RunSpec, env: str | None) -> World | None:
-    """Some streams of the run's env, if it can be had: a contract can be proven without."""
+    """Return some copies of the run's environment; None if it cannot be created, since it is optional for verification."""
     from surefoot.envs.ids import is_code
     from surefoot.errors import SurefootError
     from surefoot.train.interop.onnx_check import STREAMS

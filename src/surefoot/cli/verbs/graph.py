@@ -5,22 +5,25 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, PrintJson
+from surefoot.cli.options import Threads
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.graph.spec.model import Graph
 
-GraphFile = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GRAPH")]
-Out = Annotated[Path | None, tyro.conf.arg(aliases=["-o"])]
+GraphFile = Annotated[
+    tyro.conf.Positional[str],
+    tyro.conf.arg(metavar="GRAPH", help="JSON file of a graph, or name of a template (`surefoot graph templates`)."),
+]
+Out = Annotated[Path | None, tyro.conf.arg(aliases=["-o"], help="File to write (default: standard output).")]
 
 
 def read_graph(name: str) -> Graph:
-    """From a file of ours, or the name of a template."""
+    """Return the graph in a file, or the template of that name."""
     from surefoot.compat.dnne import register
     from surefoot.graph.spec.text import load_graph
     from surefoot.graph.templates import NAMES, template
@@ -31,18 +34,16 @@ def read_graph(name: str) -> Graph:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCheckArgs:
-    """Say whether a graph holds together: types, shapes, rates, cycles. Nothing in it is run.
+    """Check the types, shapes, rates and cycles of a graph without running it.
 
         surefoot graph check cartpole
         surefoot graph check my.json --json
 
-    Exit codes: 0 it does, 1 it does not (lints alone are fine), 2 it could not be read.
+    Prints the source of code nodes. Exit codes: 0 no errors (hints are allowed), 1 errors, 2 it could not be read.
     """
 
     graph: GraphFile
-    """A graph's JSON file, or the name of a template (surefoot graph templates)."""
-    as_json: Json = False
-    """Print JSON: findings, order, and the type and rate of every output."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import json
@@ -57,49 +58,46 @@ class GraphCheckArgs:
             print(finding)
         for id, node in sorted(checked.flat.nodes.items()):
             if node.type == "Code":
-                print(f"code of its own in {id}:\n{node.params.get('source', '')}")
+                print(f"source code of the node {id}:\n{node.params.get('source', '')}")
         if not checked.errors:
-            print(f"{self.graph}: {len(checked.flat.nodes)} nodes, {len(checked.flat.edges)} edges, it holds together")
+            print(f"{self.graph}: {len(checked.flat.nodes)} nodes, {len(checked.flat.edges)} edges, no errors")
         return int(bool(checked.errors))
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphRunArgs:
-    """Run a graph.
+    """Run a graph. All engines give the same digits.
 
         surefoot graph run cartpole
         surefoot graph run my.json --engine interpreter --steps 20_000 --watch trainer.loss_info
         surefoot graph run my.json --engine interpreter --keep checkpoints
 
-    All engines give the same digits: interpreter fires node by node, queues puts environments into processes of their
-    own, compiled runs the program that export writes.
-    Exit codes: 0 it ran, 2 it failed or was refused.
+    The interpreter executes node by node, queues runs environments in separate processes, and compiled runs the program
+    that `surefoot graph export` writes. --json prints ticks, seconds and the sha256 of all weights at the end.
+    Exit codes: 0 success, 2 failed or refused.
     """
 
     graph: GraphFile
-    """A graph's JSON file, or the name of a template."""
     engine: Literal["compiled", "interpreter", "queues"] = "compiled"
-    """How it is run."""
+    """Engine that runs the graph."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Env steps (default: the graph's own)."""
+    """Environment steps (default: the graph's)."""
     seed: int | None = None
-    """Everything random follows from it (default: the graph's own)."""
+    """Random seed (default: the graph's)."""
     path: Literal["auto", "native", "torch"] | None = None
-    """Which implementation learns (default: the graph's own)."""
-    out: Out = None
-    """Where Recorder and Checkpoint nodes write (default: here)."""
+    """Implementation of the learner (default: the graph's)."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Directory that Recorder and Checkpoint nodes write to (default: the current directory)."""
     watch: tuple[str, ...] = ()
-    """Outputs to show while it runs, as node.port; interpreter only."""
+    """Outputs to print during the run, as node.port; interpreter only."""
     keep: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Keep checkpoints there; if there is one, go on from it to the last bit. Ctrl-C stops and keeps. interpreter only."""
+    """Directory of checkpoints. Continues exactly from an existing one; Ctrl-C saves and stops. Interpreter only."""
     keep_every: int = 1000
-    """Ticks between two of them."""
+    """Ticks between checkpoints."""
     trust: bool = False
-    """Let code nodes run. Read them first: surefoot graph check shows them."""
-    threads: int = 1
-    """Threads for torch."""
-    as_json: Json = False
-    """End with one line of JSON: ticks, seconds, sha256 of all weights."""
+    """Allow code nodes to run. Read them first: `surefoot graph check` prints them."""
+    threads: Threads = 1
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import json
@@ -118,16 +116,9 @@ class GraphRunArgs:
             ticks = self._go(engine)
         finally:
             engine.close()
-        told: dict[str, Any] = {
-            "ticks": ticks,
-            "seconds": round(time.perf_counter() - begin, 3),
-            "sha256": engine.sha256(),
-        }
-        print(
-            json.dumps(told)
-            if self.as_json
-            else f"{ticks:,} ticks in {told['seconds']:.1f} s, weights {told['sha256'][:16]}"
-        )
+        seconds, digest = round(time.perf_counter() - begin, 3), engine.sha256()
+        document = {"ticks": ticks, "seconds": seconds, "sha256": digest}
+        print(json.dumps(document) if self.as_json else f"{ticks:,} ticks in {seconds:.1f} s, weights {digest[:16]}")
         return 0
 
     def _engine(self) -> Any:
@@ -135,14 +126,14 @@ class GraphRunArgs:
         from surefoot.graph.run.interpreter import Interpreter
         from surefoot.graph.run.queues import QueueEngine
 
-        said = {"total_steps": self.steps, "seed": self.seed, "path": self.path}
-        settings: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        options = {"total_steps": self.steps, "seed": self.seed, "path": self.path}
+        settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         kinds = {"compiled": Compiled, "interpreter": Interpreter, "queues": QueueEngine}
         return kinds[self.engine](read_graph(self.graph), into=self.out or Path(), trust=self.trust, **settings)
 
     def _go(self, engine: Any) -> int:
         if self.keep is not None:
-            from surefoot.graph.run.checkpoints import run_and_keep
+            from surefoot.graph.run.snapshot import run_and_keep
 
             return run_and_keep(engine, self.keep, self.keep_every, say=print)
         if not self.watch:
@@ -150,53 +141,51 @@ class GraphRunArgs:
         for end in self.watch:
             engine.live.watch(end)
         while not engine.finished:
+            # Twenty prints per run: enough to see a trend, few enough to read.
             engine.run(max(1, engine.plan.ticks // 20))
             for end in self.watch:
-                seen = engine.live.seen(end)
-                print(f"tick {engine.ticks:,}  {end}  {seen[-1] if seen else 'nothing yet'}", flush=True)
+                values = engine.live.seen(end)
+                print(f"tick {engine.ticks:,}  {end}  {values[-1] if values else 'no value yet'}", flush=True)
         return engine.ticks
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphExportArgs:
-    """Write a graph out as the program a person would have written.
+    """Export a graph as a readable Python program.
 
         surefoot graph export cartpole -o train.py
         surefoot graph export cartpole --style standalone -o alone.py
 
-    script imports surefoot and has its speed; standalone is one file that needs torch, numpy and gymnasium alone.
-    Both give the digits of the graph (standalone those of path torch), and import reads both back.
+    script imports surefoot and is as fast as it; standalone is one file that needs only torch, numpy and gymnasium. Both
+    give the same digits as the graph (standalone: as path torch). `surefoot graph import` reads both back.
     """
 
     graph: GraphFile
-    """A graph's JSON file, or the name of a template."""
     style: Literal["script", "standalone"] = "script"
-    """Which sort of program."""
+    """Kind of program."""
     out: Out = None
-    """The file (default: printed)."""
 
     def run(self) -> int:
         from surefoot.graph.export.script import to_script
         from surefoot.graph.export.standalone import to_standalone
 
         text = (to_script if self.style == "script" else to_standalone)(read_graph(self.graph))
-        return _give(text, self.out)
+        return _write(text, self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphImportArgs:
-    """Read a program of `graph export`, or a ComfyUI workflow of PPO nodes, as a graph. Nothing is run.
+    """Convert a program of `surefoot graph export`, or a ComfyUI workflow of PPO nodes, to a graph. No code is run.
 
         surefoot graph import train.py -o again.json
         surefoot graph import Cartpole_PPO.json -o mine.json
 
-    What stands for no node becomes a code node and is named in the report, which goes to stderr.
+    Code that matches no node becomes a code node and is reported on stderr.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """A .py program or a workflow's .json."""
+    """A .py program, or the .json of a workflow."""
     out: Out = None
-    """The graph's file (default: printed)."""
 
     def run(self) -> int:
         from surefoot.compat.dnne import register
@@ -209,75 +198,71 @@ class GraphImportArgs:
         if self.file.suffix == ".json":
             try:
                 if self.file.stat().st_size > MOST_BYTES:
-                    raise GraphError(f"{self.file} has more than {MOST_BYTES:,} bytes")
-                found = from_json_text(self.file.read_text(encoding="utf-8"))
+                    raise GraphError(f"{self.file} has more than {MOST_BYTES:,} bytes, the largest file that is read")
+                result = from_json_text(self.file.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as why:
                 raise GraphError(f"cannot read {self.file}: {why}") from why
         else:
-            found = import_program(self.file)
-        for note in found.notes:
+            result = import_program(self.file)
+        for note in result.notes:
             print(note, file=sys.stderr)
-        return _give(canonical(found.graph), self.out)
+        return _write(canonical(result.graph), self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffArgs:
-    """Tell two graphs apart: nodes, parameters, edges, run settings; not where they are drawn.
+    """Show the differences between two graphs: nodes, parameters, edges and run settings, but not positions.
 
         surefoot graph diff before.json after.json
 
-    Exit codes: 0 they mean the same, 1 they differ, 2 one could not be read.
+    Exit codes: 0 no difference, 1 they differ, 2 one could not be read.
     """
 
-    before: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BEFORE")]
-    """A graph's JSON file, or the name of a template."""
-    after: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="AFTER")]
-    """Another."""
-    as_json: PrintJson = False
+    before: Annotated[GraphFile, tyro.conf.arg(metavar="BEFORE")]
+    """JSON file of a graph, or name of a template."""
+    after: Annotated[GraphFile, tyro.conf.arg(metavar="AFTER")]
+    """The graph to compare with."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import json
 
         from surefoot.graph.diff import difference_line, differences
 
-        entries = differences(read_graph(self.before), read_graph(self.after))
-        lines = "\n".join(map(difference_line, entries)) or "the same"
-        print(json.dumps(entries, indent=1) if self.as_json else lines)
-        return int(bool(entries))
+        changes = differences(read_graph(self.before), read_graph(self.after))
+        print(
+            json.dumps(changes, indent=1)
+            if self.as_json
+            else "\n".join(map(difference_line, changes)) or "no difference"
+        )
+        return int(bool(changes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderArgs:
-    """Draw a graph as an SVG picture.
+    """Draw a graph as an SVG image.
 
     surefoot graph render cartpole -o cartpole.svg
     """
 
     graph: GraphFile
-    """A graph's JSON file, or the name of a template."""
-    svg: bool = False
-    """Deprecated, has no effect: SVG is the only format."""
     out: Out = None
-    """The file (default: printed)."""
 
     def run(self) -> int:
         from surefoot.graph.export.svg import to_svg
 
-        if self.svg:
-            print("--svg has no effect: SVG is the only format; the option goes in the next release", file=sys.stderr)
-        return _give(to_svg(read_graph(self.graph)), self.out)
+        return _write(to_svg(read_graph(self.graph)), self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodesArgs:
-    """List the kinds of nodes with what they do; --json has ports, parameters, help and presets of each.
+    """List the node types with a summary; --json prints their ports, parameters, help texts and presets.
 
     surefoot graph nodes
     surefoot graph nodes --json
     """
 
-    as_json: Json = False
-    """Print the whole catalogue as JSON."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import json
@@ -297,14 +282,14 @@ class NodesArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TemplatesArgs:
-    """List the graphs that come with the package; with a name, print that one's JSON to begin your own with.
+    """List the shipped graphs; with a name, print that graph as JSON, to start your own from.
 
     surefoot graph templates
     surefoot graph templates cartpole > mine.json
     """
 
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
-    """Which one to print."""
+    """Graph to print."""
 
     def run(self) -> int:
         from surefoot.graph.templates import NAMES, template, template_text
@@ -317,7 +302,7 @@ class TemplatesArgs:
         return 0
 
 
-def _give(text: str, out: Path | None) -> int:
+def _write(text: str, out: Path | None) -> int:
     if out is None:
         print(text, end="")
     else:

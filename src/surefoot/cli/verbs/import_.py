@@ -1,4 +1,4 @@
-"""`surefoot import`: what was made with other libraries."""
+"""`surefoot import`: models and hyperparameters of other libraries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import Runs
+from surefoot.cli.options import NewRunName
+from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.learn.checkpoint.vecnormalize import Statistics
@@ -19,82 +20,91 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportSb3Args:
-    """Take over the weights of a Stable-Baselines3 PPO model.
+    """Import the weights of a Stable-Baselines3 PPO model.
 
-        surefoot import sb3 ppo_cartpole.zip --env CartPole-v1 -o cartpole
-        surefoot import sb3 ppo_ant.zip --vecnormalize vecnormalize.pkl --env Ant-v5 -o ant
+        surefoot import sb3 ppo_cartpole.zip --env CartPole-v1 --name cartpole
+        surefoot import sb3 ppo_ant.zip --vecnormalize vecnormalize.pkl --env Ant-v5 --name ant
+        surefoot import sb3 ppo_cartpole.zip -o model/
 
-    MlpPolicy and CnnPolicy, gSDE too. With --env the result is a run: eval, play, export and `train --from` take it.
-    Without, it is a directory for PPO.load and `surefoot export`. Nothing in the zip is run: its tensors are read by a
-    reader of our own, its pickles are left alone. A model that was trained behind VecNormalize needs the file of its
-    statistics, of which only the numbers are read; those of the observations become the policy's own.
-    Exit codes: 0 fine, 2 it cannot be read, or has no counterpart here.
+    MlpPolicy and CnnPolicy are supported, with and without gSDE. With --env the result is a run for `eval`, `play`,
+    `export` and `train --from`; without, it is a directory for PPO.load and `surefoot export`. No code in the zip is
+    executed: tensors are read directly and pickles are ignored. A model trained with VecNormalize needs the file of its
+    statistics, of which only the numbers are read; the policy then normalizes observations with them.
+    Exit codes: 0 success, 2 it cannot be read or has no counterpart.
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL.zip")]
-    """What model.save wrote."""
-    out: Annotated[str, tyro.conf.arg(aliases=["-o"])]
-    """The run's name; or without --env the directory to write."""
+    """File written by model.save."""
     env: str | None = None
-    """The env it was trained in."""
+    """Environment the model was trained in."""
+    name: NewRunName = None
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Without --env: the directory to write."""
     vecnormalize: Path | None = None
-    """What VecNormalize.save wrote (RL Zoo calls it vecnormalize.pkl)."""
-    runs: Runs = None
+    """File written by VecNormalize.save (RL Zoo calls it vecnormalize.pkl)."""
 
     def run(self) -> int:
         from surefoot.learn.checkpoint.vecnormalize import read_vecnormalize
         from surefoot.train.interop.sb3_import import policy_from_sb3, read_sb3
 
+        if self.env is None and self.out is None:
+            raise Usage("pass --env ENV to create a run, or -o DIR to write a model directory")
+        name = self.name
+        if self.env is not None and self.out is not None and name is None:
+            print("surefoot import sb3: with --env the run's name is now --name, not -o", file=sys.stderr)
+            name = str(self.out)
         model = read_sb3(self.model)
         statistics = None if self.vecnormalize is None else read_vecnormalize(self.vecnormalize)
-        if self.env is None:
-            policy = policy_from_sb3(model, statistics=statistics)
-            where = _write_model(policy, model, Path(self.out))
+        if self.env is not None:
+            policy, path = _write_run(model, statistics, self.env, name)
         else:
-            policy, where = _write_run(model, statistics, self.env, self.out, self.runs)
+            policy = policy_from_sb3(model, statistics=statistics)
+            path = _write_model(policy, model, self.out or Path())
         count = sum(weight.numel() for weight in policy.parameters())
-        print(f"→ {where}: {count:,} weights of {self.model.name}, {policy.config.hidden} {policy.config.activation}")
+        print(f"→ {path}: {count:,} weights of {self.model.name}, {policy.config.hidden} {policy.config.activation}")
         if statistics is not None:
-            print(f"observations are normalised by {statistics.count:,.0f} that VecNormalize saw")
+            print(f"observations are normalized with the statistics of {statistics.count:,.0f} observations")
         elif self.vecnormalize is not None:
-            print(f"{self.vecnormalize.name} normalises no observations (norm_obs=False): nothing was taken from it")
+            print(f"{self.vecnormalize.name} has no observation statistics (norm_obs=False) and was not used")
         if model.left_out:
-            print(f"not read, for they are pickles: {', '.join(model.left_out)}; give them again if you train on")
+            print(
+                f"not read because they are pickles: {', '.join(model.left_out)}; set them again to continue training"
+            )
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportZooArgs:
-    """Turn an entry of RL Zoo's hyperparameters into settings that `surefoot train --config` takes.
+    """Convert an entry of RL Zoo's hyperparameters into a file for `surefoot train --config`.
 
         surefoot import zoo ppo.yml HalfCheetah-v4 -o cheetah.yaml
 
-    dict(...) texts and lin_3e-4 schedules are read, not run. Every key that has no counterpart is named.
-    Exit codes: 0 all of it was taken over, 1 something was not, 2 it cannot be read.
+    dict(...) texts and lin_3e-4 schedules are parsed, not executed. Keys without a counterpart are listed on stderr.
+    Exit codes: 0 everything was converted, 1 some keys were not, 2 the file cannot be read.
     """
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PPO.yml")]
-    """The zoo's file: one entry an env."""
+    """RL Zoo's file with one entry per environment."""
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """Which entry; `default` if there is none of that name."""
+    """Name of the entry; falls back to the entry `default`."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Where the settings go (default: they are printed)."""
+    """File to write (default: standard output)."""
 
     def run(self) -> int:
         import yaml
 
         from surefoot.train.interop.zoo import read_zoo
 
-        settings, left = read_zoo(self.file, self.env)
+        settings, unsupported = read_zoo(self.file, self.env)
         text = f"# {self.env}, from {self.file.name}\n" + yaml.safe_dump(settings, sort_keys=False)
         if self.out is None:
             print(text, end="")
         else:
             self.out.write_text(text, encoding="utf-8")
             print(f"→ {self.out}: surefoot train {self.env} --config {self.out}")
-        for sentence in left:
-            print(f"not taken over: {sentence}", file=sys.stderr)
-        return 1 if left else 0
+        for sentence in unsupported:
+            print(f"not converted: {sentence}", file=sys.stderr)
+        return 1 if unsupported else 0
 
 
 def _settings(model: Sb3Model, policy: ActorCritic) -> dict[str, Any]:
@@ -105,9 +115,7 @@ def _settings(model: Sb3Model, policy: ActorCritic) -> dict[str, Any]:
 _SHAPE = ("hidden", "critic_hidden", "activation", "gsde", "cnn", "cnn_features", "normalize_obs", "obs_clip")
 
 
-def _write_run(
-    model: Sb3Model, statistics: Statistics | None, env: str, name: str, runs: Path | None
-) -> tuple[ActorCritic, Path]:
+def _write_run(model: Sb3Model, statistics: Statistics | None, env: str, name: str | None) -> tuple[ActorCritic, Path]:
     from surefoot.train.interop.sb3_import import policy_from_sb3
     from surefoot.train.run import create_run
     from surefoot.train.rundir.rundir import new_run_dir, runs_root
@@ -123,7 +131,7 @@ def _write_run(
     spec = make_spec(env, probe.action, preset_name="sb3", settings=_settings(model, policy), total_steps=steps)
     training = Training(spec, make=make)
     training.policy.load_state_dict(policy.state_dict())
-    directory = new_run_dir(env, spec.seed, root=runs_root(runs), name=name)
+    directory = new_run_dir(env, spec.seed, root=runs_root(), name=name)
     run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
     try:
         run.save()

@@ -1,11 +1,11 @@
-"""`surefoot record` and `surefoot clone`: episodes out of a policy, and a policy out of episodes."""
+"""`surefoot record` and `surefoot clone`: record episodes of a policy, train a policy on recorded episodes."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -21,28 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordArgs:
-    """Play whole episodes with a run's policy and keep every step, for `surefoot clone` or for Minari.
+    """Record complete episodes of a run's policy to a file for `surefoot clone`, or as a Minari dataset.
 
-        surefoot record first --episodes 50 --out episodes.safetensors
+        surefoot record first --episodes 50 -o episodes.safetensors
         surefoot record first --episodes 50 --minari cartpole/first-v0
 
-    Episodes come from seeds that training never used. Nothing is pickled: a recording is one safetensors file.
+    Episodes use seeds that training did not use. A recording is one safetensors file, without pickles.
     """
 
     run_name: options.Run
     episodes: int = 100
-    """How many."""
-    out: Path | None = None
-    """Where the recording goes (default: episodes.safetensors in the run's directory)."""
+    """Episodes to record."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """File of the recording (default: episodes.safetensors in the run's directory)."""
     minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Write a Minari dataset of this name instead, such as cartpole/expert-v0; needs surefoot[minari]."""
+    """Write a Minari dataset of this name instead, such as cartpole/expert-v0; needs "surefoot[minari]"."""
     checkpoint: options.CheckpointName = "latest"
     stochastic: options.Stochastic = False
     seed: int | None = None
-    """Seed of the episodes (default: the run's own evaluation seed plus two)."""
-    env: str | None = None
-    """The module:function or library the run was trained on."""
-    runs: options.Runs = None
+    """Seed of the episodes (default: the run's evaluation seed plus two)."""
+    env: options.CodeEnv = None
 
     def run(self) -> int:
         from surefoot.cli.verbs.runs import load_policy
@@ -50,12 +48,12 @@ class RecordArgs:
         from surefoot.train.interop.recording import record, save_recording
 
         if self.minari is not None and self.out is not None:
-            raise Usage("--out and --minari were both given; a recording goes to one place")
-        directory = run_directory(self.run_name, self.runs)
+            raise Usage("--out and --minari were both given; pass one of them")
+        directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
         seed = training.spec.seed + EVAL_SEED_OFFSET + 2 if self.seed is None else self.seed
         world = training.make(max(1, min(self.episodes, 25)))
-        made = record(
+        recording = record(
             training.policy,
             world,
             self.episodes,
@@ -65,60 +63,45 @@ class RecordArgs:
         )
         world.close()
         if self.minari is None:
-            there = str(save_recording(made, self.out or directory.path / "episodes.safetensors"))
+            target = str(save_recording(recording, self.out or directory.path / "episodes.safetensors"))
         else:
             from surefoot.train.interop.minari import write_minari
 
-            write_minari(made, self.minari)
-            there = f"the Minari dataset {self.minari}"
-        print(f"{directory.name}, checkpoint {step}: {_summary(made)} → {there}")
+            write_minari(recording, self.minari)
+            target = f"the Minari dataset {self.minari}"
+        print(f"{directory.name}, checkpoint {step}: {_summary(recording)} → {target}")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloneArgs:
-    """Train a policy to choose as in recorded episodes, and leave it as a run that PPO can go on from.
+    """Train a policy to imitate recorded episodes (behavior cloning); the result is a run that PPO can continue.
 
-        surefoot clone episodes.safetensors --env CartPole-v1 --out copy
+        surefoot clone episodes.safetensors --env CartPole-v1 --name copy
         surefoot resume copy --steps 50_000
 
-    DATASET is a file of `surefoot record` or the name of a Minari dataset on this machine. The weights kept are those
-    that find the held-out episodes likeliest; the critic learns the episodes' returns, so that PPO does not begin with
-    one that knows nothing. `surefoot resume RUN` goes on with PPO, `surefoot train ENV --from RUN` with other settings.
+    The weights with the highest likelihood of the held-out episodes are kept. The critic learns the returns of the
+    episodes, so that PPO does not start with an untrained one. `surefoot resume RUN` continues with PPO,
+    `surefoot train ENV --from RUN` with other settings.
     """
 
     dataset: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATASET")]
-    """A recording's file, or a Minari dataset's name."""
+    """File of `surefoot record`, or name of a local Minari dataset."""
     env: str
-    """The env the policy is for, as for `surefoot train`."""
-    out: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
-    """The new run's name; default <env>-<date>-<time>-s<seed>."""
-    epochs: int = 200
-    """Passes over the episodes, at most."""
-    lr: float = 3e-3
-    """Learning rate of cloning; PPO's is --set lr=…"""
-    minibatch: int = 256
-    """Steps in one gradient step of cloning."""
-    validation: float = 0.1
-    """Share of the episodes that is only looked at; 0 for none."""
-    patience: int = 20
-    """Stop after this many passes in which those did not become likelier."""
-    entropy: float = 0.0
-    """Weight of an entropy bonus."""
-    least_std: float = 0.2
-    """A Gaussian's deviation is held above this, so that PPO has something to explore with."""
-    no_critic: bool = False
-    """Leave the critic alone instead of letting it learn the episodes' discounted returns."""
+    """Environment of the policy, as for `surefoot train`."""
+    name: options.NewRunName = None
+    clone: options.Pairs = ()
+    """Option of cloning; repeatable. epochs=200 passes at most, lr=3e-3, minibatch_size=256 steps, validation=0.1 share of
+    held-out episodes, patience=20 passes without improvement, ent_coef=0 entropy bonus, least_std=0.2 lower limit of a
+    Gaussian's deviation (PPO needs some to explore), vf_coef=0.5 weight of the critic's loss (0 leaves the critic as is)."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Env steps that PPO will train for, if it goes on; the preset says if you do not."""
+    """Environment steps for PPO when the run is continued (default: the preset's)."""
     seed: options.OptionalSeed = None
     set: options.Settings = ()
-    """Change a setting of the policy or of PPO, as for `surefoot train`."""
+    """Change a setting of the policy or of PPO, as for `surefoot train`; repeatable."""
     preset: str | None = None
-    """Start from this preset instead of the env family's."""
-    backend: Literal["auto", "surefoot", "gymnasium"] = "auto"
-    """Whose env: auto takes our own vectorised one for the classics."""
-    runs: options.Runs = None
+    """Preset to start from instead of the environment's."""
+    env_backend: options.EnvBackend = "auto"
     quiet: bool = False
     """Print only the last line."""
 
@@ -132,25 +115,30 @@ class CloneArgs:
 
         pin_threads()
         recording = open_dataset(self.dataset)
-        asked = TrainArgs(
-            env=self.env, steps=self.steps, seed=self.seed, set=self.set, preset=self.preset, backend=self.backend
+        args = TrainArgs(
+            env=self.env,
+            steps=self.steps,
+            seed=self.seed,
+            set=self.set,
+            preset=self.preset,
+            env_backend=self.env_backend,
         )
-        make, spec = asked.resolve()
+        make, spec = args.resolve()
         training = Training(spec, make=make)
         refuse_other_spaces(recording.observation, recording.action, training.world)
         if not self.quiet:
             print(f"{self.dataset}: {_summary(recording)}")
         self._clone(training, recording)
-        directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.out)
+        directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
         run = create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
         world = training.make(10)
         played = play(training.policy, world, 20, seed=spec.seed + EVAL_SEED_OFFSET, device=training.device)
         world.close()
-        told = f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
-        run.recorder.event("cloned", f"cloned {self.dataset}: {_summary(recording)}; {told}")
+        score = f"the clone scores {played.mean:.1f} ± {played.std:.1f} over 20 episodes"
+        run.recorder.event("cloned", f"cloned {self.dataset}: {_summary(recording)}; {score}")
         run.save()
         run.close("interrupted")
-        print(f"{directory.name}: {told}; `surefoot resume {directory.name}` goes on with PPO")
+        print(f"{directory.name}: {score}; `surefoot resume {directory.name}` continues with PPO")
         return 0
 
     def _clone(self, training: Training, recording: Recording) -> None:
@@ -159,37 +147,28 @@ class CloneArgs:
         from surefoot.data.seeds import seed_for
         from surefoot.train.algorithms.clone import CloneConfig, clone, reward_scale_of
 
-        config = CloneConfig(
-            epochs=self.epochs,
-            lr=self.lr,
-            minibatch_size=self.minibatch,
-            validation=self.validation,
-            patience=self.patience,
-            ent_coef=self.entropy,
-            least_std=self.least_std,
-            vf_coef=0.0 if self.no_critic else 0.5,
-            gamma=training.spec.ppo.gamma,
-        )
+        texts = {"gamma": str(training.spec.ppo.gamma), **options.pairs(self.clone, "--clone")}
+        config = options.options_from(CloneConfig, texts, "--clone")
         scaled = training.spec.collect.normalize_reward
         scale = reward_scale_of(recording.episodes, training.collector.scaler) if scaled else 1.0
         generator = torch.Generator().manual_seed(seed_for("clone", training.spec.seed))
         for report in clone(
             training.policy, recording, config, generator=generator, reward_scale=scale, device=training.device
         ):
-            if self.quiet or (report.epoch % 10 and report.epoch < self.epochs and not report.stopped):
+            if self.quiet or (report.epoch % 10 and report.epoch < config.epochs and not report.stopped):
                 continue
             parts = [f"pass {report.epoch:3}  log-prob {report.log_prob:8.4f}"]
             if report.validation_log_prob is not None:
                 parts.append(f"held out {report.validation_log_prob:8.4f}{' *' if report.best else '  '}")
             if report.agreement is not None:
-                parts.append(f"agrees {report.agreement:6.1%}")
-            if not self.no_critic:
+                parts.append(f"agreement {report.agreement:6.1%}")
+            if config.vf_coef:
                 parts.append(f"value loss {report.value_loss:.4g}")
-            print("  ".join(parts) + ("  enough" if report.stopped else ""))
+            print("  ".join(parts) + ("  stopped early" if report.stopped else ""))
 
 
 def open_dataset(name: str) -> Recording:
-    """A recording's file if there is one of that name, else a Minari dataset."""
+    """Return the recording in the file `name`, or the Minari dataset of that name."""
     from surefoot.train.interop.recording import load_recording
 
     if Path(name).is_file():
@@ -197,7 +176,7 @@ def open_dataset(name: str) -> Recording:
     from surefoot.errors import RecordingError
 
     if name.endswith(".safetensors"):
-        raise RecordingError(f"no file {name}; `surefoot record RUN` makes one")
+        raise RecordingError(f"there is no file {name}; `surefoot record RUN` writes one")
     from surefoot.train.interop.minari import read_minari
 
     return read_minari(name)

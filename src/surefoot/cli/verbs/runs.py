@@ -1,15 +1,15 @@
-"""`surefoot eval`, `play`, `report` and `runs`: looking at what was trained."""
+"""`surefoot eval`, `play`, `report` and `runs`: look at trained policies."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from surefoot.cli.options import CheckpointName, Json, PrintJson, Run, Runs, Stochastic, run_directory
+from surefoot.cli.options import CheckpointName, CodeEnv, Run, Stochastic, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.errors import EnvError
 
@@ -21,30 +21,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalArgs:
-    """Play whole episodes with a run's policy and print the score.
+    """Evaluate a run's policy over complete episodes and print its score.
 
         surefoot eval first --episodes 100
         surefoot eval first --checkpoint best --stochastic
 
-    Episodes come from seeds that training never used. The policy is deterministic unless --stochastic.
+    Episodes use seeds that training did not use. The policy is deterministic unless --stochastic is given.
     """
 
     run_name: Run
     episodes: int = 100
-    """How many."""
+    """Episodes to play."""
     checkpoint: CheckpointName = "latest"
     stochastic: Stochastic = False
     seed: int | None = None
-    """Seed of the evaluation (default: the run's own evaluation seed plus one)."""
+    """Seed of the episodes (default: the run's evaluation seed plus one)."""
     env: str | None = None
-    """Another env with the same spaces, or the module:function or library the run was trained on."""
-    as_json: PrintJson = False
-    runs: Runs = None
+    """Evaluate in another environment with the same spaces; required for runs trained on module:function or a C library."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 
-        directory = run_directory(self.run_name, self.runs)
+        directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
         seed = training.spec.seed + EVAL_SEED_OFFSET + 1 if self.seed is None else self.seed
         world = training.make(max(1, min(self.episodes, 25)))
@@ -78,7 +77,7 @@ class EvalArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayArgs:
-    """Watch a run's policy: in the terminal if it is one, and as a GIF.
+    """Play episodes with a run's policy: show them in the terminal and save them as a GIF.
 
     surefoot play first
     surefoot play first --episodes 3 --out first.gif
@@ -86,29 +85,27 @@ class PlayArgs:
 
     run_name: Run
     episodes: int = 1
-    """How many to play, one after the other."""
+    """Episodes to play."""
     checkpoint: CheckpointName = "latest"
-    out: Path | None = None
-    """Where the GIF goes (default: episode.gif in the run's directory)."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """File of the GIF (default: episode.gif in the run's directory)."""
     stochastic: Stochastic = False
     seed: int = 12345
     """Seed of the episodes."""
     fps: int = 30
-    """Pictures a second."""
+    """Frames per second."""
     longest: int = 1000
     """Stop an episode after this many steps."""
-    env: str | None = None
-    """The module:function or library the run was trained on."""
-    runs: Runs = None
+    env: CodeEnv = None
 
     def run(self) -> int:
         import sys
 
         from surefoot.train.render import film, show_in_terminal, write_gif
 
-        directory = run_directory(self.run_name, self.runs)
+        directory = run_directory(self.run_name)
         training, step = load_policy(directory, self.checkpoint, self.env)
-        world = _with_pictures(training.spec.env, training.make, training.spec.env_kwargs)
+        world = _renderable(training.spec.env, training.make, training.spec.env_kwargs)
         frames, returns = film(
             training.policy,
             world,
@@ -121,39 +118,36 @@ class PlayArgs:
         if sys.stdout.isatty():
             show_in_terminal(frames, fps=self.fps)
         out = write_gif(frames, self.out or directory.path / "episode.gif", fps=self.fps)
-        told = ", ".join(f"{value:.1f}" for value in returns)
-        print(f"{directory.name}, checkpoint {step}: return {told} in {len(frames)} pictures → {out}")
+        text = ", ".join(f"{value:.1f}" for value in returns)
+        print(f"{directory.name}, checkpoint {step}: return {text} in {len(frames)} frames → {out}")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportArgs:
-    """Write report.html, one page that needs neither server nor network, and print a summary.
+    """Write report.html, one page that works without a server or a network, and print a summary.
 
-    Return, the numbers of PPO with their healthy bands, findings on the time axis, where the time went, settings. Drag
-    over a curve to look closer. Several runs share a page: their returns are drawn over each other, the first in full.
+        surefoot report walk
+        surefoot report walk-s0 walk-s1 walk-s2 -o compare.html
 
-        surefoot telemetry view walk
-        surefoot telemetry view walk-s0 walk-s1 walk-s2 -o compare.html
-
-    Exit codes: 0 written, 2 there is no such run.
+    The page shows returns, PPO metrics with their normal ranges, findings on the time axis, where the time was spent, and
+    the settings. Drag over a curve to zoom in. Several runs share one page: their returns are drawn in one plot, and the
+    first run is shown in full. Exit codes: 0 written, 2 the run does not exist.
     """
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
-    """Runs' directories or names, or .ndjson and .jsonl files, of telemetry 1.x too."""
+    """Directories or names of runs, or .ndjson and .jsonl files, also of telemetry 1.x."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Where the page goes (default: report.html beside the first run's record)."""
-    as_json: Json = False
-    """Print JSON: where the page is."""
-    runs: Runs = None
+    """File of the page (default: report.html beside the telemetry of the first run)."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.cli.verbs.telemetry.telemetry import record_of
         from surefoot.telemetry.export.page import summary_lines, write_report
 
         if not self.names:
-            raise Usage("no RUN given; `surefoot telemetry view RUN` writes its report.html")
-        first, *others = [record_of(name, self.runs) for name in self.names]
+            raise Usage("no RUN given; `surefoot report RUN` writes its report.html")
+        first, *others = [record_of(name) for name in self.names]
         page = write_report(first, self.out, others=others)
         if self.as_json:
             print(json.dumps({"runs": [str(first), *map(str, others)], "page": str(page)}))
@@ -166,26 +160,25 @@ class ReportArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class RunsArgs:
-    """List runs, the oldest first.
+    """List runs with their environment, state, steps, score and most serious finding; the oldest first.
 
     surefoot runs
     surefoot runs --json
     """
 
-    runs: Runs = None
-    as_json: PrintJson = False
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.train.rundir.run_summary import row_of
         from surefoot.train.rundir.rundir import list_runs, runs_root
 
-        root = runs_root(self.runs)
+        root = runs_root()
         rows = [row_of(run) for run in list_runs(root)]
         if self.as_json:
             print(json.dumps(rows))
             return 0
         if not rows:
-            print(f"no runs under {root}; `surefoot train CartPole-v1` makes one")
+            print(f"no runs under {root}; `surefoot train CartPole-v1` creates one")
             return 0
         from rich.console import Console
         from rich.table import Table
@@ -203,7 +196,7 @@ class RunsArgs:
 
 
 def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Training, int]:
-    """Return a training with a checkpoint's weights in it, and the checkpoint's number; print what was skipped."""
+    """Return a training with the weights of a checkpoint, and the checkpoint's number; print what was skipped."""
     from surefoot.train.rundir.open_run import load_run_policy
 
     training, loaded = load_run_policy(directory, checkpoint, env)
@@ -212,8 +205,8 @@ def load_policy(directory: RunDir, checkpoint: str, env: str | None) -> tuple[Tr
     return training, loaded.step
 
 
-def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
-    """One stream that can draw itself: ours do, Gymnasium's must be asked when they are made."""
+def _renderable(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
+    """Return one environment that can be rendered; Gymnasium needs a render_mode when it creates one."""
     from surefoot.envs.gym.atari import is_atari
     from surefoot.envs.ids import is_code
     from surefoot.envs.make import backend_of, make_world
@@ -222,9 +215,9 @@ def _with_pictures(env: str, make: Any, env_kwargs: dict[str, Any]) -> World:
     if backend_of(world) == "surefoot" or is_code(env):
         return world
     world.close()
-    if is_atari(env):  # trained with another backend: the same game, seen alike
+    if is_atari(env):  # EnvPool cannot render; this one has the same game and preprocessing
         return make_world(env, 1)
     try:
         return make_world(env, 1, backend="gymnasium", env_kwargs={**env_kwargs, "render_mode": "rgb_array"})
     except EnvError as why:
-        raise EnvError(f"{env} cannot be drawn here: {why}") from why
+        raise EnvError(f"{env} cannot be rendered here: {why}") from why

@@ -1,4 +1,4 @@
-"""`surefoot serve`: the decision service on this machine."""
+"""`surefoot serve`: the decision service over HTTP."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.options import Runs
+from surefoot.cli.options import Pairs, options_from, pairs, run_directory
 from surefoot.cli.usage import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeArgs:
-    """Answer over HTTP: policies that decide, are told what came of it, and learn.
+class _CompatOptions:
+    input_dim: int = 1536  # the size of OpenAI's text-embedding-3-small
+    min_buffer_size: int = 128
 
-        surefoot serve                                  on 127.0.0.1:8765, everything kept in ./decisions
-        surefoot serve --compat directive-023           the eight endpoints of the earlier prompt server, too
-        surefoot serve --host 0.0.0.0 --token-file F    for others: then a token is asked for
-        surefoot serve --ui                             and a page to look at, in a browser
-        surefoot serve RUN                              a policy of `surefoot train`: observation in, action out
-        surefoot serve --openapi > openapi.json         what can be asked, without starting anything
+
+@dataclass(frozen=True, kw_only=True)
+class ServeArgs:
+    """Serve policies over HTTP: they choose actions, receive rewards and learn from them.
+
+        surefoot serve                                  on 127.0.0.1:8765, data in ./decisions
+        surefoot serve --compat directive-023           also the eight endpoints of the earlier prompt server
+        surefoot serve --host 0.0.0.0 --token-file F    for other machines, with tokens
+        surefoot serve --ui                             with a page for the browser
+        surefoot serve RUN                              a trained policy: observation in, action out
+        surefoot serve --openapi > openapi.json         print the API description
 
     Then, in a second terminal:
 
@@ -34,50 +40,47 @@ class ServeArgs:
              -d '{"decision_id": "a1", "text": "good morning"}'
         curl -s localhost:8765/v1/decisions/a1/reward -H 'Content-Type: application/json' -d '{"value": 1}'
 
-    Ctrl-C or SIGTERM ends it: requests under way are answered, what was acknowledged is on the disk.
+    Ctrl-C or SIGTERM stops the service: open requests are answered, and acknowledged data is on disk.
     """
 
     run_names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
-    """Trained policies to serve as they are, by directory or name: an observation in, an action out, nothing kept."""
-    runs: Runs = None
-    data_dir: Annotated[Path, tyro.conf.arg(aliases=["--dir"])] = Path("decisions")
-    """Where policies, decisions and rewards are kept."""
+    """Trained policies to serve unchanged, by directory or name: observation in, action out, nothing is stored."""
+    data_dir: Path = Path("decisions")
+    """Directory of policies, decisions and rewards."""
     host: str = "127.0.0.1"
-    """Who can reach it: only this machine, unless you give --token-file too."""
+    """Bind address. Non-loopback addresses require --token-file."""
     port: int = 8765
-    """0 takes a free one and prints it."""
+    """Port; 0 takes a free one and prints it."""
     token_file: Path | None = None
-    """Lines of `TOKEN scope,scope`; scopes are decide, read and admin."""
+    """File with one `TOKEN scope,scope` per line; the scopes are decide, read and admin."""
     allow_origin: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """A site whose pages may ask, such as https://app.example; may be given several times."""
+    """Origin that browsers may call from (CORS), such as https://app.example; repeatable."""
     rate: float = 0.0
-    """Requests of one client a second; 0 sets no limit."""
+    """Rate limit in requests per second and client; 0 means no limit."""
     ui: bool = False
-    """A page at / that shows policies, counts, learning curves and versions, and lets you try a decision."""
+    """Serve a page at / with policies, counts, learning curves and versions, and a form to try a decision."""
     replicas: int = 0
-    """Read-only processes beside the one that decides; they answer /distribution on --replica-port. With RUN: processes in
-    all, on one port."""
+    """Additional read-only processes that answer /distribution on --replica-port. With RUN: total number of processes, on
+    one port."""
     replica_port: int = 0
-    """Where the replicas listen; 0 takes a free one and prints it."""
+    """Port of the replicas; 0 takes a free one and prints it."""
     durability: Literal["disk", "process"] = "disk"
-    """disk: what was acknowledged survives a power cut. process: it survives kill -9 only, and is faster."""
+    """disk: acknowledged data survives a power failure. process: it survives kill -9 only; faster."""
     digits: int | None = None
-    """Round every choice's probability to so many digits where it is told; what is logged and learned from is exact."""
+    """Round probabilities in responses to this many digits; logged values stay exact."""
     compat: Literal["none", "directive-023"] = "none"
-    """Answer an earlier system's endpoints as well."""
-    input_dim: int = 1536
-    """Numbers of an embedding in its requests."""
-    min_buffer_size: int = 128
-    """Experiences without which its /update does nothing."""
+    """Also serve the endpoints of an earlier system."""
+    compat_option: Pairs = ()
+    """Option of --compat; repeatable. input_dim=1536 is the size of embeddings in its requests, min_buffer_size=128 the
+    number of experiences below which its /update does nothing."""
     exit_with_parent: bool = False
-    """End when standard input does: a program that starts the service and dies leaves no orphan."""
+    """Exit when standard input is closed, so that no orphan remains if the parent process dies."""
     openapi: bool = False
-    """Print the OpenAPI document and end."""
+    """Print the OpenAPI document and exit."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """One JSON line an event, on stderr."""
+    """Level of the log on stderr, one JSON line per event."""
 
     def run(self) -> int:
-        """Serve until told to stop."""
         if self.openapi:
             from surefoot.server.http.endpoints import described_routes
             from surefoot.server.http.openapi import document
@@ -85,7 +88,7 @@ class ServeArgs:
             sys.stdout.write(document(described_routes()).decode())
             return 0
         if not 0 <= self.replicas <= 256:
-            raise Usage(f"--replicas is {self.replicas}; it is 0 to 256")
+            raise Usage(f"--replicas is {self.replicas}; it must be 0 to 256")
         try:
             from surefoot.server.main import Settings, serve
         except ModuleNotFoundError as why:
@@ -94,11 +97,12 @@ class ServeArgs:
         if self.compat == "directive-023":
             from surefoot.compat.directive023 import Directive023
 
-            extension = partial(Directive023, input_dim=self.input_dim, least=self.min_buffer_size)
+            compat = options_from(_CompatOptions, pairs(self.compat_option, "--compat-option"), "--compat-option")
+            extension = partial(Directive023, input_dim=compat.input_dim, least=compat.min_buffer_size)
         return serve(
             Settings(
                 directory=self.data_dir,
-                runs=self._found(),
+                runs=self._run_paths(),
                 host=self.host,
                 port=self.port,
                 token_file=self.token_file,
@@ -115,13 +119,9 @@ class ServeArgs:
             )
         )
 
-    def _found(self) -> tuple[Path, ...]:
-        if not self.run_names:
-            return ()
-        from surefoot.train.rundir.rundir import find_run, runs_root
+    def _run_paths(self) -> tuple[Path, ...]:
+        def path(name: str) -> Path:
+            saved = any(Path(name).glob("*/weights.safetensors"))  # a directory that `PPO.save` wrote
+            return Path(name) if saved else run_directory(name).path
 
-        def found(name: str) -> Path:
-            saved = any(Path(name).glob("*/weights.safetensors"))  # by `PPO.save`
-            return Path(name) if saved else find_run(name, runs_root(self.runs)).path
-
-        return tuple(found(name) for name in self.run_names)
+        return tuple(path(name) for name in self.run_names)

@@ -1,30 +1,29 @@
-"""`surefoot check`, `knobs`, `presets` and `include`: what there is, before anything is trained."""
+"""`surefoot check`, `knobs`, `presets` and `include`: environments, settings and presets before training."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import tyro
 
-from surefoot.cli.options import PrintJson
+from surefoot.cli.options import EnvName
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckArgs:
-    """Look at an environment the way training will, and say what is wrong with it and what would work.
+    """Check an environment as training would use it, and print problems with their fixes.
 
         surefoot check CartPole-v1
         surefoot check my_env:Guess --episodes 10
 
-    Exit code 1 if something would break training; advice alone is 0.
+    Exit code 1 if a problem would break training; 0 if there is only advice.
     """
 
-    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id, or an env of your own: module:function, or ./library.so for one in C."""
+    env: EnvName
     episodes: int = 3
-    """How many to play while looking."""
+    """Episodes to play during the check."""
 
     def run(self) -> int:
         from surefoot.envs.check import check_env
@@ -34,21 +33,21 @@ class CheckArgs:
         for finding in findings:
             print(f"{finding.level}: {finding.what} → {finding.fix}")
         if not findings:
-            print(f"{self.env}: nothing to complain about")
+            print(f"{self.env}: no problems found")
         return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnobsArgs:
-    """List every setting that --set and --config take.
+    """List the settings that --set and --config accept, with defaults, legal values and other names.
 
     surefoot knobs
     surefoot knobs clip
     """
 
     words: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Show only settings whose name or other names contain one of these."""
-    as_json: PrintJson = False
+    """Show only settings with one of these words in their name or other names."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         rows = [
@@ -66,16 +65,16 @@ class KnobsArgs:
         for column in ("setting", "default", "what it does", "also called"):
             table.add_column(column, ratio=3 if column == "what it does" else 1)
         for row in rows:
-            told = f"{row['help']}\n[dim]{row['legal']}[/dim]"
+            meaning = f"{row['help']}\n[dim]{row['legal']}[/dim]"
             table.add_row(
-                f"[bold]{row['name']}[/bold]\n{row['config']}", str(row["default"]), told, ", ".join(row["aliases"])
+                f"[bold]{row['name']}[/bold]\n{row['config']}", str(row["default"]), meaning, ", ".join(row["aliases"])
             )
         Console(highlight=False).print(table)
         return 0
 
 
 def all_knobs() -> list[dict[str, Any]]:
-    """One row a setting, of all three configs."""
+    """Return one row per setting of the three configs."""
     from surefoot.learn.config import PPOConfig
     from surefoot.nets.config import NetConfig
     from surefoot.train.config import CollectConfig
@@ -89,7 +88,7 @@ def all_knobs() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class PresetsArgs:
-    """List the shipped settings, and which worlds get them by default.
+    """List the shipped presets and the environments that use them by default.
 
     surefoot presets
     """
@@ -113,7 +112,7 @@ class PresetsArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class IncludeArgs:
-    """Print the directory of surefoot_env.h, for compiling a world in C: cc -I "$(surefoot include)" …"""
+    """Print the directory of surefoot_env.h, to compile an environment in C: cc -I "$(surefoot include)" …"""
 
     def run(self) -> int:
         from surefoot.native import include_dir

@@ -1,4 +1,4 @@
-"""`surefoot store …`: copies of what a service keeps, and deletion."""
+"""`surefoot store …`: back up, restore and purge the data of a decision service."""
 
 from __future__ import annotations
 
@@ -13,38 +13,36 @@ from surefoot.cli.usage import Usage
 
 @dataclass(frozen=True, kw_only=True)
 class StoreBackupArgs:
-    """Copy everything a service keeps into a new folder. It may go on serving meanwhile.
+    """Copy all data of a service into a new directory. The service can keep running.
 
     surefoot store backup decisions -o backup-monday
     """
 
     dir: tyro.conf.Positional[Path]
-    """The folder of `surefoot serve --data-dir`."""
+    """The directory of `surefoot serve --data-dir`."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """A folder that is not there yet."""
+    """New directory; it must not exist yet."""
 
     def run(self) -> int:
-        """Copy it."""
         from surefoot.server.decisions.backup import backup
 
-        print(f"{backup(self.dir, self.out):,} decisions copied to {self.out}, and found whole")
+        print(f"{backup(self.dir, self.out):,} decisions copied to {self.out} and verified")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRestoreArgs:
-    """Put a backup where a service will find it. The backup is checked first; nothing is overwritten.
+    """Restore a backup into a new directory. The backup is verified first; nothing is overwritten.
 
     surefoot store restore backup-monday -o decisions
     """
 
     dir: tyro.conf.Positional[Path]
-    """The backup."""
+    """Directory of the backup."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """A folder that is not there yet; serve it with `surefoot serve --data-dir`."""
+    """New directory; it must not exist yet. Serve it with `surefoot serve --data-dir`."""
 
     def run(self) -> int:
-        """Copy it back."""
         from surefoot.server.decisions.backup import restore
 
         print(f"{restore(self.dir, self.out):,} decisions restored to {self.out}; surefoot serve --data-dir {self.out}")
@@ -53,28 +51,27 @@ class StoreRestoreArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class StorePurgeArgs:
-    """Delete decisions and their rewards for good. The service must not run meanwhile.
+    """Delete decisions and their rewards permanently. The service must be stopped.
 
-        surefoot store purge decisions --older-than 90d     what is older
-        surefoot store purge decisions --subject user-17    all that is about one person
+        surefoot store purge decisions --older-than 90d     decisions older than 90 days
+        surefoot store purge decisions --subject user-17    all decisions about one person
 
-    Policies keep what they have learned; what they learned it from is gone.
+    Trained policies are kept; the data they learned from is deleted.
     """
 
     dir: tyro.conf.Positional[Path]
-    """The folder of `surefoot serve --data-dir`."""
+    """The directory of `surefoot serve --data-dir`."""
     older_than: str | None = None
-    """Such as 90d, 12h or 4w."""
+    """Minimum age, such as 90d, 12h or 4w."""
     subject: str | None = None
-    """The `subject` that decisions were made about."""
+    """Value of `subject` in the requests."""
 
     def run(self) -> int:
-        """Delete it."""
         from surefoot.server.decisions.backup import purge, seconds_of
 
         if (self.older_than is None) == (self.subject is None):
-            raise Usage("say what to delete: --older-than TIME or --subject ID, one of them")
+            raise Usage("pass one of --older-than TIME and --subject ID")
         age = None if self.older_than is None else seconds_of(self.older_than)
-        gone = purge(self.dir, older_than=age, subject=self.subject)
-        print(f"{gone.decisions:,} decisions and {gone.rewards:,} rewards deleted")
+        deleted = purge(self.dir, older_than=age, subject=self.subject)
+        print(f"{deleted.decisions:,} decisions and {deleted.rewards:,} rewards deleted")
         return 0

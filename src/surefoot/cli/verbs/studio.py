@@ -1,4 +1,4 @@
-"""`surefoot studio`: draw a training loop in the browser, run it, watch it, take it with you as a program."""
+"""`surefoot studio`: the graph editor in the browser."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ PORT = 8765
 
 @dataclass(frozen=True, kw_only=True)
 class StudioArgs:
-    """Open the studio: a canvas for training loops, in the browser, served by this machine for this machine alone.
+    """Open the graph editor in the browser: draw a training loop, run it, watch it, export it as a program.
 
         surefoot studio
         surefoot studio ~/experiments --port 9000 --no-browser
 
-    Graphs are kept in DIR/graphs, each with everything that was ever done to it; runs in DIR/runs. Ctrl-C stops the run
-    that is on, saves it and ends. The address has a token in it: whoever has the address may use the studio.
+    The server listens on this machine only. Graphs are stored in DIR/graphs with their full history, runs in DIR/runs (or
+    --runs, or $SUREFOOT_RUNS). The printed address contains a token; anyone with the address can use the studio. Ctrl-C
+    stops and saves the current run and exits.
     """
 
     dir: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")] = Path()
-    """Where graphs and runs are kept."""
+    """Directory of graphs and runs."""
     port: int | None = None
-    """The port (default 8765, or a free one if that is taken)."""
+    """Port (default: 8765, or a free one if that is in use)."""
     browser: bool = True
-    """Open the page."""
-    runs: Path | None = None
-    """Where runs are kept (default $SUREFOOT_RUNS or DIR/runs)."""
+    """Open the page in the browser."""
 
     def run(self) -> int:
         try:
@@ -51,10 +50,9 @@ class StudioArgs:
         from surefoot.train.rundir.rundir import RUNS_VARIABLE
 
         register()
-
         if not (STATIC / "index.html").exists():
-            raise ConfigError("this copy has no page for the browser; `make studio` builds it")
-        runs = self.runs or Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
+            raise ConfigError("the browser page is missing in this installation; `make studio` builds it")
+        runs = Path(os.environ.get(RUNS_VARIABLE) or self.dir / "runs")
         listening = _listen(self.port)
         guard = TabGuard(port=listening.getsockname()[1])
         app = StudioApp(self.dir, runs, guard)
@@ -63,30 +61,31 @@ class StudioArgs:
         )
         server = uvicorn.Server(config)
         print(
-            f"studio at {guard.url}\n  graphs in {self.dir / 'graphs'}, runs in {runs}; Ctrl-C ends it",
+            f"studio at {guard.url}\n  graphs in {self.dir / 'graphs'}, runs in {runs}; Ctrl-C stops it",
             flush=True,
         )
         if self.browser:
+            # The delay lets the server start before the browser asks for the page.
             timer = threading.Timer(0.7, webbrowser.open, [guard.url])
             timer.daemon = True
             timer.start()
-        with contextlib.suppress(KeyboardInterrupt):  # raised once all is closed
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after a graceful shutdown
             server.run(sockets=[listening])
         return 0
 
 
 def _listen(port: int | None) -> socket.socket:
-    """A socket on loopback: at that port, or near the usual one."""
-    for wanted in [port] if port is not None else [PORT, 0]:
-        # Named as TCP, so that asyncio sends small messages at once (TCP_NODELAY) and not 40 ms later.
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a listening socket on loopback: at `port`, or at the default port or a free one."""
+    for candidate in [port] if port is not None else [PORT, 0]:
+        # asyncio sets TCP_NODELAY only on sockets with proto=IPPROTO_TCP; without it small messages wait 40 ms.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind(("127.0.0.1", wanted))
-            made.listen(128)  # whoever has the address may ask at once, and waits until the server is up
-            return made
+            listener.bind(("127.0.0.1", candidate))
+            listener.listen(128)  # connections are queued until the server is up
+            return listener
         except (OSError, OverflowError) as why:
-            made.close()
+            listener.close()
             if port is not None:
-                raise ConfigError(f"port {port} cannot be had: {why}; --port 0 takes a free one") from why
-    raise ConfigError("no port of 127.0.0.1 can be had")
+                raise ConfigError(f"cannot listen on port {port}: {why}; --port 0 takes a free one") from why
+    raise ConfigError("cannot listen on any port of 127.0.0.1")

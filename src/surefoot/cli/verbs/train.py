@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from surefoot.cli.drive import attending, drive, open_mirrors, print_spec, recording
-from surefoot.cli.options import Backend, Display, Pairs, Runs, Settings, Track, pairs, run_directory
+from surefoot.cli import options
+from surefoot.cli.drive import drive, live_doctor, open_mirrors, print_spec, telemetry_options
+from surefoot.cli.options import pairs, run_directory
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
+    from surefoot.train.rundir.rundir import RunDir
     from surefoot.train.spec import RunSpec
     from surefoot.train.training import Training, WorldMaker
 
@@ -28,82 +31,64 @@ class TrainArgs:
         surefoot train CartPole-v1 --seeds 5 --jobs 2
         surefoot train my_env:Guess --config best.yaml
 
-    Settings come from the preset of the env's family, then --config, then --set; what was chosen is printed and kept
-    in the run's run.json. `surefoot knobs` lists every setting, `surefoot presets` the shipped ones.
-    Ctrl-C finishes the update, saves and stops; `surefoot resume RUN` goes on to the last bit.
+    Settings are taken from the preset of the environment, then from --config, then from --set; later ones win. They are
+    printed and stored in the run's run.json. `surefoot knobs` lists all settings, `surefoot presets` the presets.
+    Ctrl-C finishes the current update, saves a checkpoint and stops; `surefoot resume RUN` continues bit-exactly.
     """
 
-    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id such as CartPole-v1 or HalfCheetah-v5, or an env of your own: module:function, or
-    ./library.so for one in C."""
+    env: options.EnvName
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Env steps to train for; the preset says if you do not."""
-    seed: int | None = None
-    """Everything random follows from it; 0 if neither you nor --config says."""
-    set: Settings = ()
-    """Change a setting: --set lr=3e-4 --set net_arch=128,128. SB3's, CleanRL's and the zoo's names work too."""
+    """Environment steps to train for in total (default: the preset's)."""
+    seed: options.OptionalSeed = None
+    set: options.Settings = ()
+    """Change a setting, such as lr=3e-4 or net_arch=128,128; repeatable. Names of SB3, CleanRL and RL Zoo are accepted."""
     config: Path | None = None
-    """A YAML file of settings: flat, or in RL Zoo's form with one entry an env."""
+    """YAML file of settings: flat, or in the format of RL Zoo with one entry per environment."""
     preset: str | None = None
-    """Start from this preset instead of the env family's; sb3 for Stable-Baselines3's defaults."""
+    """Preset to start from instead of the environment's; sb3 has the defaults of Stable-Baselines3."""
     from_run: Annotated[str | None, tyro.conf.arg(name="from", metavar="RUN")] = None
-    """Begin with the weights of this run, cloned or trained; counters, schedules and the optimiser start fresh."""
-    env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
-    """An argument for the env's constructor: --env-arg gravity=5.0"""
-    backend: Backend = "auto"
-    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
-    """Processes that step Gymnasium's envs besides this one, with the same digits (default: auto measures what pays)."""
-    rollouts: Annotated[str, tyro.conf.arg(metavar="here|local:N|ray:N@ADDRESS")] = "here"
-    """Who makes the rollouts: this process, N processes of this machine, or N actors of a Ray cluster (ADDRESS is auto,
-    host:port, or here to start Ray on this machine). The streams are shared out; the batch stays the same."""
+    """Start with the weights of this run. Counters, schedules and the optimizer start fresh."""
+    env_arg: options.EnvArgs = ()
+    env_backend: options.EnvBackend = "auto"
+    env_workers: options.EnvWorkers = None
+    rollout_workers: Annotated[str, tyro.conf.arg(metavar="here|local:N|ray:N@ADDRESS")] = "here"
+    """Where rollouts are collected: in this process, in N local processes, or by N actors of a Ray cluster (ADDRESS is
+    auto, host:port, or here to start Ray on this machine). The environments are divided among them; the batch is the same."""
     overlap: bool = False
-    """Workers of --rollouts walk while the learner learns; every rollout is then one policy old."""
+    """Collect the next rollout with --rollout-workers during the update; every rollout is then one policy version old."""
     insecure_cluster: bool = False
-    """Let --rollouts use a Ray cluster that asks for no token: whoever reaches it can run code there."""
+    """Allow a Ray cluster without token authentication. Anyone who can reach such a cluster can run code on it."""
     ddp: bool = False
-    """Learn with all processes that torchrun started: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp"""
+    """Divide learning among the processes of torchrun: torchrun --nproc-per-node 2 -m surefoot train ENV --ddp"""
     seeds: int = 1
-    """Train this many seeds (seed, seed + 1, …), then print IQM and interval over them."""
+    """Number of seeds to train (seed, seed + 1, …); prints the interquartile mean of their scores and its interval."""
     jobs: int = 1
-    """Seeds trained side by side, each in a process of its own."""
+    """Seeds to train in parallel, each in its own process."""
     eval_every: int | None = None
-    """Env steps between evaluations (default: ten in a run; 0 for none)."""
+    """Environment steps between evaluations (default: ten evaluations per run; 0 disables them)."""
     eval_episodes: int | None = None
-    """Episodes of each evaluation, deterministic, on seeds of their own (default 10)."""
+    """Episodes per evaluation, deterministic, on separate seeds (default: 10)."""
     checkpoint_every: int | None = None
-    """Env steps between checkpoints (default: twenty in a run)."""
-    name: str | None = None
-    """The run's name; default <env>-<date>-<time>-s<seed>."""
-    runs: Runs = None
-    display: Display = "auto"
-    tensorboard: bool = False
-    """Mirror the numbers to TensorBoard, in the run's directory."""
-    track: Track = ()
-    record: Literal["on", "off"] = "on"
-    """off: write no record at all, and so no report; the tools of --track still get every number."""
-    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
-    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
-    ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
-    """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = False
-    """Tell what the doctor finds at length as it comes, advice too. It looks on in any case, and writes into the record."""
-    no_doctor: bool = False
-    """Do not look on."""
-    act: bool = False
-    """Let the doctor act on a grave finding: go back to the checkpoint before it, and on with the settings it names."""
-    threads: int = 1
-    """Threads for torch. More than one rarely helps small networks, and changes the last digits."""
+    """Environment steps between checkpoints (default: twenty checkpoints per run)."""
+    name: options.NewRunName = None
+    display: options.Display = "auto"
+    track: options.Track = ()
+    telemetry: Literal["on", "off"] = "on"
+    """Whether to write telemetry.ndjson, and from it the report. The tools of --track get all metrics in any case."""
+    record_minibatches: options.RecordMinibatches = 0.0
+    ppo_log: options.PpoLog = None
+    doctor: options.DoctorMode = "on"
+    threads: options.Threads = 1
     dry_run: bool = False
-    """Print the settings that would be used, and stop."""
+    """Print the settings that would be used, and exit."""
 
     def run(self) -> int:
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
-        if self.seeds < 1 or self.jobs < 1:
-            raise Usage(f"seeds is {self.seeds} and jobs is {self.jobs}; both must be at least 1")
-        keep = recording(self.record, self.minibatches)
+        options.at_least_one(seeds=self.seeds, jobs=self.jobs)
+        keep, act = telemetry_options(self.telemetry, self.record_minibatches), self.doctor == "act"
         make, spec = self.resolve()
-        if self.act:
+        if act:
             from surefoot.train.diagnose.auto_recover import KEPT
 
             spec = replace(spec, keep_checkpoints=max(KEPT, spec.keep_checkpoints))
@@ -119,31 +104,29 @@ class TrainArgs:
 
         pin_threads(self.threads)
         if self.ddp:
-            from surefoot.cli.verbs.ddp import train_together
-
-            return train_together(self, spec, make)
+            return _train_ddp(self, spec, make)
         training = training_of(spec, make, insecure=self.insecure_cluster)
         if self.from_run is not None:
             from surefoot.train.rundir.initialize_from import adopt
 
-            adopt(training, run_directory(self.from_run, self.runs).path)
-        directory = new_run_dir(spec.env, spec.seed, root=runs_root(self.runs), name=self.name)
-        mirrors = partial(open_mirrors, directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log)
+            adopt(training, run_directory(self.from_run).path)
+        directory = new_run_dir(spec.env, spec.seed, root=runs_root(), name=self.name)
+        mirrors = partial(open_mirrors, directory.path, self.track, self.ppo_log)
         run = create_run(
             directory,
             spec,
             training=training,
             command=["surefoot", *sys.argv[1:]],
             mirrors=mirrors(),
-            doctor=attending(self.doctor, self.no_doctor, act=self.act),
+            doctor=live_doctor(self.doctor),
             keep=keep,
         )
-        if self.act:
-            run.save()  # a place to go back to, should the first updates go wrong
-        return drive(run, self.display, mirrors=mirrors, act=self.act)
+        if act:
+            run.save()  # a checkpoint to return to if the first updates go wrong
+        return drive(run, self.display, mirrors=mirrors, act=act)
 
     def resolve(self) -> tuple[WorldMaker, RunSpec]:
-        """Return the maker of the worlds and the complete spec; nothing is written."""
+        """Return the factory of the environments and the complete spec; write nothing."""
         import yaml
 
         from surefoot.train.config import read_settings
@@ -155,10 +138,10 @@ class TrainArgs:
         settings |= pairs(self.set, "--set")
         if self.seed is not None:
             settings["seed"] = self.seed
-        if self.workers is not None:
-            settings["workers"] = self.workers
+        if self.env_workers is not None:
+            settings["workers"] = self.env_workers
         env_kwargs = {key: yaml.safe_load(value) for key, value in pairs(self.env_arg, "--env-arg").items()}
-        make = env_maker(self.env, backend=self.backend, env_kwargs=env_kwargs or None)
+        make = env_maker(self.env, backend=self.env_backend, env_kwargs=env_kwargs or None)
         probe = make(1)
         probe.close()
         spec = make_spec(
@@ -168,14 +151,14 @@ class TrainArgs:
             settings=settings,
             total_steps=total if self.steps is None else self.steps,
             env_kwargs=env_kwargs or None,
-            backend=self.backend,
+            backend=self.env_backend,
             eval_every=self.eval_every,
             eval_episodes=self.eval_episodes,
             checkpoint_every=self.checkpoint_every,
-            rollouts=self.rollouts,
+            rollouts=self.rollout_workers,
             overlap=self.overlap,
         )
-        if probe.num_envs > 1:  # an env with several agents: envs counts its copies
+        if probe.num_envs > 1:  # an environment with several agents: `envs` counts its copies
             from surefoot.train.assemble import with_streams
 
             spec = with_streams(spec, settings, spec.ppo.envs * probe.num_envs)
@@ -184,73 +167,60 @@ class TrainArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeArgs:
-    """Go on with a run from its newest whole checkpoint.
+    """Continue a run from its newest complete checkpoint.
 
         surefoot resume first
         surefoot resume first --steps 200_000
-        surefoot resume first --verify
+        surefoot resume first --verify 6
 
-    For worlds whose state can be saved (all of ours, Gymnasium's classics, MuJoCo, any env with get_state and
-    set_state) the resumed run gives the same digits as one that was never stopped; --verify proves it.
+    If the environment can save and restore its state (Surefoot's, Gymnasium's classic control, MuJoCo, and any environment
+    with get_state and set_state), the resumed run gives the same digits as one that was never stopped. --verify checks
+    that for a run: it trains some updates without a stop, and again through a checkpoint and a new process, and compares
+    the bits. Exit code 1 if they differ.
     """
 
-    run_name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-    """A run's directory or name."""
+    run_name: options.Run
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Train until this many env steps in all; schedules are stretched to it."""
-    verify: bool = False
-    """Do not go on: train a few updates straight and through a save, a new process and a load, and compare the bits."""
-    verify_updates: int = 6
-    """Updates of each way."""
-    env: str | None = None
-    """The module:function or library the run was trained on; code is never taken from a run's files."""
-    workers: Annotated[str | None, tyro.conf.arg(metavar="auto|0|N")] = None
-    """Processes that step Gymnasium's envs besides this one (default: as the run was told); the digits stay the same."""
-    runs: Runs = None
-    display: Display = "auto"
-    tensorboard: bool = False
-    """Mirror the numbers to TensorBoard, in the run's directory."""
-    track: Track = ()
-    record: Literal["as-before", "on", "off"] = "as-before"
-    """Whether to write a record: as-before does what the run was started with."""
-    minibatches: Annotated[float, tyro.conf.arg(metavar="RATE")] = 0.0
-    """Share of the gradient steps that get a line of their own in the record, evenly spaced: 0 for none, 1 for all."""
-    ppo_log: Annotated[Path | None, tyro.conf.arg(aliases=["--ppo-ndjson"])] = None
-    """Also write the flat form of telemetry 1.1 to this file, one object an epoch; an old file is gone on with."""
-    doctor: bool = False
-    """Tell what the doctor finds at length, as in `surefoot train`."""
-    no_doctor: bool = False
-    """Do not look on."""
-    threads: int = 1
-    """Threads for torch; as many as before, if the digits matter."""
+    """Train until this many environment steps in total; schedules are stretched to it."""
+    verify: Annotated[int, tyro.conf.arg(metavar="UPDATES")] = 0
+    """Do not continue; check that resuming is exact, with this many updates."""
+    env: options.CodeEnv = None
+    env_workers: options.EnvWorkers = None
+    display: options.Display = "auto"
+    track: options.Track = ()
+    telemetry: Literal["as-before", "on", "off"] = "as-before"
+    """Whether to write telemetry.ndjson; as-before does what the run was started with."""
+    record_minibatches: options.RecordMinibatches = 0.0
+    ppo_log: options.PpoLog = None
+    doctor: options.DoctorMode = "on"
+    threads: options.Threads = 1
 
     def run(self) -> int:
         from surefoot.train.device import pin_threads
         from surefoot.train.run import resume_run
         from surefoot.train.rundir.open_run import read_run
 
+        if self.doctor == "act":
+            raise Usage("--doctor act works from the start of a run only; pass it to `surefoot train`")
         pin_threads(self.threads)
-        directory = run_directory(self.run_name, self.runs)
+        directory = run_directory(self.run_name)
         if self.verify:
             from surefoot.train.rundir.resume_check import verify_resume
 
-            outcome = verify_resume(directory, updates=self.verify_updates)
+            outcome = verify_resume(directory, updates=self.verify)
             print("\n".join(outcome.lines))
             return 0 if outcome.identical else 1
-        keep = recording(self.record, self.minibatches)
-        spec, make = read_run(directory.path, self.env, total_steps=self.steps, workers=self.workers)
+        keep = telemetry_options(self.telemetry, self.record_minibatches)
+        spec, make = read_run(directory.path, self.env, total_steps=self.steps, workers=self.env_workers)
         if spec.learners > 1:
-            from surefoot.cli.verbs.ddp import resume_together
-
-            return resume_together(self, directory, spec, make)
-        training = training_of(spec, make)
+            return _run_ddp(self, directory, spec, make, resume=True)
         run, _ = resume_run(
             directory,
             total_steps=self.steps,
-            training=training,
+            training=training_of(spec, make),
             command=["surefoot", *sys.argv[1:]],
-            mirrors=open_mirrors(directory.path, self.track, tensorboard=self.tensorboard, ppo_log=self.ppo_log),
-            doctor=attending(self.doctor, self.no_doctor),
+            mirrors=open_mirrors(directory.path, self.track, self.ppo_log),
+            doctor=live_doctor(self.doctor),
             keep=keep,
         )
         if run.training.finished:
@@ -264,15 +234,54 @@ class ResumeArgs:
 
 
 def training_of(spec: RunSpec, make: WorldMaker, *, insecure: bool = False) -> Training:
-    """Return a training of this process, or one whose rollouts are made by workers."""
+    """Return a training that collects rollouts in this process, or by the workers that the spec names."""
     if spec.rollouts == "here":
         from surefoot.train.training import Training
 
         if spec.overlap:
-            raise Usage("--overlap needs workers to walk meanwhile: say --rollouts local:2")
+            raise Usage("--overlap needs workers that collect during the update; add --rollout-workers local:2")
         return Training(spec, make=make)
-    from surefoot.scale.backend_spec import BackendSpec
-    from surefoot.scale.remote_training import FarTraining
+    from surefoot.scale.backend import BackendSpec
+    from surefoot.scale.remote_training import RemoteTraining
 
     placement = BackendSpec.parse(spec.rollouts, insecure=insecure)
-    return FarTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
+    return RemoteTraining(spec, make=make, placement=replace(placement, worlds="surefoot.train.worlds:spec_maker"))
+
+
+def _train_ddp(args: TrainArgs, spec: RunSpec, make: WorldMaker) -> int:
+    """Train in every process of torchrun; after a restart by torchrun, continue from the newest checkpoint."""
+    from surefoot.train.rundir.rundir import RunDir, new_run_dir, runs_root
+
+    if args.name is None:
+        raise Usage("--ddp needs --name, so that restarted processes find the run again")
+    root = runs_root()
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    directory = RunDir(root / args.name)
+    if int(os.environ.get("RANK", "0")) == 0 and not restarted:
+        directory = new_run_dir(spec.env, spec.seed, root=root, name=args.name)
+    return _run_ddp(args, directory, spec, make, resume=restarted and (directory.checkpoints / "latest").exists())
+
+
+def _run_ddp(args: TrainArgs | ResumeArgs, directory: RunDir, spec: RunSpec, make: WorldMaker, *, resume: bool) -> int:
+    from surefoot.learn.checkpoint.checkpoint import load_checkpoint
+    from surefoot.scale.process_group import join_group
+    from surefoot.scale.shared_training import SharedTraining
+    from surefoot.train.run import create_run, resume_run
+
+    group = join_group()
+    try:
+        resume = bool(group.broadcast(int(resume)))  # the first process decides for all
+        training = SharedTraining(spec, group, make=make)
+        if group.rank > 0:
+            if resume:
+                training.set_state(load_checkpoint(directory.checkpoints).parts)
+            training.follow()
+            return 0
+        command, doctor = ["surefoot", *sys.argv[1:]], live_doctor(args.doctor)
+        if resume:
+            run, _ = resume_run(directory, training=training, command=command, doctor=doctor)
+        else:
+            run = create_run(directory, training.spec, training=training, command=command, doctor=doctor)
+        return drive(run, args.display)
+    finally:
+        group.close()

@@ -1,4 +1,4 @@
-"""`surefoot tune`: finding settings."""
+"""`surefoot tune`: search for good settings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import Json, Pairs, Runs, Settings, at_least_one, pairs
+from surefoot.cli import options
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.train import TrainArgs
 
@@ -24,74 +24,81 @@ if TYPE_CHECKING:
     from surefoot.train.tune.search import Plan, TuneTask
 
 SEARCH_SHARE = 0.75
-"""Of --minutes, where a play-off follows the search."""
+"""Share of --minutes for the search; the final comparison on new seeds gets the other quarter."""
+SEARCHED = "graph.json"
+"""Copy of the searched graph in the directory of the search."""
+_TASK = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
+"""Arguments that define what is searched; stored with the plan, so that --resume searches the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Keys of --search; see `Plan` for their meaning."""
+
+    sampler: Literal["tpe", "random"] = "tpe"
+    pruner: Literal["median", "hyperband", "none"] = "median"
+    scheduler: Literal["asha", "pbt"] = "asha"
+    rungs: int = 5
+    finalists: int = 3
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneArgs:
-    """Find settings for an env with Optuna: several seeds a trial, hopeless trials given up early.
+    """Search for good settings of an environment with Optuna.
 
         surefoot tune Pendulum-v1 --trials 60 --minutes 30 --jobs 2
         surefoot train Pendulum-v1 --config runs/Pendulum-v1-tune-…/best.yaml
 
-    A trial trains its seeds side by side and is judged --rungs times by the interquartile mean (IQM) of their evaluations.
-    The first trial is the base: the preset of the env's family, or what --preset, --config and --set say; what --set
-    says is not searched. In the end the best settings and the base meet again on fresh seeds, and the winner there is
-    written as best.yaml. report.html shows all trials and what mattered. Ctrl-C saves; --resume goes on.
-    On a Ray cluster --backend ray runs the trials there, with ASHA or a population (PBT). Ray is never started by itself,
-    and a cluster must ask for a token. Needs "surefoot[tune]", for Ray "surefoot[ray-tune]".
-    Exit codes: 0 fine, 1 no trial was trained to its end, 2 failed or refused.
+    A trial trains several seeds and is evaluated several times; the score is the interquartile mean (IQM) over seeds, and
+    bad trials are stopped early. The first trial is the baseline: the preset of the environment, or what --preset,
+    --config and --set give; settings of --set are not searched. At the end the best trials and the baseline are compared
+    on new seeds, and the winner is written to best.yaml. report.html shows all trials and which settings mattered. Ctrl-C
+    saves the search; --resume continues it.
+
+    --trial-backend ray runs the trials on a Ray cluster, which must require a token; Ray is never started implicitly.
+    Needs "surefoot[tune]", for Ray "surefoot[ray-tune]".
+    Exit codes: 0 success, 1 no trial was trained to its end, 2 failed or refused.
     """
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
-    """What `surefoot train` takes; or a graph's .json file, whose node parameters have ranges."""
+    """An environment as for `surefoot train`, or the .json file of a graph whose node parameters have ranges."""
     trials: int = 50
-    """Settings to try in all."""
+    """Trials in total."""
     seeds: int = 3
-    """Seeds of each trial."""
+    """Seeds per trial."""
     steps: Annotated[int | None, tyro.conf.arg(aliases=["-n"])] = None
-    """Env steps that each seed trains for; the preset says if you do not."""
+    """Environment steps to train each seed for (default: the preset's)."""
     minutes: float | None = None
-    """End after this long; a quarter of it is kept for the play-off."""
-    timeout: float | None = None
-    """Give a trial up after this many seconds."""
+    """Time limit; a quarter of it is reserved for the final comparison."""
     jobs: int | None = None
-    """Trials side by side, each in a process of its own: 1 if you do not say, on Ray as many as there are CPUs."""
-    backend: str = "local"
-    """Where trials run: local, ray (a cluster that runs), ray@HOST:PORT, or ray@here to start Ray on this machine."""
-    scheduler: Literal["asha", "pbt"] = "asha"
-    """On Ray: asha gives trials up; pbt has --trials members, the worst of which go on with the weights of the best."""
+    """Trials to run in parallel, each in its own process (default: 1; on Ray, one per CPU)."""
+    trial_backend: Annotated[str, tyro.conf.arg(metavar="local|ray|ray@HOST:PORT|ray@here")] = "local"
+    """Where trials run: on this machine, on the running Ray cluster, on the cluster at an address, or on Ray started here."""
     insecure_cluster: bool = False
-    """Let in a Ray cluster that asks nobody for a token. Whoever reaches such a cluster can run code on it."""
-    sampler: Literal["tpe", "random"] = "tpe"
-    """What proposes settings."""
-    pruner: Literal["median", "hyperband", "none"] = "median"
-    """What gives trials up, where Ray's --scheduler does not."""
-    rungs: int = 5
-    """How often a trial is judged."""
-    finalists: int = 3
-    """How many of the best meet the base again on fresh seeds; 0: the best trial wins."""
+    """Allow a Ray cluster without token authentication. Anyone who can reach such a cluster can run code on it."""
+    search: options.Pairs = ()
+    """Option of the search; repeatable. sampler=tpe|random proposes settings, pruner=median|hyperband|none stops bad trials,
+    scheduler=asha|pbt does so on Ray (pbt: the worst members copy the best), rungs=5 evaluations per trial, finalists=3
+    trials in the final comparison (0: the best trial wins), timeout=SECONDS per trial."""
     space: Path | None = None
-    """A YAML file of ranges that change the usual ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list of values, or null."""
-    set: Settings = ()
-    """Fix a setting."""
+    """YAML file of ranges that replace the default ones: lr: {low: 1e-5, high: 1e-2, log: true}, a list, or null."""
+    set: options.Settings = ()
+    """Fix a setting; repeatable."""
     config: Path | None = None
-    """A YAML file of settings to start from."""
+    """YAML file of settings to start from."""
     preset: str | None = None
-    """Start from this preset; sb3 for Stable-Baselines3's defaults."""
+    """Preset to start from; sb3 has the defaults of Stable-Baselines3."""
     seed: int = 0
-    """Of the search, and the first seed of each trial."""
+    """Seed of the search; the seeds of each trial count up from it."""
     eval_episodes: int = 10
-    """Episodes of each judgement, a seed."""
-    env_arg: Annotated[Pairs, tyro.conf.arg(metavar="KEY=VALUE")] = ()
-    """An argument for the env's constructor."""
+    """Episodes per evaluation of one seed."""
+    env_arg: options.EnvArgs = ()
     name: str | None = None
-    """The search's name; default <env>-tune-<date>-<time>."""
+    """Name of the search (default: <env>-tune-<date>-<time>)."""
     resume: bool = False
-    """Go on with the search of --name, or the newest of this env, until it has --trials in all."""
-    as_json: Json = False
-    """Print what came of it as JSON."""
-    runs: Runs = None
+    """Continue the search --name, or the newest one of this environment, until it has --trials in total."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.cli.verbs.tune_progress import LocalTrials, RayTrials
@@ -99,55 +106,59 @@ class TuneArgs:
         from surefoot.train.device import pin_threads
         from surefoot.train.tune.search import Plan, optuna, read_plan, write_plan
 
-        self._refuse()
+        search = self._search_options()
         pin_threads()
         optuna()
         if self.resume:
-            directory = self._found()
-            kept, about = read_plan(directory)
-            plan = replace(kept, trials=self.trials, minutes=self.minutes, timeout=self.timeout)
+            directory = self._previous()
+            stored, about = read_plan(directory)
+            plan = replace(stored, trials=self.trials, minutes=self.minutes, timeout=search.timeout)
             if plan.scheduler == "pbt" and not self._address:
-                raise Usage(f"{directory.name} is a population (pbt); it goes on with --backend ray")
+                raise Usage(f"{directory.name} is a population (pbt); continue it with --trial-backend ray")
             args = replace(self, **_restored(about))
-            if (directory / SEARCHED).exists():  # as it was when the search began, whatever became of the file
+            if (directory / SEARCHED).exists():  # the user's file may have changed since the search began
                 args = replace(args, env=str(directory / SEARCHED))
         else:
-            fields: dict[str, Any] = {name: getattr(self, name) for name in Plan.__dataclass_fields__}
-            fields["scheduler"] = self.scheduler if self._address else None
+            names = ("trials", "seeds", "seed", "minutes")
+            fields: dict[str, Any] = {name: getattr(self, name) for name in names} | asdict(search)
+            fields["scheduler"] = search.scheduler if self._address else None
             plan, args = Plan(**fields), self
-            plain = {name: getattr(self, name) for name in _KEPT}  # what `_restored` needs to make the same task again
+            plain = {name: getattr(self, name) for name in _TASK}
             about = {name: str(x.resolve()) if isinstance(x, Path) else x for name, x in plain.items()}
             directory = None
         task = args.task()
         runner = (
             RayTrials(args._address, args.jobs, insecure=args.insecure_cluster) if args._address else LocalTrials(args)
         )
-        with runner as place:
+        with runner as trials:
             directory = directory or self._new()
             with RunLock(directory):
                 write_plan(directory, plan, about)
                 if self.env.endswith(".json") and not (directory / SEARCHED).exists():
                     shutil.copyfile(self.env, directory / SEARCHED)
-                found = args._search(task, plan, directory, place)
-        return self._end(found, task, directory)
+                result = self._search(task, plan, directory, trials)
+        return self._end(result, task, directory)
 
-    def _refuse(self) -> None:
-        at_least_one(jobs=self.jobs)
-        if self.backend != "local" and not self._address:
-            raise Usage(f"--backend is {self.backend!r}; it is local, ray, ray@HOST:PORT or ray@here")
-        if self.scheduler == "pbt" and not self._address:
-            raise Usage("a population (--scheduler pbt) runs on Ray; add --backend ray")
-        if self.scheduler == "pbt" and self.jobs is not None:
+    def _search_options(self) -> SearchOptions:
+        """Return the options of --search; raise `Usage` if options contradict each other."""
+        search = options.options_from(SearchOptions, options.pairs(self.search, "--search"), "--search")
+        options.at_least_one(jobs=self.jobs)
+        if self.trial_backend != "local" and not self._address:
+            raise Usage(f"--trial-backend is {self.trial_backend!r}; it must be local, ray, ray@HOST:PORT or ray@here")
+        if search.scheduler == "pbt" and not self._address:
+            raise Usage("a population (scheduler=pbt) runs on Ray; add --trial-backend ray")
+        if search.scheduler == "pbt" and self.jobs is not None:
             raise Usage("a population runs on all CPUs of the cluster; leave --jobs out")
+        return search
 
     @property
     def _address(self) -> str:
-        """Of the Ray cluster; "" if trials run here."""
-        match = re.fullmatch(r"ray(?:@(\S+))?", self.backend)
+        """Address of the Ray cluster; "" if trials run on this machine."""
+        match = re.fullmatch(r"ray(?:@(\S+))?", self.trial_backend)
         return "" if match is None else match[1] or "auto"
 
     def task(self) -> TuneTask:
-        """What is searched."""
+        """Return the task whose settings are searched."""
         from surefoot.learn.search_ranges import read_space
         from surefoot.train.tune.env_trials import EnvTask
 
@@ -155,7 +166,7 @@ class TuneArgs:
             from surefoot.graph.tuning import task
 
             return task(Path(self.env))
-        given = TrainArgs(
+        args = TrainArgs(
             env=self.env,
             steps=self.steps,
             seed=self.seed,
@@ -165,11 +176,11 @@ class TuneArgs:
             env_arg=self.env_arg,
             eval_episodes=self.eval_episodes,
         )
-        make, spec = given.resolve()
+        make, spec = args.resolve()
         probe = make(1)
         probe.close()
         ranges = read_space(self.space) if self.space else None
-        return EnvTask(spec, make, probe.action, held=pairs(self.set, "--set"), space=ranges)
+        return EnvTask(spec, make, probe.action, held=options.pairs(self.set, "--set"), space=ranges)
 
     @property
     def _stem(self) -> str:
@@ -181,23 +192,22 @@ class TuneArgs:
         from surefoot.train.rundir.rundir import new_run_dir, runs_root
 
         name = self.name or f"{self._stem}-tune-{time.strftime('%Y%m%d-%H%M%S')}"
-        return new_run_dir(self.env, 0, root=runs_root(self.runs), name=name).path
+        return new_run_dir(self.env, 0, root=runs_root(), name=name).path
 
-    def _found(self) -> Path:
+    def _previous(self) -> Path:
+        """Return the directory of the search to continue."""
         from surefoot.train.rundir.rundir import runs_root
         from surefoot.train.tune.search import PLAN
 
-        root = runs_root(self.runs)
+        root = runs_root()
         if self.name is not None:
             return root / self.name
-        found = sorted(root.glob(f"{self._stem}-tune-*/{PLAN}"), key=lambda path: path.stat().st_mtime)
-        if not found:
-            raise Usage(
-                f"there is no search of {self.env} under {root} to go on with; leave --resume out, or give --name"
-            )
-        return found[-1].parent
+        plans = sorted(root.glob(f"{self._stem}-tune-*/{PLAN}"), key=lambda path: path.stat().st_mtime)
+        if not plans:
+            raise Usage(f"no search of {self.env} exists under {root}; leave --resume out, or pass --name")
+        return plans[-1].parent
 
-    def _search(self, task: TuneTask, plan: Plan, directory: Path, place: TrialRunner) -> SearchResult:
+    def _search(self, task: TuneTask, plan: Plan, directory: Path, trials: TrialRunner) -> SearchResult:
         from surefoot.cli.verbs.tune_progress import TuneScreen
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.tune.final_round import play_off
@@ -213,52 +223,47 @@ class TuneArgs:
                 until = None if plan.minutes is None else started + 60 * plan.minutes * share
                 return lambda: stop.requested or (until is not None and time.monotonic() > until)
 
-            place.search(task, study, plan, directory, over(SEARCH_SHARE if plan.finalists else 1.0), screen)
+            trials.search(task, study, plan, directory, over(SEARCH_SHARE if plan.finalists else 1.0), screen)
             if plan.finalists and not stop.requested:
-                screen.say("play-off on fresh seeds")
-                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=place.play)
-        found = search_result(study, task.space, finals)
-        write_result(directory, found, task, plan)
-        return found
+                screen.say("final comparison on new seeds")
+                finals = play_off(task, study, plan, stop=over(1.0), tell=screen.tell_final, play=trials.play)
+        result = search_result(study, task.space, finals)
+        write_result(directory, result, task, plan)
+        return result
 
-    def _end(self, found: SearchResult, task: TuneTask, directory: Path) -> int:
+    def _end(self, result: SearchResult, task: TuneTask, directory: Path) -> int:
         from surefoot.cli.verbs.tune_progress import lines
 
-        if self.env.endswith(".json") and found.best is not None:
+        if self.env.endswith(".json") and result.best is not None:
             from surefoot.graph.tuning import GraphTask
 
             assert isinstance(task, GraphTask)
-            task.write_best(directory, found.best.params)
+            task.write_best(directory, result.best.params)
         if self.as_json:
-            best, base = found.best, found.base
+            best, base = result.best, result.base
             document = {
                 "directory": str(directory),
-                "trials": len(found.trials),
+                "trials": len(result.trials),
                 "best": None if best is None else {"trial": best.number, "iqm": best.value, "scores": best.scores},
                 "settings": None if best is None else task.settings(best.params),
                 "base": None if base is None else {"iqm": base.value, "scores": base.scores},
-                "importance": found.importance,
-                "on_fresh_seeds": bool(found.finals),
+                "importance": result.importance,
+                "on_fresh_seeds": bool(result.finals),
             }
             print(json.dumps(document))
         else:
-            print("\n".join(lines(found, task, directory)))
-        return 0 if found.best is not None else 1
-
-
-SEARCHED = "graph.json"
-"""The graph that is searched, kept beside its trials."""
-_KEPT = ("env", "steps", "set", "config", "preset", "eval_episodes", "env_arg", "space")
+            print("\n".join(lines(result, task, directory)))
+        return 0 if result.best is not None else 1
 
 
 def _restored(about: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: about[name] for name in _KEPT if name in about}
-    paths = {name: None if kept[name] is None else Path(kept[name]) for name in ("config", "space")}
-    return kept | paths | {name: tuple(kept[name]) for name in ("set", "env_arg")}
+    stored = {name: about[name] for name in _TASK if name in about}
+    paths = {name: None if stored[name] is None else Path(stored[name]) for name in ("config", "space")}
+    return stored | paths | {name: tuple(stored[name]) for name in ("set", "env_arg")}
 
 
 def main_in_child(args: TuneArgs, directory: Path, worker: int, seconds: float | None) -> None:
-    """A process of its own that tries settings beside others."""
+    """Run trials in a child process; all processes share the file of the study."""
     from surefoot.train.device import pin_threads
     from surefoot.train.interrupt import GentleStop
     from surefoot.train.tune.search import open_study, read_plan, search

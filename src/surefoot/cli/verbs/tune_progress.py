@@ -1,4 +1,4 @@
-"""What a search looks like while it goes on, and several processes that search together."""
+"""Progress display of a search, and where its trials run: in this process, in several, or on Ray."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rich.console import Console
@@ -20,17 +19,15 @@ if TYPE_CHECKING:
 
 
 class TuneScreen:
-    """A bar of trials with the best so far; plain lines where there is no terminal."""
+    """A progress bar of trials with the best score; plain lines if the output is not a terminal."""
 
     def __init__(self, name: str, plan: Plan, *, quiet: bool) -> None:
         self.plan, self.quiet = plan, quiet
         self.console = Console(highlight=False, stderr=quiet)
         self.best: tuple[float, int] | None = None
         self.finished: set[int] = set()
-        words = TextColumn("{task.description}")
-        self.progress = Progress(
-            words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=self.console, transient=True
-        )
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=self.console, transient=True)
         self.task = self.progress.add_task(name, total=plan.trials)
         self.live = self.console.is_terminal and not quiet
         if not quiet:
@@ -43,13 +40,11 @@ class TuneScreen:
             self.progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
     def tell(self, number: int, rung: int, score: float) -> None:
-        """A trial was judged."""
+        """Show that a trial was evaluated."""
         if rung == self.plan.rungs:
             self.finished.add(number)
             if self.best is None or score > self.best[0]:
@@ -57,39 +52,42 @@ class TuneScreen:
             if not self.live:
                 self.say(f"trial {number}: {score:.1f}   best {self.best[0]:.1f} (trial {self.best[1]})")
         best = "" if self.best is None else f"   best {self.best[0]:.1f}"
-        described = f"trial {number}, {rung}/{self.plan.rungs}: {score:.1f}{best}"
-        self.progress.update(self.task, completed=min(number + (rung == self.plan.rungs), self.plan.trials))
-        self.progress.update(self.task, description=described)
+        self.progress.update(
+            self.task,
+            completed=min(number + (rung == self.plan.rungs), self.plan.trials),
+            description=f"trial {number}, {rung}/{self.plan.rungs}: {score:.1f}{best}",
+        )
 
     def tell_final(self, number: int, rung: int, score: float) -> None:
-        """A finalist was judged."""
-        self.say(f"  trial {number}{' (base)' if number == 0 else ''}: {score:.1f}")
+        """Print the score of a finalist."""
+        self.say(f"  trial {number}{' (baseline)' if number == 0 else ''}: {score:.1f}")
 
     def say(self, text: str) -> None:
+        """Print a line above the progress bar, unless the display is quiet."""
         if not self.quiet:
             (self.progress.console if self.live else self.console).print(text)
 
     def look(self, study: Any) -> None:
-        """Tell what other processes did since last time."""
+        """Show the trials that other processes completed since the last call."""
         for trial in study.get_trials(deepcopy=False):
             if trial.number not in self.finished and trial.state.name == "COMPLETE":
                 self.tell(trial.number, self.plan.rungs, trial.value)
 
 
 class TrialRunner(Protocol):
-    """Where trials run."""
+    """Protocol of the places where trials run."""
 
     play: Play
 
     def search(
         self, task: TuneTask, study: Any, plan: Plan, directory: Path, stop: Callable[[], bool], screen: TuneScreen
     ) -> None:
-        """Try settings until the plan's trials are done, or `stop` says so."""
+        """Run trials until the plan has all of them, or `stop` returns True."""
         ...
 
 
 class LocalTrials:
-    """This process, or several of this machine."""
+    """Run trials in this process, or in several processes of this machine."""
 
     def __init__(self, args: TuneArgs) -> None:
         from surefoot.train.tune.final_round import one_by_one
@@ -109,11 +107,7 @@ class LocalTrials:
 
         if (self.args.jobs or 1) == 1:
             search(task, study, plan, directory, stop=stop, tell=screen.tell)
-        else:
-            self._together(plan, directory, study, stop, screen)
-
-    def _together(self, plan: Plan, directory: Path, study: Any, stop: Callable[[], bool], screen: TuneScreen) -> None:
-        """In several processes until they are done; they share the study's file."""
+            return
         from surefoot.cli.verbs.tune import SEARCH_SHARE, main_in_child
 
         seconds = None if plan.minutes is None else 60 * plan.minutes * SEARCH_SHARE
@@ -124,11 +118,12 @@ class LocalTrials:
         ]
         for child in children:
             child.start()
-        told = False
+        stopping = False
         while any(child.is_alive() for child in children):
             screen.look(study)
-            if stop() and not told:  # Ctrl-C reaches the children by themselves; a kill of this process alone does not
-                told = True
+            # The terminal sends Ctrl-C to the children too; a SIGTERM to this process alone does not reach them.
+            if stop() and not stopping:
+                stopping = True
                 for child in children:
                     child.terminate()
             time.sleep(0.3)
@@ -136,7 +131,7 @@ class LocalTrials:
 
 
 class RayTrials:
-    """A Ray cluster."""
+    """Run trials on a Ray cluster."""
 
     def __init__(self, address: str, jobs: int | None, *, insecure: bool) -> None:
         from surefoot.scale.tune_ray import Cluster
@@ -156,26 +151,26 @@ class RayTrials:
         self.cluster.search(task, study, plan, directory, stop=stop, tell=screen.tell)
 
 
-def lines(found: SearchResult, task: TuneTask, directory: Path) -> list[str]:
-    """What came of a search, for people."""
+def lines(result: SearchResult, task: TuneTask, directory: Path) -> list[str]:
+    """Return the summary of a search: the best trial, the baseline, the settings that mattered, the next command."""
     from surefoot.train.diagnose.statistics import summarize
     from surefoot.train.tune.report import BEST, PAGE
 
-    if found.best is None:
-        return [f"no trial was trained to its end; --resume goes on ({directory})"]
+    if result.best is None:
+        return [f"no trial was trained to its end; --resume continues the search ({directory})"]
 
-    def told(one: TrialStanding) -> str:
-        return str(summarize(one.scores)) if one.scores else f"{one.value:.1f}"
+    def text(trial: TrialStanding) -> str:
+        return str(summarize(trial.scores)) if trial.scores else f"{trial.value:.1f}"
 
-    where = "on fresh seeds" if found.finals else "on the seeds of the search"
-    rows = [f"trial {found.best.number}: {told(found.best)} {where}"]
-    if found.best.number == 0:
-        rows = [f"nothing beat the base: {told(found.best)} {where}"]
-    elif found.base is not None:
-        rows.append(f"base:    {told(found.base)}")
-    if found.importance:
-        top = sorted(found.importance.items(), key=lambda item: -item[1])[:5]
-        rows.append("mattered: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
+    where = "on new seeds" if result.finals else "on the seeds of the search"
+    rows = [f"trial {result.best.number}: {text(result.best)} {where}"]
+    if result.best.number == 0:
+        rows = [f"no trial beat the baseline: {text(result.best)} {where}"]
+    elif result.base is not None:
+        rows.append(f"baseline: {text(result.base)}")
+    if result.importance:
+        top = sorted(result.importance.items(), key=lambda item: -item[1])[:5]
+        rows.append("important: " + ", ".join(f"{name} {share:.0%}" for name, share in top))
     rows.append(f"→ {directory / BEST}, {directory / PAGE}")
     graph = f"surefoot graph run {directory / 'best.json'}"
     rows.append(graph if task.name.endswith(".json") else f"surefoot train {task.name} --config {directory / BEST}")

@@ -68,7 +68,7 @@ _DROPPED = {
 CARTPOLE = "surefoot/CartPoleContinuous-v0"
 DEFAULTS = {
     "IsaacGymEnvNode": {"num_envs": 64},
-    "PPOTrainerNode": {"horizon_length": 16, "epochs": 4, "minibatch_size": 32},
+    "PPOTrainerNode": {"rollout_steps": 16, "epochs": 4, "minibatch_size": 32},
 }
 """What the original's nodes have where a workflow leaves a parameter out; its trainer differs from its document."""
 
@@ -240,10 +240,10 @@ class _Workflow:
     def _one_learning_rate(self, trainer: str) -> None:
         """The original has a learning rate on agent and trainer and uses the trainer's."""
         model = next((e.source.node for e in self.graph.edges if e.target == End(trainer, "model")), None)
-        if model is not None and "learning_rate" in self.graph.nodes[trainer].params:
-            rate = self.graph.nodes[model].params.pop("learning_rate", None)
+        if model is not None and "lr" in self.graph.nodes[trainer].params:
+            rate = self.graph.nodes[model].params.pop("lr", None)
             if rate is not None:
-                self.notes.append(f"{model}: learning_rate={rate} is left out; that of {trainer} is used")
+                self.notes.append(f"{model}: lr={rate} is left out; that of {trainer} is used")
 
     def _tell_ends_apart(self, trainer: str, by_type: Mapping[str, str]) -> None:
         """`done` of our own Step becomes the two flags it was made of."""

@@ -1,7 +1,7 @@
-"""A game for two as a world of one: the learner sits on one seat, somebody answers from the other inside `step`.
+"""`SeatWorld`: a two-player game as a single-agent world; opponents move inside `step`.
 
-A step is my move and the reply to it, so a stream's rows are all my own turns and every one of them is a decision.
-Seats alternate by episode. Who answers is an `Opponents`; here there are only players by chance.
+A step is the learner's move and the reply to it, so every row of a stream is a decision of the learner. The first move
+alternates by episode. `train.algorithms.opponents` has opponents that learn; here are only random ones.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from surefoot.errors import CheckpointIncompatible, ConfigError
 
 
 class Game(Protocol):
-    """Two players in turn, n boards at once. A state is one array [S, n], seen by whoever moves next."""
+    """The rules for n boards at once. A state is one array [S, n], from the side of the player to move."""
 
     observation: Box
     action: Discrete
 
     def start(self, n: int) -> np.ndarray:
-        """n boards before the first move."""
+        """Return n boards before the first move."""
         ...
 
     def play(self, state: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The boards as the other player sees them; [n] bool over; [n] float64 score of who moved, -1 to 1."""
+        """Return the boards from the other player's side, [n] bool over, and the mover's score [n] float64, -1 to 1."""
         ...
 
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """What who moves next sees, [n, …] float32."""
+        """Return the observations of the player to move, [n, …] float32."""
         ...
 
     def mask(self, state: np.ndarray) -> np.ndarray:
-        """[n, A] bool: what who moves next may do."""
+        """Return the legal moves of the player to move, [n, A] bool."""
         ...
 
 
 class Opponents(Protocol):
-    """The players on the other seats of N streams."""
+    """The opponents in N streams."""
 
     def meet(self, streams: np.ndarray) -> None:
-        """New games begin in `streams` (indices): choose who plays there."""
+        """Choose the opponents of the new games in `streams` (indices)."""
 
     def reply(self, view: View, streams: np.ndarray) -> np.ndarray:
-        """[n] moves for the n boards that wait in `streams` (indices)."""
+        """Return the moves [n] for the n boards in `streams` (indices)."""
         ...
 
     def score(self, streams: np.ndarray, score: np.ndarray) -> None:
-        """Games ended in `streams` (indices); `score` is the learner's, -1 to 1."""
+        """Record the learner's `score`, -1 to 1, of the games that ended in `streams` (indices)."""
 
     def passed(self, steps: int) -> None:
-        """The learner has taken this many steps more."""
+        """Record that the learner took this many more steps."""
 
     def reset(self, seed: int) -> None:
-        """Begin anew; everything random follows from `seed`."""
+        """Start again; all randomness follows from `seed`."""
         ...
 
     def state(self) -> dict[str, Any]: ...
@@ -65,7 +65,7 @@ class Opponents(Protocol):
 
 
 class RandomOpponents(Opponents):
-    """Play any legal move."""
+    """Play uniformly random legal moves."""
 
     def __init__(self) -> None:
         self.reset(0)
@@ -85,7 +85,14 @@ class RandomOpponents(Opponents):
 
 
 class SeatWorld(World):
-    """N boards of a game. A win pays 1, a loss -1, a draw 0, at the end; `success` says whether it was won."""
+    """N boards of a game. At the end a win pays 1, a loss -1 and a draw 0; the stat `success` is 1 for a win.
+
+    Args:
+        game: The rules.
+        num_envs: Number of boards.
+        opponents: Who plays the other side; None for random legal moves.
+        name: Name of the world; None for the game's class name.
+    """
 
     def __init__(self, game: Game, num_envs: int, opponents: Opponents | None = None, name: str | None = None) -> None:
         if num_envs < 1:
@@ -97,7 +104,7 @@ class SeatWorld(World):
         self.action: ActionSpace = game.action
         self._boards = game.start(num_envs)
         self._second = np.zeros(num_envs, np.bool_)
-        """Where the other one has the first move in the running game."""
+        """Where the opponent has the first move in the current game."""
 
     def reset(self, seed: int) -> View:
         self.opponents.reset(seed)
@@ -111,10 +118,8 @@ class SeatWorld(World):
         boards, over, reward = game.play(self._boards, action)
         waiting = np.flatnonzero(~over)
         if len(waiting):
-            answered, ended, theirs = self._reply(boards[:, waiting], waiting)
-            boards[:, waiting] = answered
-            over[waiting] = ended
-            reward[waiting] = -theirs
+            boards[:, waiting], over[waiting], score = self._reply(boards[:, waiting], waiting)
+            reward[waiting] = -score
         self._boards = boards
         ended, final_obs, stats = np.flatnonzero(over), None, Arrays()
         if len(ended):
@@ -151,7 +156,7 @@ class SeatWorld(World):
         return self._view(self._boards)
 
     def _begin(self, streams: np.ndarray) -> None:
-        """New games in `streams`, the other seat than last time; where that is the second, the opponent has moved."""
+        """Start new games in `streams` with the other player first; where that is the opponent, it has moved."""
         self._boards[:, streams] = self.game.start(len(streams))
         self._second[streams] = ~self._second[streams]
         self.opponents.meet(streams)

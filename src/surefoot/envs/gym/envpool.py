@@ -1,4 +1,4 @@
-"""EnvPool's vector envs as a `World`: its own threads, its own Atari, and a seed that is fixed when it is built."""
+"""`PoolWorld`: EnvPool's vector envs as a `World`. Their seed is fixed when they are built."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ATARI = re.compile(r"(?:ALE/(?P<new>\w+)-v5|(?P<old>\w+)NoFrameskip-v(?P<versio
 class PoolWorld(World):
     """N streams of one of EnvPool's envs. A stream that ended is reset in its next step, which is not `valid`.
 
-    A game of Atari gets episodes of one life and raw rewards unless `options` say otherwise, and tells the return of
-    the whole game. At the limit of an episode's steps EnvPool says `truncated` even of a stream that ended by itself in
-    that very step; a game says which it was, and is believed.
+    An Atari game has episodes of one life and raw rewards unless `options` change that, and reports the return of the
+    whole game. At the step limit EnvPool returns `truncated` even for a stream that terminates in the same step; for
+    Atari games the info tells the two apart.
     """
 
     backend = "envpool"
@@ -38,16 +38,16 @@ class PoolWorld(World):
             raise UnknownEnv(f"EnvPool has no env {self._id!r}; {advice}")
         defaults = self._envpool.make_spec(self._id).config._asdict()
         self._lives = "episodic_life" in defaults
-        # How often the game keeps the old action is promised by Gymnasium's ids; EnvPool's promise nothing.
-        found, stick = _ATARI.fullmatch(name), dict[str, float]()
-        if found is not None:
-            stick["repeat_action_probability"] = 0.0 if found["version"] == "4" else 0.25
+        # Gymnasium's ids define the probability of sticky actions; EnvPool's defaults differ.
+        match, stick = _ATARI.fullmatch(name), dict[str, float]()
+        if match is not None:
+            stick["repeat_action_probability"] = 0.0 if match["version"] == "4" else 0.25
         self._options = {**({"episodic_life": True, **stick} if self._lives else {}), **(options or {})}
         self._limit = int(self._options.get("max_episode_steps", defaults["max_episode_steps"]))
         self.name, self.num_envs = name, num_envs
         self._world = self._build(0)
         self.observation, self.action = self._world.observation, self._world.action
-        self.inexact = f"{name} runs inside EnvPool, which does not export its state; other backends may be exact"
+        self.inexact = f"{name} runs inside EnvPool, which does not export its state; other backends may resume exactly"
         self._total = np.zeros(num_envs)
 
     def reset(self, seed: int) -> View:
@@ -82,7 +82,7 @@ class PoolWorld(World):
             return VectorWorld(env, self.name)
 
     def _count(self, step: Step) -> None:
-        """Add the rewards up, over all lives, and say it at the end of the game."""
+        """Sum the rewards over all lives, and report the sum at the end of the game."""
         self._total += step.reward * step.valid
         ended = step.terminated | step.truncated
         if not ended.any():
@@ -91,26 +91,26 @@ class PoolWorld(World):
         over = np.asarray(info["terminated"], np.bool_) & step.valid
         step.terminated |= step.truncated & over
         step.truncated &= ~step.terminated
-        whole = ended & (over | (np.asarray(info["elapsed_step"]) >= self._limit))
-        step.stats = {**step.stats, "whole_return": np.where(whole, self._total, np.nan)}
-        self._total[whole] = 0.0
+        game_over = ended & (over | (np.asarray(info["elapsed_step"]) >= self._limit))
+        step.stats = {**step.stats, "whole_return": np.where(game_over, self._total, np.nan)}
+        self._total[game_over] = 0.0
 
 
 def pool_id(name: str) -> str:
-    """What EnvPool calls it: ALE/Pong-v5 and PongNoFrameskip-v4 are its Pong-v5."""
-    found = _ATARI.fullmatch(name)
-    return name if found is None else f"{found['new'] or found['old']}-v5"
+    """Return EnvPool's id: ALE/Pong-v5 and PongNoFrameskip-v4 are its Pong-v5."""
+    match = _ATARI.fullmatch(name)
+    return name if match is None else f"{match['new'] or match['old']}-v5"
 
 
 def pool_options(
     env_kwargs: Mapping[str, Any] | None, wrapped: bool, max_episode_steps: int | None, workers: int | str
 ) -> dict[str, Any]:
-    """What EnvPool is to be told; it takes no wrappers and no workers."""
+    """Return the options for EnvPool, which takes no wrappers and no workers."""
     if wrapped:
         raise ConfigError("backend='envpool' takes no wrappers: its envs are not in Python; backend='gymnasium' does")
     if workers not in ("auto", 0):
         raise ConfigError(
-            f"backend='envpool' has threads of its own, so workers={workers} have nothing to do; say "
+            f"backend='envpool' uses threads and takes no workers, but workers is {workers}; pass "
             f"env_kwargs={{'num_threads': {workers}}}"
         )
     limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
@@ -128,7 +128,7 @@ def _envpool(name: str) -> Any:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """EnvPool warns that it ignores a seed, which it was built with, and Gymnasium of the precision of its spaces."""
+    """Silence EnvPool's warning about a seed at reset (it has it already) and Gymnasium's about float precision."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield

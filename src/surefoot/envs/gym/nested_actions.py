@@ -1,4 +1,4 @@
-"""Dict and Tuple actions: a row of numbers here, nested as its author wrote it there."""
+"""Dict and Tuple actions: one row of numbers in the engine, nested for the env."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from surefoot.data.spaces import ActionSpace, Box, Hybrid, MultiDiscrete
 from surefoot.errors import SpaceError
 
 Form = Callable[[np.ndarray], Any]
-"""[…, K] rows to whatever the env takes: one row for one env, N rows for a vector env's batch."""
+"""Maps […, K] rows to the env's actions: one row for one env, N rows for a vector env's batch."""
 
 
 def is_nest(space: gym.Space[Any]) -> bool:
-    """True for a Dict or Tuple of actions."""
+    """Return whether `space` is a Dict or Tuple."""
     return isinstance(space, spaces.Dict | spaces.Tuple)
 
 
 def nest_action(space: gym.Space[Any], name: str) -> ActionSpace:
-    """All choices first, then all real numbers, each in the order of the nest; one kind alone is a plain space of it."""
+    """Return the flat space: all choices first, then all real numbers, each in the order of the nest."""
     nvec: list[int] = []
     low: list[float] = []
     high: list[float] = []
@@ -35,13 +35,11 @@ def nest_action(space: gym.Space[Any], name: str) -> ActionSpace:
                 high += [float(x) for x in leaf.high.ravel()]
             case _:
                 raise SpaceError(
-                    f"the action space of {name} has {leaf} inside, which no policy here can act in; Discrete, "
+                    f"the action space of {name} has {leaf} inside, which is not supported; Discrete, "
                     "MultiDiscrete, MultiBinary and a Box of floats work"
                 )
     if not nvec and not low:
-        raise SpaceError(
-            f"the action space of {name} is {space}, with nothing to decide inside; put a Discrete or Box in"
-        )
+        raise SpaceError(f"the action space of {name} is {space}, with nothing to decide inside; add a Discrete or Box")
     if not low:
         return MultiDiscrete(tuple(nvec))
     box = Box((len(low),), tuple(low), tuple(high))
@@ -49,49 +47,38 @@ def nest_action(space: gym.Space[Any], name: str) -> ActionSpace:
 
 
 def former(space: gym.Space[Any]) -> Form | None:
-    """From rows of `nest_action` to actions of `space`; None where there is nothing to nest."""
+    """Return a function from rows of `nest_action` to actions of `space`; None for a space that is not nested."""
     if not is_nest(space):
         return None
     choices = sum(len(_options(leaf)) for leaf in _leaves(space) if not isinstance(leaf, spaces.Box))
-    return lambda row: _build(space, row, _Cursor(0, choices))
+    return lambda row: _build(space, row, [0, choices])
 
 
 def row_like(space: gym.Space[Any]) -> np.ndarray:
-    """One action of an env as it is handed over: of the env's own shape and dtype, or a row for a nest."""
+    """Return an array with the shape and dtype of one written action: the env's own, or a row for a nest."""
     if not is_nest(space):
         return np.empty(space.shape or (), space.dtype)
     width = sum(int(np.prod(leaf.shape or (1,))) for leaf in _leaves(space))
-    whole = not any(isinstance(leaf, spaces.Box) for leaf in _leaves(space))
-    return np.empty((width,), np.int64 if whole else np.float32)
+    integers = not any(isinstance(leaf, spaces.Box) for leaf in _leaves(space))
+    return np.empty((width,), np.int64 if integers else np.float32)
 
 
-class _Cursor:
-    """Where the next choice and the next number are in a row."""
-
-    def __init__(self, choice: int, number: int) -> None:
-        self.choice, self.number = choice, number
-
-    def take(self, *, numbers: bool, count: int) -> slice:
-        begin = self.number if numbers else self.choice
-        if numbers:
-            self.number += count
-        else:
-            self.choice += count
-        return slice(begin, begin + count)
-
-
-def _build(space: gym.Space[Any], row: np.ndarray, at: _Cursor) -> Any:
+def _build(space: gym.Space[Any], row: np.ndarray, offsets: list[int]) -> Any:
+    """Return a nested action; `offsets` are the positions of the next choice and the next real number in `row`."""
     match space:
         case spaces.Dict():
-            return {key: _build(part, row, at) for key, part in space.items()}
+            return {key: _build(part, row, offsets) for key, part in space.items()}
         case spaces.Tuple():
-            return tuple(_build(part, row, at) for part in space.spaces)
+            return tuple(_build(part, row, offsets) for part in space.spaces)
         case _:
             shape = space.shape or ()
-            columns = at.take(numbers=isinstance(space, spaces.Box), count=int(np.prod(shape)))
-            value = row[..., columns].reshape((*row.shape[:-1], *shape)).astype(space.dtype)
+            is_number = isinstance(space, spaces.Box)
+            begin = offsets[is_number]
+            offsets[is_number] = end = begin + int(np.prod(shape))
+            value = row[..., begin:end].reshape((*row.shape[:-1], *shape)).astype(space.dtype)
             if isinstance(space, spaces.Box):
-                return np.asarray(np.clip(value, space.low, space.high))  # a float64 bound is no float32
+                # A float32 action may be rounded to beyond a float64 bound.
+                return np.asarray(np.clip(value, space.low, space.high))
             start = getattr(space, "start", 0)
             return value + np.asarray(start, space.dtype) if np.any(start) else value[()]
 

@@ -1,8 +1,8 @@
-"""Where a single Gymnasium env is, kept so that another one goes on from there to the last digit.
+"""Save and restore the state of a single Gymnasium env, to the last digit.
 
-An env is a chain of wrappers around a base. Each layer is asked for its own memory only: by `get_state()` and
-`set_state(state)` if it has them, else by the attributes that are known to be its memory. A layer that is neither is
-named by `why_inexact`. The base's random generator is always kept, so `get_state()` need not.
+An env is a chain of wrappers around a base env. The state of each layer is saved with its methods `get_state()` and
+`set_state(state)` if it has them, otherwise by its attributes if the class is known. `why_inexact` names the first layer
+that is neither. The base's random generator is always saved, so `get_state()` need not include it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BASES: dict[str, tuple[str, ...]] = {
     f"{_TEXT}cliffwalking.CliffWalkingEnv": ("s", "lastaction"),
     f"{_TEXT}taxi.TaxiEnv": ("s", "lastaction", "fickle_step", "taxi_orientation"),
 }
-"""What a base remembers besides its random generator; by exact class, since a subclass may remember more."""
+"""State attributes of base envs besides the random generator; by exact class, since a subclass may have more."""
 
 _WRAPPERS: dict[type, tuple[str, ...]] = {
     wrappers.TimeLimit: ("_elapsed_steps",),
@@ -57,7 +57,7 @@ _WRAPPERS: dict[type, tuple[str, ...]] = {
     wrappers.TimeAwareObservation: ("timesteps",),
     wrappers.FrameStackObservation: ("obs_queue", "padding_value"),
     wrappers.DelayObservation: ("observation_queue",),
-    wrappers.MaxAndSkipObservation: ("_obs_buffer",),  # an end in mid-skip leaves older frames in it
+    wrappers.MaxAndSkipObservation: ("_obs_buffer",),  # an end in the middle of a skip leaves older frames in it
     wrappers.NormalizeObservation: ("obs_rms.mean", "obs_rms.var", "obs_rms.count", "_update_running_mean"),
     wrappers.NormalizeReward: (
         "return_rms.mean",
@@ -67,7 +67,7 @@ _WRAPPERS: dict[type, tuple[str, ...]] = {
         "_update_running_mean",
     ),
     wrappers.StickyAction: ("last_action", "is_sticky_actions", "num_repeats", "repeats_taken"),
-    # These compute each step from that step alone.
+    # Stateless.
     wrappers.ClipAction: (),
     wrappers.ClipReward: (),
     wrappers.DtypeObservation: (),
@@ -87,13 +87,13 @@ _MUJOCO_DERIVED = (
     *("cam_xmat", "light_xpos", "light_xdir", "subtree_com", "cinert", "cvel", "cfrc_ext", "qfrc_actuator"),
     *("qfrc_constraint", "actuator_force", "sensordata", "qacc"),
 )
-"""Computed by MuJoCo *before* it moves the joints, so an env that reads them sees the step before (Ant, Humanoid)."""
+"""MuJoCo computes these *before* it moves the joints, so Ant and Humanoid observe those of the previous step."""
 
 
 def why_inexact(env: gym.Env[Any, Any]) -> str | None:
-    """None if `export_state` keeps everything, else one sentence that names the layer that does not say where it is."""
+    """Return None if `export_state` is complete, otherwise a sentence about the first layer that cannot be saved."""
     for layer in _layers(env):
-        if _speaks(layer):
+        if _has_state(layer):
             continue
         kind = type(layer)
         if isinstance(layer, gym.Wrapper):
@@ -105,29 +105,29 @@ def why_inexact(env: gym.Env[Any, Any]) -> str | None:
             what = "env"
         if not known:
             return (
-                f"the {what} {kind.__name__} does not export its state; give the {what} get_state() "
-                "and set_state(state) and a resumed run is exact"
+                f"the {what} {kind.__name__} does not export its state; add get_state() and set_state(state) to the {what} "
+                "for an exact resume"
             )
     return None
 
 
 def export_state(env: gym.Env[Any, Any]) -> State:
-    """A nested dict of arrays and JSON values. Only as complete as `why_inexact` says."""
+    """Return a nested dict of arrays and JSON values; complete if `why_inexact` returns None."""
     base = env.unwrapped
     layers = [{"layer": type(layer).__name__, **_export_layer(layer)} for layer in _layers(env)]
-    return {"layers": layers, "random": rng_to_json(base._np_random), "seed": base._np_random_seed}  # pyright: ignore[reportPrivateUsage]  # reading `np_random` would make one
+    return {"layers": layers, "random": rng_to_json(base._np_random), "seed": base._np_random_seed}  # pyright: ignore[reportPrivateUsage]  # `np_random` would create one
 
 
 def import_state(env: gym.Env[Any, Any], state: State) -> None:
-    """Put an env made like the exported one where that one was; it need not have been reset."""
+    """Restore the state into an env with the same layers; it need not have been reset."""
     layers = list(_layers(env))
-    there, here = [kept["layer"] for kept in state["layers"]], [type(layer).__name__ for layer in layers]
-    if there != here:
+    saved, names = [entry["layer"] for entry in state["layers"]], [type(layer).__name__ for layer in layers]
+    if saved != names:
         raise CheckpointIncompatible(
-            f"the env's state was kept for {' < '.join(there)}, but this env is {' < '.join(here)}; make it alike"
+            f"the state is of {' < '.join(saved)}, but this env is {' < '.join(names)}; use the same wrappers"
         )
-    for layer, kept in zip(layers, state["layers"], strict=True):
-        _import_layer(layer, kept)
+    for layer, entry in zip(layers, state["layers"], strict=True):
+        _import_layer(layer, entry)
     base = env.unwrapped
     if state["random"] is not None:
         base.np_random = rng_from_json(state["random"])
@@ -135,18 +135,20 @@ def import_state(env: gym.Env[Any, Any], state: State) -> None:
 
 
 def rng_to_json(rng: np.random.Generator | None) -> Any:
-    """A generator's state in JSON values; its 128-bit numbers as text, which every JSON reader keeps whole."""
+    """Return a generator's state as JSON values; 128-bit numbers as text, because many JSON readers round them."""
     return None if rng is None else _to_json(rng.bit_generator.state)
 
 
 def rng_from_json(state: Any) -> np.random.Generator:
-    """The generator that `rng_to_json` described."""
+    """Return a generator with a state from `rng_to_json`."""
     known = {
         kind.__name__: kind for kind in (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox)
     }
     kind = known.get(state["bit_generator"])
     if kind is None:
-        raise CheckpointIncompatible(f"a random generator {state['bit_generator']!r}; known are {', '.join(known)}")
+        raise CheckpointIncompatible(
+            f"the random generator is {state['bit_generator']!r}; supported are {', '.join(known)}"
+        )
     bits = kind()
     bits.state = _from_json(state)
     return np.random.Generator(bits)
@@ -177,7 +179,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """From the outermost wrapper to the base."""
+    """Yield the layers from the outermost wrapper to the base."""
     while isinstance(env, gym.Wrapper):
         yield env
         env = env.env
@@ -188,8 +190,8 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _speaks(layer: gym.Env[Any, Any]) -> bool:
-    """True if the layer has get_state() and a set_state that takes one argument; MuJoCo's takes qpos and qvel."""
+def _has_state(layer: gym.Env[Any, Any]) -> bool:
+    """Return whether a layer has get_state() and a set_state of one argument; MuJoCo's set_state takes qpos and qvel."""
     if not isinstance(layer, HasState):
         return False
     try:
@@ -200,28 +202,28 @@ def _speaks(layer: gym.Env[Any, Any]) -> bool:
 
 
 def _export_layer(layer: gym.Env[Any, Any]) -> State:
-    if _speaks(layer):
-        return {"own": copy.deepcopy(layer.get_state())}  # pyright: ignore[reportAttributeAccessIssue]  # _speaks looked
+    if _has_state(layer):
+        return {"own": copy.deepcopy(layer.get_state())}  # pyright: ignore[reportAttributeAccessIssue]  # _has_state checked
     fields = _WRAPPERS.get(type(layer), ()) or _BASES.get(_name(type(layer)), ())
-    kept: State = {"fields": {path: pack(attrgetter(path)(layer)) for path in fields if _has(layer, path)}}
+    entry: State = {"fields": {path: pack(attrgetter(path)(layer)) for path in fields if _has(layer, path)}}
     if type(layer).__module__.startswith(_MUJOCO):
         env, mujoco = cast(Any, layer), importlib.import_module("mujoco")
         kind = mujoco.mjtState.mjSTATE_INTEGRATION
         state = np.empty(mujoco.mj_stateSize(env.model, kind))
         mujoco.mj_getState(env.model, env.data, state, kind)
         derived = {name: np.array(getattr(env.data, name)) for name in _MUJOCO_DERIVED}
-        kept["mujoco"] = {"state": state, "derived": derived}
-    return kept
+        entry["mujoco"] = {"state": state, "derived": derived}
+    return entry
 
 
-def _import_layer(layer: gym.Env[Any, Any], kept: State) -> None:
-    if "own" in kept:
-        layer.set_state(copy.deepcopy(kept["own"]))  # pyright: ignore[reportAttributeAccessIssue]  # it had one to export
+def _import_layer(layer: gym.Env[Any, Any], entry: State) -> None:
+    if "own" in entry:
+        layer.set_state(copy.deepcopy(entry["own"]))  # pyright: ignore[reportAttributeAccessIssue]  # it has the method, since it exported a state
         return
-    for path, value in kept["fields"].items():
+    for path, value in entry["fields"].items():
         _set(layer, path, unpack(value))
-    if "mujoco" in kept:
-        env, mujoco, state = cast(Any, layer), importlib.import_module("mujoco"), kept["mujoco"]
+    if "mujoco" in entry:
+        env, mujoco, state = cast(Any, layer), importlib.import_module("mujoco"), entry["mujoco"]
         mujoco.mj_setState(env.model, env.data, np.array(state["state"]), mujoco.mjtState.mjSTATE_INTEGRATION)
         for name, value in state["derived"].items():
             getattr(env.data, name)[:] = value
@@ -233,7 +235,7 @@ def _import_layer(layer: gym.Env[Any, Any], kept: State) -> None:
 
 
 def pack(value: Any) -> Any:
-    """Arrays as they are, the rest as JSON values that remember their type (a float32 scalar rounds otherwise)."""
+    """Return copies of arrays, and JSON values with their type for the rest (a float32 scalar rounds differently)."""
     match value:
         case None | bool() | str():
             return value
@@ -249,11 +251,12 @@ def pack(value: Any) -> Any:
             return {"dict": {key: pack(part) for key, part in value.items()}}
         case _:
             raise CheckpointIncompatible(
-                f"a {type(value).__name__} cannot be kept; arrays, numbers and nests of them can"
+                f"a {type(value).__name__} cannot be saved; arrays, numbers, and lists and dicts of them can"
             )
 
 
 def unpack(value: Any) -> Any:
+    """Return the value that `pack` was called with."""
     match value:
         case np.ndarray():
             return value.copy()
@@ -283,7 +286,7 @@ def _set(layer: Any, path: str, value: Any) -> None:
     outer, _, name = path.rpartition(".")
     owner = attrgetter(outer)(layer) if outer else layer
     old = getattr(owner, name, None)
-    if isinstance(old, deque):  # it has a length of its own
+    if isinstance(old, deque):  # keeps its maxlen
         old.clear()
         old.extend(value)
     else:

@@ -1,10 +1,10 @@
-"""What Gymnasium's spaces, masks and infos are here: named arrays of our own, read without guessing."""
+"""Convert Gymnasium's spaces, observations, actions, masks and infos to and from the engine's arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 import numpy as np
@@ -16,46 +16,57 @@ from surefoot.envs.gym.nested_actions import is_nest, nest_action, row_like
 from surefoot.errors import AllActionsMasked, EnvError, SpaceError
 
 MASK = "action_mask"
-"""What an env calls the actions it allows, in its info or as a part of a Dict observation."""
+"""Key of the allowed actions in an info or in a Dict observation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One named piece of an observation: how large it is here, and how Gymnasium's value becomes numbers."""
+    """One named part of an observation, and how it is encoded."""
 
     key: str | None
-    """Where a Dict observation has it; None if it is the whole observation."""
+    """Its key in a Dict observation; None if the observation is not a Dict."""
     shape: tuple[int, ...]
-    """What Gymnasium's value looks like."""
+    """Shape of Gymnasium's value."""
     box: Box
     encode: Callable[[np.ndarray], np.ndarray] | None
-    """[…, *shape] to […, *box.shape]; None if there is nothing to do but to copy."""
+    """Maps […, *shape] to […, *box.shape]; None if the value is only copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationReader:
-    """Copies what Gymnasium shows into arrays of our own, so that a buffer it uses again is never shared."""
+    """Copies Gymnasium's observations into new arrays, so that a buffer that an env reuses is never shared."""
 
     parts: dict[str, Part]
     masked: bool
-    """A Dict part called "action_mask" says what is allowed; it is not observed."""
+    """The Dict part "action_mask" holds the allowed actions; it is not part of the observation."""
 
     @property
     def space(self) -> ObservationSpace:
         return {name: part.box for name, part in self.parts.items()}
 
+    @property
+    def plain(self) -> bool:
+        """Whether the observation is one array that is only copied."""
+        return all(part.key is None and part.encode is None for part in self.parts.values())
+
+    @property
+    def first(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of the first part."""
+        box = next(iter(self.parts.values())).box
+        return box.shape, np.dtype(box.dtype)
+
     def empty(self, n: int) -> Arrays:
         return {name: np.empty((n, *part.box.shape), part.box.dtype) for name, part in self.parts.items()}
 
     def write(self, out: Arrays, rows: int | slice, obs: Any) -> None:
-        """Put one observation (`rows` an int) or a batch (a slice) into `out`, cast to its dtype on the way."""
+        """Write one observation (`rows` an int) or a batch (a slice) into `out`, cast to its dtype."""
         for name, part in self.parts.items():
             value = obs if part.key is None else obs[part.key]
             out[name][rows] = value if part.encode is None else part.encode(np.asarray(value))
 
 
 def observation_reader(space: gym.Space[Any], name: str = "this env", *, masks: bool = False) -> ObservationReader:
-    """How to read observations of `space`; with `masks` a Dict part called "action_mask" is left out of them."""
+    """Return a reader of observations of `space`; with `masks`, a Dict part "action_mask" is not observed."""
     if not isinstance(space, spaces.Dict):
         return ObservationReader({"obs": _part(None, space, name)}, False)
     masked = masks and MASK in space.spaces
@@ -63,7 +74,7 @@ def observation_reader(space: gym.Space[Any], name: str = "this env", *, masks: 
 
 
 def observation_from_gym(space: gym.Space[Any], name: str = "this env") -> ObservationSpace:
-    """Named boxes of float32, or of uint8 where Gymnasium's are.
+    """Return named boxes of float32, or of uint8 where Gymnasium's are.
 
     Box → {"obs": Box}. Discrete(n) → n floats, one-hot; MultiDiscrete → its one-hots side by side; MultiBinary → flat
     zeros and ones. A Dict of those keeps its names.
@@ -88,8 +99,8 @@ def _part(key: str | None, space: gym.Space[Any], name: str) -> Part:
         case _:
             where = "the observation" if key is None else f"the observation part {key!r}"
             raise SpaceError(
-                f"{where} of {name} is {space}, which no policy here can see; Box, Discrete, MultiDiscrete, "
-                "MultiBinary and a flat Dict of those work (gymnasium.wrappers.FlattenObservation lays a nest flat)"
+                f"{where} of {name} is {space}, which is not supported; Box, Discrete, MultiDiscrete, "
+                "MultiBinary and a flat Dict of those work (gymnasium.wrappers.FlattenObservation flattens nested ones)"
             )
 
 
@@ -112,9 +123,9 @@ def _bound(bound: np.ndarray) -> tuple[float, ...] | float:
 
 
 def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpace:
-    """Our action space. MultiBinary becomes MultiDiscrete of twos; several axes are laid flat, but for a Box.
+    """Return the engine's action space. MultiBinary becomes MultiDiscrete of twos; all but a Box are flattened.
 
-    A Dict or Tuple becomes one row: a Hybrid where it has both choices and real numbers.
+    A Dict or Tuple becomes one row: a Hybrid if it has both choices and real numbers.
     """
     match space:
         case spaces.Dict() | spaces.Tuple():
@@ -129,16 +140,16 @@ def action_from_gym(space: gym.Space[Any], name: str = "this env") -> ActionSpac
             return Box(space.shape or (1,), _bound(space.low), _bound(space.high))
         case _:
             raise SpaceError(
-                f"the action space of {name} is {space}, which no policy here can act in; Discrete, MultiDiscrete, "
+                f"the action space of {name} is {space}, which is not supported; Discrete, MultiDiscrete, "
                 "MultiBinary, a Box of floats, and Dicts and Tuples of those work"
             )
 
 
 def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from our actions [N, …] to fresh Gymnasium ones [N, *space.shape], which an env may scribble on.
+    """Return a function from the engine's actions [N, …] to new Gymnasium ones [N, *space.shape], which envs may modify.
 
-    With `shared`, where envs are handed the numbers one by one, an array of choices is given as it is. Of a Dict or
-    Tuple they are still rows; `former` nests them where they are taken.
+    With `shared`, for envs that get the numbers one by one, an array of choices is not copied. Actions of a Dict or Tuple
+    stay rows, which `former` nests.
     """
     if is_nest(space):
         return lambda action: np.array(action, row_like(space).dtype).reshape(len(action), -1)
@@ -148,36 +159,34 @@ def action_writer(space: gym.Space[Any], *, shared: bool = False) -> Callable[[n
     if isinstance(space, spaces.Discrete) and space.start:
         low, high = int(space.start), int(space.start + space.n)
 
-        def named(action: np.ndarray) -> np.ndarray:
+        def checked(action: np.ndarray) -> np.ndarray:
             if action.min() < low or action.max() >= high:
-                raise EnvError(
-                    f"action {action.tolist()} is not within {low}…{high - 1}, this world's names for its choices"
-                )
+                raise EnvError(f"action {action.tolist()} is not within {low}…{high - 1}, the choices of its space")
             return np.array(action, dtype)
 
-        return named
+        return checked
     start = space.start if isinstance(space, spaces.MultiDiscrete) and space.start.any() else None
-    # A policy's float32 may lie beyond a bound that only a float64 can tell.
+    # A float32 action may be rounded to beyond a float64 bound.
     double = space if isinstance(space, spaces.Box) and dtype == np.float64 else None
 
     def write(action: np.ndarray) -> np.ndarray:
-        fresh = np.array(action, dtype)
-        if fresh.shape[1:] != shape:
-            fresh = fresh.reshape(len(action), *shape)
+        result = np.array(action, dtype)
+        if result.shape[1:] != shape:
+            result = result.reshape(len(action), *shape)
         if double is not None:
-            np.clip(fresh, double.low, double.high, out=fresh)
-        return fresh if start is None else fresh + start
+            np.clip(result, double.low, double.high, out=result)
+        return result if start is None else result + start
 
     return write
 
 
 def choices(action: ActionSpace) -> int:
-    """How many entries an action mask has; 0 for a continuous action, which has none."""
+    """Return the number of entries of an action mask; 0 for a continuous action, which has none."""
     return sum(choice_sizes(action))
 
 
 def read_mask(value: Any, size: int, where: str) -> np.ndarray:
-    """[A] bool from one env's mask: an array, a list, or a tuple with one array for each head."""
+    """Return one env's mask as [A] bool; it may be an array, a list, or a tuple with one array per head."""
     heads: list[Any] = list(value) if isinstance(value, tuple | list) else [value]
     flat = np.concatenate([np.ravel(head) for head in heads]).astype(np.bool_)
     if flat.size != size:
@@ -186,17 +195,42 @@ def read_mask(value: Any, size: int, where: str) -> np.ndarray:
 
 
 def refuse_empty(mask: np.ndarray, name: str, first: int = 0) -> None:
-    """Raise if a row of `mask` [N, A] allows nothing; its row 0 is stream `first`."""
+    """Raise `AllActionsMasked` if a row of `mask` [N, A] is all False; its row 0 is stream `first`."""
     empty = ~mask.any(axis=1)
     if empty.any():
         i = int(np.flatnonzero(empty)[0])
         raise AllActionsMasked(f"stream {first + i} of {name} allows no action at all; a mask needs at least one True")
 
 
-def column(info: Any, key: str, n: int) -> tuple[Any, np.ndarray] | None:
-    """What n streams say about `key`: their values, and [n] bool where there is one. None if none says anything.
+def missing_mask(who: str) -> EnvError:
+    """Return the error for an env that returned an action mask at its reset but not now."""
+    return EnvError(
+        f"{who} gave an {MASK} at its reset but gives none now; put one into every info (all True where everything is "
+        "allowed)"
+    )
 
-    Gymnasium 1.x keeps {key: values, _key: present}; older vector envs, arrays of one dict (or None) for each stream.
+
+@runtime_checkable
+class HasMasks(Protocol):
+    """An env with sb3-contrib's method for the allowed actions."""
+
+    def action_masks(self) -> Any: ...
+
+
+def masker(env: gym.Env[Any, Any]) -> HasMasks | None:
+    """Return the outermost layer of an env that has `action_masks()`."""
+    while True:
+        if isinstance(env, HasMasks):
+            return env
+        if not isinstance(env, gym.Wrapper):
+            return None
+        env = env.env
+
+
+def column(info: Any, key: str, n: int) -> tuple[Any, np.ndarray] | None:
+    """Return the values of `key` of n streams and where they are present, [n] bool; None if they are nowhere.
+
+    Gymnasium 1.x has {key: values, _key: present}; older vector envs have an array of one dict (or None) per stream.
     """
     if isinstance(info, dict):
         if key not in info:
@@ -210,15 +244,15 @@ def column(info: Any, key: str, n: int) -> tuple[Any, np.ndarray] | None:
 
 
 def success(info: Any, ended: np.ndarray) -> Arrays:
-    """{"success": [N]} where an ended stream says `is_success`, NaN elsewhere; {} if none does."""
+    """Return {"success": [N]}, NaN where no ended stream reports `is_success`; {} if none does."""
     if "is_success" not in info and "final_info" not in info:
         return {}
     n = len(ended)
     # Where a stream was reset in the same step, `info` is the new episode's and `final_info` the old one's.
-    found = column(info.get("final_info"), "is_success", n) or column(info, "is_success", n)
-    if found is None:
+    reported = column(info.get("final_info"), "is_success", n) or column(info, "is_success", n)
+    if reported is None:
         return {}
-    values, present = found
+    values, present = reported
     out = np.full(n, np.nan)
     for i in np.flatnonzero(ended & present):
         out[i] = float(values[i])

@@ -1,4 +1,4 @@
-"""N single Gymnasium envs stepped by several processes, as one `World`: digit for digit what `EnvsWorld` gives."""
+"""`ProcessWorld`: N single Gymnasium envs stepped by several processes, with the digits of `EnvsWorld`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 
 from surefoot.envs.api import Arrays, Step, View
 from surefoot.envs.gym.nested_actions import row_like
-from surefoot.envs.gym.single_envs import REPORTS, SingleEnv, written_actions
+from surefoot.envs.gym.single_envs import REPORTS, SingleEnv, check_env_count, written_actions
 from surefoot.envs.gym.spaces import MASK, action_writer, choices
 from surefoot.envs.gym.vector_env import restart_seed, view_from_state, view_to_state
-from surefoot.envs.workers.env_workers import EnvStepper, EnvWorkers, require_sendable, shares
+from surefoot.envs.workers.env_workers import EnvStepper, EnvWorkers, Timeout, require_sendable, shares
 from surefoot.envs.workers.shared_memory import open_board
-from surefoot.envs.workers.supervise import Supervisor, Timeout
 from surefoot.envs.workers.worker import Hello, Place
 from surefoot.envs.workers.worker_process import WorkerProcess, WorkerTraceback
-from surefoot.errors import CheckpointIncompatible, ConfigError, EnvError, SpaceError, WorkersLost
+from surefoot.errors import ConfigError, EnvError, SpaceError, WorkersLost
 
 __all__ = ["ProcessWorld", "WorkerTraceback"]
 
@@ -26,14 +25,14 @@ _STATS = tuple(REPORTS.values())
 
 
 class ProcessWorld:
-    """Envs built by `env_fns`, shared out to `workers` processes and this one; stream i does what it does in one process.
+    """Envs built by `env_fns`, stepped by `workers` processes and this one; each stream is the same as in one process.
 
-    This process takes the first share itself: it would only wait, and a process that waits must be woken, which takes
-    longer than a step of most envs. A function that builds an env is sent to a new Python, so it must be found by its
-    name in a module that can be imported. The main script is not run again: it needs no `if __name__ == "__main__"`.
+    This process steps the first share itself: otherwise it would only wait, and waking a waiting process takes longer than
+    a step of most envs. The functions in `env_fns` are sent to a new Python, so they must be importable by name. The main
+    script is not run again: it needs no `if __name__ == "__main__"`.
 
-    A worker that is killed, or that is silent for too long, is replaced. Until its new envs are there, its streams have
-    ghost rows: what is seen stays what it was, and no row is `valid`. Then they begin new episodes.
+    A worker that is killed or does not respond is replaced. Until its new envs are built, its streams have rows that are
+    not `valid` and repeat the last view. Then they start new episodes.
     """
 
     backend = "gymnasium"
@@ -52,71 +51,71 @@ class ProcessWorld:
         self._env_fns = list(env_fns)
         self._view: View | None = None
         self._seed = self._count = 0
-        self._crew = EnvWorkers(shares(self.num_envs, min(workers + 1, self.num_envs)))
-        self._dismiss = weakref.finalize(self, self._crew.pool.close)
-        self._supervisor = Supervisor(self._crew, weakref.proxy(self))
+        # A proxy: with a reference from its own finalizer this world would never be collected.
+        self._workers = EnvWorkers(shares(self.num_envs, min(workers + 1, self.num_envs)), weakref.proxy(self))
+        self._dismiss = weakref.finalize(self, self._workers.pool.close)
         try:
-            hands = self._crew.steppers
-            build = {hand: (self._env_fns[hand.rows], name, hand.rows.start) for hand in hands}
-            self._meet(list(self._supervisor.ask(build, "build").values()))
+            steppers = self._workers.steppers
+            build = {stepper: (self._env_fns[stepper.rows], name, stepper.rows.start) for stepper in steppers}
+            self._open(list(self._workers.ask(build, "build").values()))
         except BaseException:
             self.close()
             raise
 
     @property
     def workers(self) -> int:
-        """How many processes there are besides this one."""
-        return len(self._crew.workers)
+        """Number of processes besides this one."""
+        return len(self._workers.workers)
 
     @property
     def worker_pids(self) -> list[int]:
-        """Their process ids, for whoever wants to look at them."""
-        return [worker.process.pid for worker in self._crew.workers]
+        """Process ids of the workers."""
+        return [worker.process.pid for worker in self._workers.workers]
 
     @property
     def worker_timeout(self) -> Timeout:
-        """Seconds after which a worker that gives no answer is replaced; "auto" for 30, or more where envs are slow."""
-        return self._supervisor.timeout
+        """Seconds after which a worker that does not respond is replaced; "auto": 30, or more where envs are slow."""
+        return self._workers.timeout
 
     @worker_timeout.setter
     def worker_timeout(self, seconds: Timeout) -> None:
-        self._supervisor.timeout = seconds
+        self._workers.timeout = seconds
 
     def take_losses(self) -> list[str]:
-        """A sentence for each worker that was lost since last asked."""
-        return self._crew.pool.take_losses()
+        """Return one sentence per worker that was lost since the last call."""
+        return self._workers.pool.take_losses()
 
     @property
     def losses(self) -> int:
-        """How many workers were lost so far."""
-        return self._crew.pool.lost
+        """Number of workers that were lost so far."""
+        return self._workers.pool.lost
 
     def reset(self, seed: int) -> View:
-        hands = self._ready()
-        self._supervisor.ask_all({hand.number: (seed + hand.rows.start,) for hand in hands}, "reset")
-        self._supervisor.away.clear()
+        steppers = self._ready()
+        self._workers.ask_all({stepper.number: (seed + stepper.rows.start,) for stepper in steppers}, "reset")
+        self._workers.away.clear()
         self._seed, self._count = seed, 0
-        self._view = self._seen()
+        self._view = self._read_board()
         return self._view
 
     def step(self, action: np.ndarray) -> Step:
-        crew, away = self._ready(), self._supervisor.away
+        steppers, away = self._ready(), self._workers.away
         before, board, n = self._view, self._board, self.num_envs
         if before is None:
             raise EnvError(f"{self.name} was stepped before its first reset; call reset(seed) once")
-        board.action[:] = written_actions(self, action, self._write_action, self._count)
-        self._supervisor.ask({hand: () for hand in crew if hand.number not in away}, "step")
+        board.action[:] = written_actions(self.name, n, action, self._write_action, self._count)
+        self._workers.ask({stepper: () for stepper in steppers if stepper.number not in away}, "step")
         mask = None if before.action_mask is None else board.mask.copy()
         view = View(obs={name: part.copy() for name, part in board.obs.items()}, action_mask=mask)
         reward, valid = board.reward.copy(), np.ones(n, np.bool_)
         terminated, truncated = board.terminated.copy(), board.truncated.copy()
         for number in list(away):
-            rows = crew[number].rows
-            board.ended[number] = board.told[number] = False
+            rows = steppers[number].rows
+            board.ended[number] = board.reported[number] = False
             reward[rows], valid[rows], terminated[rows], truncated[rows] = 0.0, False, False, False
-            # Show its new envs if they are there, else what was seen before.
-            back = self._supervisor.is_back(number)
-            _copy_rows(view, self._seen() if back else before, crew[number].rows)
+            # Show the new envs if they are built, otherwise repeat the last view.
+            back = self._workers.is_back(number)
+            _copy_rows(view, self._read_board() if back else before, rows)
             if back:
                 del away[number]
         self._view, self._count = view, self._count + 1
@@ -132,129 +131,123 @@ class ProcessWorld:
         )
 
     def reset_streams(self, streams: np.ndarray) -> View | None:
-        hands, away, before = self._ready(), self._supervisor.away, self._view
+        steppers, away, before = self._ready(), self._workers.away, self._view
         if before is None:
             return None
-        asked = [hand for hand in hands if streams[hand.rows].any() and hand.number not in away]
-        self._supervisor.ask({hand: (np.array(streams[hand.rows]),) for hand in asked}, "reset_streams")
-        view = self._seen()
+        asked = [stepper for stepper in steppers if streams[stepper.rows].any() and stepper.number not in away]
+        self._workers.ask({stepper: (np.array(streams[stepper.rows]),) for stepper in asked}, "reset_streams")
+        view = self._read_board()
         for number in away:
-            rows = hands[number].rows
+            rows = steppers[number].rows
             _copy_rows(view, before, rows)
-            for part in view.obs.values():  # what was to be reset must not be seen again; its next row is a ghost
+            for part in view.obs.values():  # the old episode must not be shown again; the next row is not valid
                 part[rows][streams[rows]] = 0
         self._view = view
         return view
 
     def settle(self) -> tuple[View, np.ndarray] | None:
-        """Wait for new workers, and go on at once with what their envs see, without a ghost row.
+        """Wait for new workers and show their envs immediately, without rows that are not `valid`.
 
-        Gives that view, and [N] which streams begin anew with it; None if no worker is missing. Once workers are no
-        longer replaced, all streams do.
+        Return the view and which streams start new episodes in it, [N] bool; None if no worker is missing. If workers are
+        no longer replaced, these are all streams.
         """
-        supervisor, before = self._supervisor, self._view
+        workers, before = self._workers, self._view
         if before is None or self._closed:
             return None
-        if self._crew.pool.over is not None:
+        if workers.pool.over is not None:
             return before, np.ones(self.num_envs, np.bool_)
-        supervisor.look()
-        if not supervisor.away:
+        workers.look()
+        if not workers.away:
             return None
-        supervisor.wait_for_all()
-        anew = np.zeros(self.num_envs, np.bool_)
-        for number in supervisor.away:
-            anew[self._crew.steppers[number].rows] = True
+        workers.wait_for_all()
+        new = np.zeros(self.num_envs, np.bool_)
+        for number in workers.away:
+            new[workers.steppers[number].rows] = True
         self._view = self._with_new_rows(before)
-        supervisor.away.clear()
-        return self._view, anew
+        workers.away.clear()
+        return self._view, new
 
     def state(self) -> dict[str, Any]:
-        if self._view is None or self.inexact is not None or self._crew.pool.over is not None:
+        if self._view is None or self.inexact is not None or self._workers.pool.over is not None:
             return {"restart_seed": restart_seed(self._seed, self._count)}
-        answers = self._supervisor.ask_all({hand.number: () for hand in self._ready()}, "state")
-        envs = [env for share in answers for env in share]
+        responses = self._workers.ask_all({stepper.number: () for stepper in self._ready()}, "state")
+        envs = [env for share in responses for env in share]
         view = view_to_state(self._with_new_rows(self._view))
         return {"seed": self._seed, "steps": self._count, "envs": envs, "view": view}
 
     def set_state(self, state: dict[str, Any]) -> View:
         if "restart_seed" in state:
             return self.reset(int(state["restart_seed"]))
-        if len(state["envs"]) != self.num_envs:
-            raise CheckpointIncompatible(
-                f"the state was kept for {len(state['envs'])} envs of {self.name}, but there are {self.num_envs} here"
-            )
-        view, asked = view_from_state(state["view"]), dict[int, tuple[Any, ...]]()
-        for hand in self._ready():
-            rows = hand.rows
+        check_env_count(state, self.name, self.num_envs)
+        view, states = view_from_state(state["view"]), dict[int, tuple[Any, ...]]()
+        for stepper in self._ready():
+            rows = stepper.rows
             mask = None if view.action_mask is None else view.action_mask[rows]
-            seen = {"obs": {name: part[rows] for name, part in view.obs.items()}, "action_mask": mask}
-            own = {"seed": state["seed"], "steps": state["steps"], "envs": list(state["envs"][rows]), "view": seen}
-            asked[hand.number] = (own,)
-        self._supervisor.ask_all(asked, "set_state")
-        self._supervisor.away.clear()
+            part = {"obs": {name: part[rows] for name, part in view.obs.items()}, "action_mask": mask}
+            states[stepper.number] = ({**state, "envs": list(state["envs"][rows]), "view": part},)
+        self._workers.ask_all(states, "set_state")
+        self._workers.away.clear()
         self._seed, self._count = int(state["seed"]), int(state["steps"])
         self._view = view
         return view
 
     def render(self) -> np.ndarray | None:
-        return self._supervisor.ask({self._ready()[0]: ()}, "render")[0]
+        return self._workers.ask({self._ready()[0]: ()}, "render")[0]
 
     def close(self) -> None:
         self._closed = True
         self._dismiss()
-        self._crew.here.close()
+        self._workers.local.close()
 
     def place_of(self, worker: WorkerProcess) -> tuple[Any, ...]:
-        """What a new worker is sent: its place, with a seed that no other had, and what builds its envs."""
-        seed = np.random.SeedSequence([self._seed, self._count, self._crew.pool.lost]).generate_state(1)[0]
+        """Return what a new worker is sent: its place with a seed that no other has, and the functions of its envs."""
+        seed = np.random.SeedSequence([self._seed, self._count, self._workers.pool.lost]).generate_state(1)[0]
         place = Place(
             name=self.name,
             number=worker.number,
             first=worker.rows.start,
             streams=self.num_envs,
-            shares=len(self._crew.steppers),
+            shares=len(self._workers.steppers),
             seed=int(seed),
             gym_spaces=self.gym_spaces,
         )
         return place, self._env_fns[worker.rows]
 
     def moment(self) -> str:
-        """When it is, for a sentence about a worker."""
+        """Return the current step in words, for a sentence about a worker."""
         return "before its first reset" if self._view is None else f"at step {self._count + 1} since its reset"
 
-    def _meet(self, hellos: list[Hello]) -> None:
-        """Take the spaces of the first share, see that the others have the same, and open the board."""
-        first = hellos[0]
+    def _open(self, hellos: list[Hello]) -> None:
+        """Take the spaces of the first share, check that the others have the same, and open the board."""
+        first, workers = hellos[0], self._workers
         self.name, self.observation, self.action = first.name, first.observation, first.action
         self.gym_spaces = first.gym_spaces
-        for hand, hello in zip(self._crew.steppers, hellos, strict=True):
+        for stepper, hello in zip(workers.steppers, hellos, strict=True):
             if hello.gym_spaces != first.gym_spaces:
-                sees, acts = hello.gym_spaces
                 raise SpaceError(
-                    f"env {hand.rows.start} of {self.name} sees {sees} and acts in {acts}, env 0 {first.gym_spaces[0]} "
-                    f"and {first.gym_spaces[1]}; all envs of a world need the same spaces"
+                    f"env {stepper.rows.start} of {self.name} has the spaces {hello.gym_spaces}, env 0 has "
+                    f"{first.gym_spaces}; all envs of a world need the same spaces"
                 )
         self.inexact = next((hello.inexact for hello in hellos if hello.inexact is not None), None)
-        space = first.gym_spaces[1]
+        space, count = first.gym_spaces[1], len(workers.steppers)
         self._write_action = action_writer(space)
         self._board = open_board(
-            self._crew.memory,
+            workers.memory,
             self.num_envs,
-            len(self._crew.steppers),
+            count,
             observation=self.observation,
             action=row_like(space),
             choices=choices(self.action),
         )
-        shares = len(self._crew.steppers)
-        self._supervisor.ask({hand: (self.num_envs, shares, hand.number) for hand in self._crew.steppers}, "open")
-        for worker in self._crew.workers:
+        workers.ask({stepper: (self.num_envs, count, stepper.number) for stepper in workers.steppers}, "open")
+        for worker in workers.workers:
             worker.ready = True
 
-    def _seen(self) -> View:
-        """What the board shows, in arrays of its own."""
+    def _read_board(self) -> View:
+        """Return copies of what the board holds."""
         masked = self._board.masked
         if masked.any() and not masked.all():
-            first = next(hand.rows.start for hand in self._crew.steppers if not masked[hand.number])
+            first = next(stepper.rows.start for stepper in self._workers.steppers if not masked[stepper.number])
             raise EnvError(
                 f"env {first} of {self.name} gives no {MASK} where others give one; put one into every info "
                 "(all True where everything is allowed)"
@@ -263,35 +256,35 @@ class ProcessWorld:
         return View(obs=obs, action_mask=self._board.mask.copy() if masked.all() else None)
 
     def _with_new_rows(self, view: View) -> View:
-        """`view`, and what new envs see that were not shown yet; all of them are there."""
-        if not self._supervisor.away:
+        """Return `view` with the rows of new envs that were not shown yet; all of them are built."""
+        if not self._workers.away:
             return view
-        whole = self._seen()
-        for hand in self._crew.steppers:
-            if hand.number not in self._supervisor.away:
-                _copy_rows(whole, view, hand.rows)
-        return whole
+        current = self._read_board()
+        for stepper in self._workers.steppers:
+            if stepper.number not in self._workers.away:
+                _copy_rows(current, view, stepper.rows)
+        return current
 
     def _ended(self, view: View) -> tuple[Arrays, Arrays]:
-        """The true successors, and what the episodes report that ended in this step."""
+        """Return the true successors and the metrics of the episodes that ended in this step."""
         board, stats = self._board, dict[str, np.ndarray]()
         final = {name: part.copy() for name, part in view.obs.items()}
-        for kind in np.flatnonzero(board.told.any(axis=0)):
+        for kind in np.flatnonzero(board.reported.any(axis=0)):
             stats[_STATS[kind]] = np.full(self.num_envs, np.nan)
-        for hand in self._crew.steppers:
-            if board.ended[hand.number]:
+        for stepper in self._workers.steppers:
+            if board.ended[stepper.number]:
                 for name, part in final.items():
-                    part[hand.rows] = board.final[name][hand.rows]
-            for kind in np.flatnonzero(board.told[hand.number]):
-                stats[_STATS[kind]][hand.rows] = board.reports[hand.rows, kind]
+                    part[stepper.rows] = board.final[name][stepper.rows]
+            for kind in np.flatnonzero(board.reported[stepper.number]):
+                stats[_STATS[kind]][stepper.rows] = board.reports[stepper.rows, kind]
         return final, stats
 
     def _ready(self) -> list[EnvStepper]:
         if self._closed:
             raise EnvError(f"{self.name} is closed; make a new world")
-        if self._crew.pool.over is not None:
-            raise WorkersLost(self._crew.pool.over)
-        return self._crew.steppers
+        if self._workers.pool.over is not None:
+            raise WorkersLost(self._workers.pool.over)
+        return self._workers.steppers
 
 
 def _copy_rows(into: View, from_: View, rows: slice) -> None:

@@ -1,4 +1,4 @@
-"""A process that steps its share of a world's envs whenever it is told to. Numpy and Gymnasium only."""
+"""A worker process that steps its share of a world's envs on command. Numpy and Gymnasium only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from surefoot.errors import SpaceError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a worker has to say of its envs."""
+    """Properties of a worker's envs, sent after they are built."""
 
     name: str
     observation: ObservationSpace
@@ -32,12 +32,12 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a worker must know to take over from another one."""
+    """What a worker needs to replace another one."""
 
     name: str
     number: int
     first: int
-    """Its first stream, of `streams` in `shares`."""
+    """Its first stream, of `streams` streams in `shares` shares."""
     streams: int
     shares: int
     seed: int
@@ -45,7 +45,7 @@ class Place:
 
 
 class Share:
-    """The envs of one worker; its public methods are the commands that a parent may give."""
+    """The envs of one worker; its public methods are the commands of the parent."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
@@ -63,7 +63,7 @@ class Share:
 
     def open(self, streams: int, shares: int, number: int) -> None:
         world, space = self.world, self.world.gym_spaces[1]
-        whole = open_board(
+        board = open_board(
             self._memory,
             streams,
             shares,
@@ -71,17 +71,16 @@ class Share:
             action=row_like(space),
             choices=choices(world.action),
         )
-        self._board: Board = whole.share(world.first, world.num_envs)
+        self._board: Board = board.share(world.first, world.num_envs)
         self._number = number
 
     def join(self, place: Place, env_fns: Sequence[Callable[[], SingleEnv]]) -> None:
-        """Take over from a worker that is gone: new envs, in new episodes."""
+        """Replace a worker that has ended: build new envs and start new episodes."""
         hello = self.build(env_fns, place.name, place.first)
         if hello.gym_spaces != place.gym_spaces:
-            sees, acts = hello.gym_spaces
             raise SpaceError(
-                f"env {place.first} of {place.name}, built anew, sees {sees} and acts in {acts}; the first time it saw "
-                f"{place.gym_spaces[0]} and acted in {place.gym_spaces[1]}"
+                f"env {place.first} of {place.name}, built again, has the spaces {hello.gym_spaces}; the first one had "
+                f"{place.gym_spaces}"
             )
         self.open(place.streams, place.shares, place.number)
         self.reset(place.seed)
@@ -102,7 +101,7 @@ class Share:
         for name, part in (step.final_obs or {}).items():
             board.final[name][:] = part
         for kind, name in enumerate(REPORTS.values()):
-            board.told[number, kind] = name in step.stats
+            board.reported[number, kind] = name in step.stats
             if name in step.stats:
                 board.reports[:, kind] = step.stats[name]
 

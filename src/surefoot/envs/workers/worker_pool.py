@@ -1,6 +1,6 @@
-"""Worker bookkeeping for env workers and rollout workers: who works, who is lost, who takes the place.
+"""Worker bookkeeping for env workers and rollout workers: running workers, losses, replacements.
 
-How a worker is reached (a pipe, a Ray actor) is up to the handle.
+How to communicate with a worker (a pipe, a Ray actor) is up to the handle.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Generic, TypeVar
 
 from surefoot.errors import WorkersLost
 
+# Early losses of one worker in a row after which it is not replaced again. Fewer would end runs on a machine that is
+# short of memory for a moment; more would only delay the error of a broken env.
 TRIES = 5
-"""Early losses in a row of one worker after which it is not replaced again."""
+# A response may take this many times as long as the slowest one so far: episodes differ, and machines are shared.
 SLOWER = 10.0
-"""An answer may take this many times as long as the slowest one that is known."""
 
 Handle = TypeVar("Handle")
 
 
 class WorkerPool(Generic[Handle]):
-    """W workers, by number from 0, and perhaps a spare one that waits for the next loss.
+    """W workers, numbered from 0, and possibly a spare one for the next loss.
 
-    `start` starts a worker that has nothing to do yet, `usable` says whether a spare one is still there, and `end` ends
-    workers. A pool outlives what it works for as long as it takes to end them.
+    `start` starts an idle worker, `usable` returns whether a spare one still runs, and `end` ends workers.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class WorkerPool(Generic[Handle]):
         self._owner, self._closed = os.getpid(), False
         self.spare: Handle | None = None
         self.lost = 0
-        """How many workers were lost so far."""
+        """Number of workers that were lost so far."""
         self.over: str | None = None
-        """Why no worker is replaced any more."""
+        """Why no worker is replaced any more; None while they are."""
         self._in_a_row = [0] * count
         self._sentences: list[str] = []
         self.workers: list[Handle] = []
@@ -61,7 +61,7 @@ class WorkerPool(Generic[Handle]):
             self.spare = self._start()
 
     def settled(self, number: int) -> None:
-        """Forget the losses of a worker: it has worked since."""
+        """Reset the count of a worker's losses in a row, because it has worked since."""
         self._in_a_row[number] = 0
 
     def lose(
@@ -69,7 +69,7 @@ class WorkerPool(Generic[Handle]):
     ) -> None:
         """Count a loss; raise `WorkersLost` if this worker was lost `early` too often in a row.
 
-        `what` happened and its `consequence` make the sentence about it; `limit` is what is said where it is the last.
+        The sentence about it is `what` and `consequence`; the error ends with `limit` instead.
         """
         self.lost += 1
         self._in_a_row[number] = self._in_a_row[number] + 1 if early else 0
@@ -78,12 +78,12 @@ class WorkerPool(Generic[Handle]):
         self._sentences.append(f"{what}; {consequence}")
 
     def give_up(self, why: str, error: BaseException) -> None:
-        """Replace nobody any more, and raise `WorkersLost`."""
+        """Stop replacing workers, and raise `WorkersLost`."""
         self.over = why
         raise WorkersLost(why) from error
 
     def replace(self, number: int) -> Handle:
-        """Put the spare worker, or a new one, in the place of one that has ended, and return it."""
+        """Replace a worker that has ended by the spare one or a new one, and return it."""
         new, self.spare = self.spare, None
         if new is None or not self._usable(new):
             new = self._start()

@@ -1,4 +1,4 @@
-"""A worker process and the pipe to it: both ends."""
+"""A worker process and both ends of the pipe to it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 from surefoot.errors import EnvError, SurefootError
 
+# Seconds that workers have to close their envs before they are killed.
 _PATIENCE = 5.0
-"""Seconds that workers have to close their envs before they are killed."""
-_LOOK = 0.2
-"""Seconds between looks at whether a worker that says nothing is still there: what its envs started may keep its end of
-the pipe open."""
+# Seconds between checks whether a silent worker's process still runs: its pipe may stay open after its end, because a
+# process that its envs started has inherited it.
+_CHECK_EVERY = 0.2
+# Seconds after which a worker that stopped in the middle of a message counts as silent.
 _STUCK = 30
-"""Seconds after which a worker that stopped in the middle of a message counts as silent."""
 _PROGRAM = (
     "import sys; from importlib import import_module; target, pipe, memory, *sys.path = sys.argv[1:]; "
     "getattr(import_module(target), 'main')(int(pipe), int(memory))"
@@ -38,23 +38,23 @@ class WorkerProcess:
     def __init__(self, target: str, memory: int, number: int = 0, rows: slice = slice(0)) -> None:
         self.number, self.rows = number, rows
         self.ready = False
-        """True once its envs are there."""
+        """True once its envs are built."""
         self.steps = 0
-        """Times it was told to step."""
+        """Number of step commands so far."""
         self.began = self.asked = time.monotonic()
-        """When it was started, and when it was last asked for something."""
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
+        """When it was started, and when the last command was sent."""
+        parent, child = socket.socketpair()
+        with parent, child:
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-                ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _STUCK, 0))
-            # A group of its own: Ctrl-C in a terminal reaches the whole group of the parent.
+                parent.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", _STUCK, 0))
+            # A separate process group: Ctrl-C in a terminal is sent to the whole group of the parent.
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, target, str(theirs.fileno()), str(memory), *sys.path],
+                [sys.executable, "-c", _PROGRAM, target, str(child.fileno()), str(memory), *sys.path],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), memory),
+                pass_fds=(child.fileno(), memory),
                 process_group=0,
             )
-            self.connection = Connection(ours.detach())
+            self.connection = Connection(parent.detach())
         self._pipe = self.connection.fileno()
         self._poll = select.poll()
         self._poll.register(self._pipe, select.POLLIN)
@@ -63,7 +63,7 @@ class WorkerProcess:
     def ask(self, command: str, arguments: tuple[Any, ...] = ()) -> None:
         self._request = (self._request + 1) % 256
         self.asked = time.monotonic()
-        if command == "step":  # two bytes; what to do is on the board
+        if command == "step":  # two bytes; the actions are in shared memory
             self.steps += 1
             os.write(self._pipe, bytes((STEP, self._request)))
             return
@@ -71,20 +71,20 @@ class WorkerProcess:
         self.connection.send((command, arguments))
 
     def hear(self, limit: float) -> Any:
-        """The answer to the last request; an older one, which Ctrl-C left unheard, is dropped."""
+        """Return the response to the last command; drop older ones, which Ctrl-C left unread."""
         while True:
             if not self.speaks(self.asked + limit):
                 raise TimeoutError
             kind, number = read_head(self._pipe)
-            answer = self.connection.recv() if kind == MESSAGE else None
+            response = self.connection.recv() if kind == MESSAGE else None
             if number == self._request:
-                return answer
+                return response
 
     def speaks(self, until: float) -> bool:
-        """True as soon as there is something to read, False if there is not by `until`. EOFError if it is gone."""
+        """Return True as soon as there is a response, False at time `until`; raise EOFError if the process has ended."""
         while True:
             left = until - time.monotonic()
-            if self._poll.poll(max(0.0, min(left, _LOOK)) * 1000):
+            if self._poll.poll(max(0.0, min(left, _CHECK_EVERY)) * 1000):
                 return True
             if self.process.poll() is not None and not self._poll.poll(0):
                 raise EOFError
@@ -92,14 +92,14 @@ class WorkerProcess:
                 return False
 
     def end(self, *, silent: bool) -> str | None:
-        """End it and what its envs started, whatever they do. Says how it ended by itself; None if it had to be killed."""
+        """End the process and those its envs started. Return how it ended by itself; None if it had to be killed."""
         code = self._exit_code(0.0 if silent else 1.0)
-        # SIGKILL ends a stopped process, too. The group is its own; it is gone if there is nobody left in it.
+        # SIGKILL ends a stopped process, too. It raises OSError if no process is left in the group.
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         if code is None:
             self.process.kill()
-            # Until it has ended it could write to the board; one that hangs in the kernel and does not end cannot.
+            # Wait: until it has ended it may write to shared memory. (One that hangs in a system call does not end, nor write.)
             self._exit_code(_PATIENCE)
         self.connection.close()
         if code is None:
@@ -114,36 +114,36 @@ class WorkerProcess:
 
 
 STEP, COMMAND, DONE, MESSAGE = range(4)
-"""First byte of what goes over the pipe; the second numbers the request. After COMMAND and MESSAGE an object follows."""
+"""First byte of every message; the second is the number of the request. After COMMAND and MESSAGE a pickle follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception on its way to the parent."""
+    """An exception that is sent to the parent."""
 
     error: SurefootError
     trace: str | None
-    """Where it came from; None if it was in this process, where the error knows it itself."""
+    """The worker's traceback; None for an error in this process, which has its own."""
 
 
 class Served(Protocol):
-    """Whatever a worker process serves: its public methods are the commands that a parent may give."""
+    """What a worker process serves: its public methods are the commands of the parent."""
 
     def step(self) -> None:
-        """The one command that comes without arguments and is answered without a message."""
+        """The only command without arguments and without a response object."""
         ...
 
     def close(self) -> None:
-        """Called when the parent is gone."""
+        """Called when the parent has closed the pipe."""
         ...
 
 
 def serve(pipe: int, memory: int, share: Served) -> None:
-    """Serve until the parent hangs up, which it also does by dying."""
-    # Ctrl-C and a stop from outside are the parent's to answer: it may want to finish the update that runs.
+    """Serve commands until the parent closes the pipe or ends."""
+    # The parent handles Ctrl-C and termination: it may want to finish the current update.
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
-    for file in (pipe, memory):  # what an env starts must not hold them: nobody would hear that this process is gone
+    for file in (pipe, memory):  # not for processes that an env starts: the pipe would stay open after this one ends
         os.set_inheritable(file, False)
     connection = Connection(pipe)
     try:
@@ -164,19 +164,19 @@ def _serve(connection: Connection, share: Served) -> None:
                 os.write(pipe, bytes((DONE, number)))
                 continue
             name, arguments = connection.recv()
-            answer = getattr(share, name)(*arguments)
+            response = getattr(share, name)(*arguments)
         except (EOFError, ConnectionError):
             raise
         except Exception as error:
             if not isinstance(error, SurefootError) or type(error).__module__ != "surefoot.errors":
                 error = EnvError(f"a worker failed: {error!r}")  # the parent may not be able to import its class
-            answer = Failure(error, traceback.format_exc())
+            response = Failure(error, traceback.format_exc())
         os.write(pipe, bytes((MESSAGE, number)))
-        connection.send(answer)
+        connection.send(response)
 
 
 def read_head(pipe: int) -> bytes:
-    """The two bytes that begin everything; EOFError where the other side is gone."""
+    """Return the first two bytes of a message; raise EOFError if the other side has closed the pipe."""
     head = os.read(pipe, 2)
     if len(head) == 1:
         head += os.read(pipe, 1)
@@ -186,19 +186,19 @@ def read_head(pipe: int) -> bytes:
 
 
 class WorkerTraceback(Exception):
-    """Where in a worker an error came from; the cause of the error that its world raises."""
+    """A worker's traceback, as the cause of the error that its world raises."""
 
 
-def raise_failure(answer: Any) -> None:
-    """Raise what a worker's answer says went wrong, if it does."""
-    if isinstance(answer, Failure):
-        if answer.trace is None:
-            raise answer.error
-        raise answer.error from WorkerTraceback(answer.trace)
+def raise_failure(response: Any) -> None:
+    """Raise the error of a response that is a `Failure`."""
+    if isinstance(response, Failure):
+        if response.trace is None:
+            raise response.error
+        raise response.error from WorkerTraceback(response.trace)
 
 
 def dismiss(workers: Sequence[WorkerProcess]) -> None:
-    """Hang up, which tells the workers to end; wait for them, and kill those that do not."""
+    """Close the pipes, on which workers end; wait for them, and kill those that do not end."""
     for worker in workers:
         worker.connection.close()
     until = time.monotonic() + _PATIENCE

@@ -174,7 +174,7 @@ class _Writer:
             lines.append(f"{name} = {'None' if delay is None or delay.initial is ABSENT else literal(delay.initial)}")
         self._use(RUNTIME, "ticks_for")
         horizons = "".join(
-            f", config.{self._field(each, 'horizon_length')}"
+            f", config.{self._field(each, 'rollout_steps')}"
             for each in plan.firings
             if each.declared.name == "PPOTrainerNode"
         )
@@ -247,7 +247,7 @@ class _Writer:
         rest = [each for each in self.plan.firings if each.id not in six]
         lines += [self._call(each) for each in rest if each.when == "first"]
         self._use(RUNTIME, "Rollouts")
-        lines.append("# Six nodes as one: each turn takes horizon_length steps in every copy, then learns from them.")
+        lines.append("# Six nodes as one: each turn takes rollout_steps steps in every copy, then learns from them.")
         lines.append(f"rollouts = Rollouts({', '.join(self.node_names[roles[role]] for role in roles)})")
         model = End(roles["agent"], "model")
         if any(i.source == model for f in rest for i in f.inputs):

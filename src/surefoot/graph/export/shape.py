@@ -196,9 +196,9 @@ def _refuse_variants(found: dict[str, Firing]) -> None:
         f"{low.id}: normalize_obs": low.params["normalize_obs"],
         f"{low.id}: action_space={low.params['action_space']!r}": low.params["action_space"] != "discrete",
         f"{action.id}: mode={action.params['mode']!r}": action.params["mode"] != "none",
-        f"{trainer.id}: normalize_rewards": trainer.params["normalize_rewards"],
-        f"{high.id}: a horizon_length that is not the trainer's": high.params["horizon_length"]
-        != trainer.params["horizon_length"],
+        f"{trainer.id}: normalize_reward": trainer.params["normalize_reward"],
+        f"{high.id}: a rollout_steps that is not the trainer's": high.params["rollout_steps"]
+        != trainer.params["rollout_steps"],
     }
     for what, refused in variants.items():
         if refused:

@@ -174,13 +174,13 @@ class LoopWriter(StandaloneWriter):
             f"    head = {self._head()}",
             self._policy(picture),
         ]
-        scaled = read(it.trainer, "normalize_rewards")
+        scaled = read(it.trainer, "normalize_reward")
         lines += [
             f"    # [node {it.trainer.id}]",
             f"    collector = {self.use(program.StepCollector)}(",
             "        world,",
             "        policy,",
-            f"        steps={read(it.trainer, 'horizon_length')},",
+            f"        steps={read(it.trainer, 'rollout_steps')},",
             f"        gamma={read(it.trainer, 'gamma')},",
             f"        scale_rewards={scaled},",
             "        seed=config.seed,",
@@ -215,7 +215,7 @@ class LoopWriter(StandaloneWriter):
             return f"{self.use(DiscreteHead)}({self.use(Discrete)}({size}))"
         bounds = f", {read(action, 'low')}, {read(action, 'high')}" if action.params["mode"] == "clip" else ""
         return (
-            f"{self.use(GaussianHead)}({self.use(Box)}(({size},){bounds}), log_std_init={read(agent, 'init_log_std')})"
+            f"{self.use(GaussianHead)}({self.use(Box)}(({size},){bounds}), log_std_init={read(agent, 'log_std_init')})"
         )
 
     def _policy(self, picture: Box | None) -> str:
@@ -262,7 +262,7 @@ class LevelsWriter(StandaloneWriter):
             f"    net = {self.net(it.high)}",
             f"    head = {use(DiscreteHead)}(goal.space)",
             f"    manager = {use(program_policy.row_policy)}(base.observation, head, net, manager_seed)",
-            f"    steps, gamma = {read(it.trainer, 'horizon_length')}, {read(it.high, 'gamma')}",
+            f"    steps, gamma = {read(it.trainer, 'rollout_steps')}, {read(it.high, 'gamma')}",
             f"    decisions = {use(Decisions)}(",
             f"        manager, base.num_envs, steps=steps, every={every}, gamma=gamma, seed=config.seed",
             "    )",

@@ -1,43 +1,26 @@
-"""The declarations of all nodes. Each names a library callable; none has its own algorithm. No torch here.
+"""Declarations of all node types: ports, parameters, type and clock inference. Nothing here imports torch.
 
-A declaration lists ports and parameters and infers types and clocks. The class that does the work is in the module of the
-same name in `surefoot.graph.runtime`, and is imported when a graph is run. You add a node of your own with the decorator
-`surefoot.graph.node`.
+The YAML files list ports and parameters; the modules beside them infer types and clocks. The class that runs a node is in
+`surefoot.graph.runtime`, in the module with the name of the YAML file, and is imported when a graph is built. Declare your
+own node types with the decorator `surefoot.graph.node`.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from surefoot.graph.spec.declare import Registry
 
 REGISTRY = Registry()
-ROOMS = (
-    "worlds",
-    "agent",
-    "trainer",
-    "extras",
-    "flow",
-    "values",
-    "inspection",
-    "hierarchy",
-    "town",
-    "tools",
-    "language",
-)
-
-
-for _room in ROOMS:
-    for _declared in import_module(f"{__name__}.{_room}").NODES.values():
-        _class = f"{_declared.name.removesuffix('Node')}Node"
-        REGISTRY.add(replace(_declared, runtime=f"surefoot.graph.runtime.{_room}:{_class}"))
+for _module in ("worlds", "learning", "flow", "inspection", "tools", "language"):
+    for _declared in import_module(f"{__name__}.{_module}").NODES.values():
+        REGISTRY.add(_declared)
 
 
 def __getattr__(name: str) -> Any:
-    """Deprecated: runtime classes by the names that exported scripts imported from here before they were in `runtime`."""
+    """Return a runtime class by the name under which scripts of earlier versions import it from here (deprecated)."""
     from surefoot.graph import runtime
 
     known = {"Or": "ORNode", "Rollouts": "Rollouts", "node_seed": "node_seed", "ticks_for": "ticks_for"}

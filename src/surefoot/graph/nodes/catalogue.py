@@ -1,7 +1,8 @@
-"""Node declarations as data: one YAML file per room lists the ports and parameters of its nodes.
+"""Node declarations as data: the YAML files list the ports and parameters of the nodes.
 
-A parameter's `kind` is a list of words to choose from, a number such as `float > 0` or `int >= 1 <= 64`, or one of `KINDS`;
-`… or none` allows null. `setting: PPOConfig.lr` takes kind and help from that field of the config class instead.
+A parameter's `kind` is a list of words to choose from, a number such as `float > 0` or `int >= 1 <= 64`, or one of
+`param_kinds.KINDS`; `… or none` allows null. `setting: PPOConfig.lr` takes name, kind and help from that field of the config
+class instead; `aliases` are the names of earlier versions.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
-from surefoot.data.kinds import Interval, Kind, choice, flag, integer, optional, real
+from surefoot.data.kinds import Interval, Kind, choice, integer, optional, real
 from surefoot.data.shipped_yaml import read_shipped
-from surefoot.graph.nodes import param_kinds
+from surefoot.graph.nodes.param_kinds import KINDS, text
 from surefoot.graph.spec.declare import REQUIRED, Clocks, Infer, Lint, NodeType, Param, Port, Streams
 from surefoot.graph.spec.types import Clock, Type
 from surefoot.learn.config import PPOConfig
@@ -22,19 +23,6 @@ from surefoot.nets.config import NetConfig
 from surefoot.train.config import CollectConfig
 
 CONFIGS = {each.__name__: each for each in (PPOConfig, NetConfig, CollectConfig)}
-KINDS: dict[str, Callable[[], Kind]] = {
-    "bool": flag,
-    "count": lambda: param_kinds.COUNT,
-    "counts": param_kinds.counts,
-    "env_id": param_kinds.env_id,
-    "folder": param_kinds.folder,
-    "lines": param_kinds.lines,
-    "names": param_kinds.names,
-    "numbers": param_kinds.numbers,
-    "schedule": param_kinds.schedule,
-    "size": param_kinds.shape,
-    "text": param_kinds.text,
-}
 _NUMBER = re.compile(r"(int|float)(?: (>=?) (\S+))?(?: (<=?) (\S+))?")
 
 
@@ -49,18 +37,18 @@ class NodeBehaviour(TypedDict, total=False):
 
 
 def declare(
-    room: str, words: Mapping[str, tuple[str, ...]] | None = None, **behaviour: NodeBehaviour
+    file: str, words: Mapping[str, tuple[str, ...]] | None = None, **behaviour: NodeBehaviour
 ) -> dict[str, NodeType]:
-    """Return the nodes of a room by name.
+    """Return the node types of a YAML file by name.
 
     Args:
-        room: Name of the YAML file.
-        words: Choices that are only known at run time, by the `kind` that the file calls them.
-        **behaviour: Per node, its functions (`infer`, `clocks`, `lint`, `streams`) and fields that are computed.
+        file: Name of the file, which is also the name of the runtime module.
+        words: Choices that are only known at run time, by the `kind` that the file uses for them.
+        **behaviour: Functions (`infer`, `clocks`, `lint`, `streams`) and computed fields per node type.
     """
-    loaded: dict[str, dict[str, Any]] = read_shipped("surefoot.graph.nodes", f"{room}.yaml")
+    entries: dict[str, dict[str, Any]] = read_shipped("surefoot.graph.nodes", f"{file}.yaml")
     nodes: dict[str, NodeType] = {}
-    for name, entry in loaded.items():
+    for name, entry in entries.items():
         fields: dict[str, Any] = {
             key: tuple(cast(list[Any], x)) if isinstance(x, list) else x for key, x in entry.items()
         }
@@ -70,9 +58,14 @@ def declare(
         if "source" in entry:
             fields["source"] = Clock(entry["source"])
         fields |= cast(dict[str, Any], behaviour.pop(name, {}))
-        nodes[name] = NodeType(name=name, **fields)
-    assert not behaviour, f"{room}.yaml has no {', '.join(behaviour)}"
+        nodes[name] = NodeType(name=name, runtime=runtime_name(file, name), **fields)
+    assert not behaviour, f"{file}.yaml has no {', '.join(behaviour)}"
     return nodes
+
+
+def runtime_name(file: str, name: str) -> str:
+    """Return module:class of the runtime of a node type."""
+    return f"surefoot.graph.runtime.{file}:{name.removesuffix('Node')}Node"
 
 
 def _port(*, name: str, type: str, help: str, aliases: list[str] | None = None, **flags: bool) -> Port:
@@ -83,36 +76,34 @@ def _port(*, name: str, type: str, help: str, aliases: list[str] | None = None, 
 def _param(
     words: Mapping[str, tuple[str, ...]],
     *,
-    name: str,
+    name: str = "",
     kind: str | list[str] | None = None,
     help: str = "",
     default: Any = REQUIRED,
     aliases: list[str] | None = None,
     setting: str = "",
 ) -> Param:
-    config, _, knob = setting.partition(".")
-    others = list(aliases or ())
+    config, _, field = setting.partition(".")
     chosen = None if kind is None else kind_of(words.get(kind, kind) if isinstance(kind, str) else kind)
     if config:
-        entry = next(each for each in dataclasses.fields(CONFIGS[config]) if each.name == knob)
-        chosen, help = chosen or entry.metadata["kind"], entry.metadata["help"]
-        former = [old for old, new in CONFIGS[config].vocabulary().former.items() if new == knob]
-        others = [other for other in (knob, *others, *former) if other != name]
+        declared = next(each for each in dataclasses.fields(CONFIGS[config]) if each.name == field)
+        # A node may narrow the kind: a graph always has a minibatch size, PPOConfig may derive it.
+        name, chosen, help = field, chosen or declared.metadata["kind"], declared.metadata["help"]
     assert chosen is not None, f"{name} has neither a kind nor a setting"
     value = default if default is REQUIRED else chosen.accept(default)
-    return Param(name, chosen, help, value, aliases=tuple(others), config=CONFIGS.get(config), setting=knob)
+    return Param(name, chosen, help, value, aliases=tuple(aliases or ()), config=CONFIGS.get(config), setting=field)
 
 
-def kind_of(text: str | list[str] | tuple[str, ...]) -> Kind:
-    """Return the kind that a declaration writes as `text`."""
-    if not isinstance(text, str):
-        return choice(*text)
-    if text.endswith(" or none"):
-        return optional(kind_of(text.removesuffix(" or none")))
-    if (number := _NUMBER.fullmatch(text)) is not None:
-        kind, above, low, below, high = number.groups()
+def kind_of(declared: str | list[str] | tuple[str, ...]) -> Kind:
+    """Return the kind that a declaration writes as `declared`."""
+    if not isinstance(declared, str):
+        return choice(*declared)
+    if declared.endswith(" or none"):
+        return optional(kind_of(declared.removesuffix(" or none")))
+    if (match := _NUMBER.fullmatch(declared)) is not None:
+        kind, above, low, below, high = match.groups()
         bounds = {key: json.loads(bound) for key, bound in (("low", low), ("high", high)) if bound}
-        within = Interval(**bounds, open_low=above == ">", open_high=below == "<")
-        return integer(within) if kind == "int" else real(within)
-    name, _, most = text.partition(" ")
-    return param_kinds.text(int(most)) if most else KINDS[name]()
+        interval = Interval(**bounds, open_low=above == ">", open_high=below == "<")
+        return integer(interval) if kind == "int" else real(interval)
+    name, _, most = declared.partition(" ")
+    return text(int(most)) if most else KINDS[name]

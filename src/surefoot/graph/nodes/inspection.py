@@ -1,4 +1,4 @@
-"""Nodes that look and keep: evaluation, record, checkpoint, plot, print."""
+"""Clock inference of evaluation and checkpoints; Recorder, Plot and Print need none."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from surefoot.graph.nodes.catalogue import declare
 from surefoot.graph.spec.types import TICK, Clock, when
 
 
-def _sometimes(given: Mapping[str, Clock], *outputs: str) -> tuple[Clock, dict[str, Clock]]:
-    fires = given.get("trigger", TICK)
-    return fires, dict.fromkeys(outputs, when(outputs[0]))
+def _every_nth(inputs: Mapping[str, Clock], *outputs: str) -> tuple[Clock, dict[str, Clock]]:
+    # The node is called with every trigger but acts on every n-th, so its outputs have their own clock.
+    return inputs.get("trigger", TICK), dict.fromkeys(outputs, when(outputs[0]))
 
 
 NODES = declare(
     "inspection",
-    Evaluation={"clocks": lambda params, given: _sometimes(given, "mean_return", "std_return")},
-    Checkpoint={"clocks": lambda params, given: _sometimes(given, "saved")},
+    Evaluation={"clocks": lambda params, inputs: _every_nth(inputs, "mean_return", "std_return")},
+    Checkpoint={"clocks": lambda params, inputs: _every_nth(inputs, "saved")},
 )

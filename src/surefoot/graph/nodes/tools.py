@@ -1,4 +1,4 @@
-"""Tools chosen for queries: a source of questions, an encoder, a policy, tools that really run, a reward, and learning."""
+"""Type and clock inference of the tool-selection nodes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,20 @@ from typing import Any
 
 from surefoot.graph.nodes.catalogue import declare
 from surefoot.graph.spec.declare import Types
-from surefoot.graph.spec.types import (
-    CONST,
-    ONCE,
-    TICK,
-    Clock,
-    Type,
-    tensor,
-    when,
-)
+from surefoot.graph.spec.types import CONST, ONCE, TICK, Clock, Type, tensor, when
 
 
-def _rows(given: Mapping[str, Type]) -> int | str:
-    shape = given.get("queries", Type("queries")).shape
+def _rows(inputs: Mapping[str, Type]) -> int | str:
+    shape = inputs.get("queries", Type("queries")).shape
     return shape[0] if shape else "N"
 
 
-def _rewarded(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
-    rows = _rows(given)
+def _reward_types(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    rows = _rows(inputs)
     return {"rewards": tensor("float64", rows), "right": tensor("bool", rows)}
 
 
-def _learned(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+def _trainer_clocks(params: Mapping[str, Any], inputs: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
     outputs = ("training_complete", "loss_info", "episodes", "learner")
     return TICK, dict.fromkeys(outputs, when("training_complete"))
 
@@ -36,25 +28,25 @@ def _learned(params: Mapping[str, Any], given: Mapping[str, Clock]) -> tuple[Clo
 NODES = declare(
     "tools",
     QuerySource={
-        "infer": lambda params, given: {
+        "infer": lambda params, inputs: {
             "queries": Type("queries", shape=(params["batch"],)),
             "held_out": Type("queries"),
         },
-        "clocks": lambda params, given: (TICK, {"queries": TICK, "held_out": CONST}),
+        "clocks": lambda params, inputs: (TICK, {"queries": TICK, "held_out": CONST}),
         "streams": lambda params: ("batch", 1),
     },
     QueryEncoder={
-        "infer": lambda params, given: {"vectors": tensor("float32", _rows(given), "D")},
-        "clocks": lambda params, given: (TICK, {"vectors": TICK, "encoder": CONST}),
+        "infer": lambda params, inputs: {"vectors": tensor("float32", _rows(inputs), "D")},
+        "clocks": lambda params, inputs: (TICK, {"vectors": TICK, "encoder": CONST}),
     },
-    ToolBox={"clocks": lambda params, given: (ONCE, {"toolbox": CONST})},
-    ToolPolicy={"clocks": lambda params, given: (TICK, {"choices": TICK, "chooser": CONST})},
-    ToolReward={"infer": _rewarded},
+    ToolBox={"clocks": lambda params, inputs: (ONCE, {"toolbox": CONST})},
+    ToolPolicy={"clocks": lambda params, inputs: (TICK, {"choices": TICK, "chooser": CONST})},
+    ToolReward={"infer": _reward_types},
     ToolExam={
-        "clocks": lambda params, given: (
-            given.get("trigger", TICK),
+        "clocks": lambda params, inputs: (
+            inputs.get("trigger", TICK),
             dict.fromkeys(("right", "nearest"), when("right")),
         ),
     },
-    ToolTrainer={"clocks": _learned},
+    ToolTrainer={"clocks": _trainer_clocks},
 )

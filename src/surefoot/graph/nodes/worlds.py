@@ -1,4 +1,4 @@
-"""Environments, stepping, and what lies between a policy and a world."""
+"""Type and clock inference of environments and towns, of steps, and of the nodes between a policy and an environment."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import functools
 import importlib.util
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from surefoot.data.spaces import ActionSpace, Box, Discrete, Hybrid, MultiDiscrete, ObservationSpace
 from surefoot.errors import SurefootError
-from surefoot.graph.nodes.catalogue import declare
+from surefoot.graph.nodes.catalogue import declare, runtime_name
 from surefoot.graph.spec.declare import Misfit, Types
-from surefoot.graph.spec.types import CONST, ONCE, TICK, Parts, Type, tensor
+from surefoot.graph.spec.types import CONST, ONCE, TICK, Clock, Type, tensor, when
+from surefoot.town.scenarios.scenario import VARIANTS, load_scenario, shipped
+from surefoot.town.sim.world import TownWorld
 
 
+# The editor checks a graph after every change, and making an environment takes milliseconds to seconds.
 @functools.lru_cache(maxsize=256)
 def spaces_of(name: str, backend: str) -> tuple[ObservationSpace, ActionSpace] | str:
-    """What an environment shows and takes, or a sentence that says why it cannot be made."""
+    """Return the spaces of an environment, or a sentence that says why it cannot be made."""
     from surefoot.envs.make import make_world
 
     if backend == "isaaclab":
@@ -33,108 +37,139 @@ def spaces_of(name: str, backend: str) -> tuple[ObservationSpace, ActionSpace] |
 
 
 def isaac_missing(name: str) -> str:
-    """Why an Isaac Lab task is not there, and what to install."""
+    """Return why an Isaac Lab task is not available, and what to install."""
     if importlib.util.find_spec("isaaclab") is None:
         return (
             f"{name} is a task of Isaac Lab, which is not installed; `pip install isaaclab` (it needs an NVIDIA GPU), or use "
             "surefoot/CartPoleContinuous-v0, Isaac's Cartpole on the CPU"
         )
-    return f"{name}: Isaac Lab is installed; start its app first and make the env yourself, then use Training(world=…)"
+    return (
+        f"{name}: Isaac Lab is installed; start its app first, make the environment, and pass it to Training(world=…)"
+    )
 
 
-def parts_of(observation: ObservationSpace, streams: int) -> Parts:
-    return tuple(sorted((name, box.dtype, (streams, *box.shape)) for name, box in observation.items()))
-
-
-def action_type(action: ActionSpace, streams: int) -> tuple[str, tuple[int, ...]]:
-    """(dtype, shape) of what a world takes."""
+def world_types(observation: ObservationSpace, action: ActionSpace, streams: int) -> Types:
+    """Return the output types of an environment with this many streams."""
     match action:
         case Discrete():
-            return "int64", (streams,)
+            dtype, shape = "int64", (streams,)
         case MultiDiscrete():
-            return "int64", (streams, len(action.nvec))
+            dtype, shape = "int64", (streams, len(action.nvec))
         case Hybrid():
-            return "float32", (streams, len(action.nvec) + action.box.size)
+            dtype, shape = "float32", (streams, len(action.nvec) + action.box.size)
         case Box():
-            return "float32", (streams, *action.shape)
-
-
-def _environment(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
-    found = spaces_of(params["env_id"], params["backend"])
-    if isinstance(found, str):
-        raise Misfit("env_id", found)
-    observation, action = found
-    streams = params["num_envs"]
-    dtype, shape = action_type(action, streams)
-    parts = parts_of(observation, streams)
+            dtype, shape = "float32", (streams, *action.shape)
+    parts = tuple(sorted((name, box.dtype, (streams, *box.shape)) for name, box in observation.items()))
+    raw = frozenset({"raw"})
     return {
-        "sim_handle": Type("world", dtype, shape, parts, frozenset({"raw"})),
-        "observations": Type("obs", parts=parts, tags=frozenset({"raw"})),
+        "sim_handle": Type("world", dtype, shape, parts, raw),
+        "observations": Type("obs", parts=parts, tags=raw),
     }
 
 
-def _step(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
-    world, actions = given.get("sim_handle", Type("world")), given.get("actions", tensor())
-    streams: int | str = world.shape[0] if world.shape else "N"
+def _environment(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    spaces = spaces_of(params["env_id"], params["backend"])
+    if isinstance(spaces, str):
+        raise Misfit("env_id", spaces)
+    return world_types(*spaces, params["num_envs"])
+
+
+def _step(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    world, actions = inputs.get("sim_handle", Type("world")), inputs.get("actions", tensor())
     if world.dtype is not None and actions.dtype is not None and world.dtype != actions.dtype:
         kind = "discrete" if world.dtype == "int64" else "continuous"
         raise Misfit(
             "actions",
-            f"the environment takes {world.dtype} {list(world.shape or ())} and was given {actions.dtype}; set "
+            f"the environment takes {world.dtype} {list(world.shape or ())} but gets {actions.dtype}; set "
             f'action_space="{kind}" on the agent',
         )
-    if world.shape is not None and actions.shape is not None and not _fits(actions.shape, world.shape):
+    if world.shape is not None and actions.shape is not None and not _same_rows(actions.shape, world.shape):
         raise Misfit(
             "actions",
-            f"the environment takes {list(world.shape)} and was given {list(actions.shape)}; output_size of the agent "
-            "says how many numbers an action has",
+            f"the environment takes {list(world.shape)} but gets {list(actions.shape)}; set output_size of the agent to the "
+            "size of an action",
         )
-    obs = Type("obs", parts=world.parts, tags=world.tags)
+    streams: int | str = world.shape[0] if world.shape else "N"
+    obs, flags = Type("obs", parts=world.parts, tags=world.tags), tensor("bool", streams)
     return {
         "observations": obs,
         "rewards": tensor("float64", streams),
-        "dones": tensor("bool", streams),
-        "terminated": tensor("bool", streams),
-        "truncated": tensor("bool", streams),
+        **dict.fromkeys(("dones", "terminated", "truncated", "valid"), flags),
         "next_observations": obs,
-        "valid": tensor("bool", streams),
     }
 
 
-def _fits(given: tuple[int | str, ...], wanted: tuple[int | str, ...]) -> bool:
-    if isinstance(given[0], int) and isinstance(wanted[0], int) and given[0] != wanted[0]:
+def _same_rows(actions: tuple[int | str, ...], expected: tuple[int | str, ...]) -> bool:
+    """Return whether two shapes have as many rows and as many numbers per row, as far as the sizes are known."""
+    if isinstance(actions[0], int) and isinstance(expected[0], int) and actions[0] != expected[0]:
         return False
-    known = [n for n in (*given[1:], *wanted[1:]) if isinstance(n, str)]
-    return bool(known) or math.prod(map(int, given[1:])) == math.prod(map(int, wanted[1:]))
+    if any(isinstance(n, str) for n in (*actions[1:], *expected[1:])):
+        return True
+    return math.prod(map(int, actions[1:])) == math.prod(map(int, expected[1:]))
 
 
-def _processed(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
-    chosen = given.get("policy_output", Type("policy_output"))
-    if params["mode"] != "none" and chosen.dtype == "int64":
-        raise Misfit("mode", f"mode is {params['mode']!r} but the agent's actions are choices; set it to 'none'")
-    return {"actions": Type("tensor", chosen.dtype, chosen.shape)}
+def _processed(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    output = inputs.get("policy_output", Type("policy_output"))
+    if params["mode"] != "none" and output.dtype == "int64":
+        raise Misfit("mode", f"mode is {params['mode']!r} but the agent's actions are discrete; set it to 'none'")
+    return {"actions": Type("tensor", output.dtype, output.shape)}
 
 
-def _normalised(params: Mapping[str, Any], given: Mapping[str, Type]) -> Types:
-    seen = given.get("observations", Type("obs"))
-    if "normalised" in seen.tags:
-        raise Misfit("observations", "these are normalised already; twice is once too often")
-    return {"observations": seen.tagged("normalised")}
+def _normalised(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    obs = inputs.get("observations", Type("obs"))
+    if "normalised" in obs.tags:
+        raise Misfit("observations", "these observations are already normalised; connect raw ones")
+    return {"observations": obs.tagged("normalised")}
+
+
+@functools.lru_cache(maxsize=64)
+def one_town(scenario: str, observations: str) -> TownWorld:
+    """Return a single town, for its spaces and its number of agents."""
+    return TownWorld(load_scenario(scenario), 1, variant=None if observations == "scenario" else observations)
+
+
+def _scenario(params: Mapping[str, Any], inputs: Mapping[str, Type]) -> Types:
+    town = one_town(params["scenario"], params["observations"])
+    return world_types(town.observation, town.action, params["towns"] * town.agents)
+
+
+def _stats_clocks(params: Mapping[str, Any], inputs: Mapping[str, Clock]) -> tuple[Clock, dict[str, Clock]]:
+    fires = inputs.get("trigger", when("counts"))
+    return fires, {"counts": fires, "conflicts": fires}
 
 
 NODES = declare(
     "worlds",
+    {"scenario": tuple(shipped()), "town_observations": ("scenario", *VARIANTS)},
     Environment={
         "infer": _environment,
-        "clocks": lambda params, given: (ONCE, {"sim_handle": CONST, "observations": ONCE}),
+        "clocks": lambda params, inputs: (ONCE, {"sim_handle": CONST, "observations": ONCE}),
         "streams": lambda params: ("num_envs", 1),
     },
     Step={"infer": _step},
     ActionProcessor={"infer": _processed},
-    RewardShaping={"infer": lambda params, given: {"rewards": given.get("rewards", tensor("float64"))}},
+    RewardShaping={"infer": lambda params, inputs: {"rewards": inputs.get("rewards", tensor("float64"))}},
     ObservationNormalizer={
         "infer": _normalised,
-        "clocks": lambda params, given: (TICK, {"observations": given.get("observations", TICK), "normalizer": CONST}),
+        "clocks": lambda params, inputs: (
+            TICK,
+            {"observations": inputs.get("observations", TICK), "normalizer": CONST},
+        ),
     },
     Normalize={"infer": _normalised},
+    Scenario={
+        "infer": _scenario,
+        "clocks": lambda params, inputs: (ONCE, {"sim_handle": CONST, "observations": ONCE}),
+        "streams": lambda params: ("towns", one_town(params["scenario"], "features").agents),
+    },
+    ConflictStats={"clocks": _stats_clocks},
+)
+NODES["TownStep"] = replace(
+    NODES["Step"],
+    name="TownStep",
+    category="Town",
+    summary="One tick of all towns: agents walk, queue, argue and work. Rows of agents that are not in town are invalid.",
+    calls="surefoot.town.sim.world.TownWorld.step",
+    runtime=runtime_name("worlds", "TownStep"),
+    aliases=(),
 )

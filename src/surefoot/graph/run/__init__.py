@@ -1,3 +1,1 @@
-"""Three engines, one schedule, the same digits: interpreter, queues across processes, compiled program."""
-
-from __future__ import annotations
+"""Three engines with the same schedule and the same digits: interpreter, queues across processes, compiled program."""

@@ -1,13 +1,13 @@
-"""The compiled engine: the exported program itself, in this process."""
+"""The compiled engine: runs the exported program in this process."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from surefoot.errors import GraphError
 from surefoot.graph.export.script import to_script
 from surefoot.graph.run.digits import parameters_sha256
 from surefoot.graph.run.execute import execute
@@ -18,37 +18,43 @@ from surefoot.graph.spec.model import Graph
 
 
 class Compiled:
-    """A graph as straight-line code. `fuse=False` keeps every node in the loop, tick by tick."""
+    """Runs a graph as straight-line code.
+
+    Args:
+        graph: The graph, checked or not.
+        into: Directory of the run.
+        trust: Allow Code nodes to run.
+        fuse: Run the plain loop with the library's collector; False fires every node in every tick.
+        **run: Overrides of seed, total_steps and path.
+    """
 
     def __init__(
         self, graph: Graph | Checked, *, into: Path | str = ".", trust: bool = False, fuse: bool = True, **run: Any
     ) -> None:
         self.plan = schedule(graph, **run)
-        if self.plan.has_code and not trust:
-            raise GraphError("this graph holds code of its own; read it, then say --trust to let it run")
+        self.plan.require_trust(trust)
         self.source = to_script(self.plan.checked, fuse=fuse)
         module = ModuleType("surefoot_compiled")
         self.space: dict[str, Any] = module.__dict__
-        sys.modules[module.__name__] = module  # dataclasses look there for the names in annotations
+        # The dataclass decorator looks up annotations in sys.modules.
+        sys.modules[module.__name__] = module
         try:
             execute(self.source, self.space, "<graph>")
         finally:
             del sys.modules[module.__name__]
         names = self.space["Config"].__dataclass_fields__
-        settings = self.plan.run
-        values = {"seed": settings.seed, "total_steps": settings.total_steps, "path": settings.path}
-        self.config = self.space["Config"](**values, **({"into": str(into)} if "into" in names else {}))
+        self.config = self.space["Config"](**asdict(self.plan.run), **({"into": str(into)} if "into" in names else {}))
         self.nodes: dict[str, Any] = {}
 
     def run(self) -> int:
-        """All of it; returns how many ticks that are."""
+        """Run to the end and return the number of ticks."""
         self.nodes = self.space["train"](self.config)
         return self.plan.ticks
 
     def sha256(self) -> str:
-        """Of all that was learned."""
+        """Return a hash of all weights."""
         return parameters_sha256(self.nodes)
 
     def close(self) -> None:
-        """Free what nodes hold."""
+        """Release files and environments of the nodes."""
         close_all(self.nodes)

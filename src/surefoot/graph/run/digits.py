@@ -1,4 +1,4 @@
-"""What a graph has learned, as one number that two engines can compare."""
+"""The weights of a graph as one hash, so that the digits of two engines can be compared."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 
 @runtime_checkable
 class HasWeights(Protocol):
-    """A node that has weights."""
+    """A node with weights."""
 
     def state_dict(self) -> dict[str, Any]: ...
 
 
 def learned(nodes: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
-    """{node: {name: array}} of all nodes with weights."""
-    found = {id: node.state_dict() for id, node in sorted(nodes.items()) if isinstance(node, HasWeights)}
-    return {id: {name: np.asarray(x) for name, x in weights.items()} for id, weights in found.items() if weights}
+    """Return {node: {name: array}} of all nodes with weights."""
+    weights = {id: node.state_dict() for id, node in sorted(nodes.items()) if isinstance(node, HasWeights)}
+    return {id: {name: np.asarray(x) for name, x in arrays.items()} for id, arrays in weights.items() if arrays}
 
 
 def parameters_sha256(nodes: Mapping[str, Any]) -> str:
-    """Of every weight of every node, names and shapes included."""
+    """Return the hash of all weights of all nodes, with names, dtypes and shapes."""
     digest = hashlib.sha256()
-    for id, weights in sorted(learned(nodes).items()):
-        for name, array in sorted(weights.items()):
+    for id, arrays in sorted(learned(nodes).items()):
+        for name, array in sorted(arrays.items()):
             digest.update(f"{id}.{name} {array.dtype} {list(array.shape)}\n".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The one place where text becomes code: a program written here from a checked graph, or a code node that was trusted."""
+"""The only place where text becomes code: an exported program of a checked graph, or a Code node of a trusted one."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def execute(text: str, space: dict[str, Any], name: str) -> None:
-    """Run `text` in `space`; tracebacks call it `name`. Nothing that only reads or checks a graph comes here."""
+    """Run `text` in the namespace `space`; `name` stands for the file in tracebacks."""
     exec(compile(text, name, "exec", dont_inherit=True), space)

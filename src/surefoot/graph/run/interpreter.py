@@ -1,4 +1,4 @@
-"""The engine of the editor: the same ticks, and between any two firings one may look, wait, or stop."""
+"""The engine of the editor: runs ticks in this process; you can watch values, pause, and step node by node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,16 @@ _TESTS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Stop after the tick in which this is so: `Break("trainer.loss_info", ">", 0.05, key="approx_kl")`."""
+    """A breakpoint: stop after the tick in which a value meets a condition.
+
+    `Break("trainer.loss_info", ">", 0.05, key="approx_kl")` stops when the KL divergence exceeds 0.05.
+
+    Args:
+        end: The output, as node.port.
+        test: One of > < >= <= ==.
+        limit: The number to compare with.
+        key: Entry of a table to compare.
+    """
 
     end: str
     test: str
@@ -38,13 +47,14 @@ class Break:
 
     def __post_init__(self) -> None:
         if self.test not in _TESTS:
-            raise GraphError(f"a break tests with {self.test!r}; it is one of {' '.join(_TESTS)}")
+            raise GraphError(f"the test of a breakpoint is {self.test!r}; it must be one of {' '.join(_TESTS)}")
         as_end(self.end)
 
     def met(self, value: Any) -> bool:
-        """True if the value that was said meets it; an array does if its mean does."""
+        """Return whether a value meets the condition; of an array, whether its mean does."""
         if self.key:
             value = value.get(self.key) if isinstance(value, dict) else getattr(value, self.key, None)
+        # Text and handles have no number, so they never meet a condition.
         with suppress(TypeError, ValueError, AttributeError):
             number = float(value.mean()) if hasattr(value, "mean") else float(value)
             return _TESTS[self.test](number, self.limit)
@@ -52,7 +62,16 @@ class Break:
 
 
 class Interpreter:
-    """A graph at work in this process. `run` goes on until the end, `pause`, or a break; `tick` and `step_node` go slower."""
+    """Runs a graph in this process, as a context manager; iterating yields the metrics of each update.
+
+    Args:
+        graph: The graph, checked or not, or its schedule.
+        into: Directory of the run.
+        trust: Allow Code nodes to run.
+        live: Which outputs are watched.
+        profile: Measure the time of each node.
+        **run: Overrides of seed, total_steps and path.
+    """
 
     def __init__(
         self,
@@ -67,43 +86,39 @@ class Interpreter:
         self.plan = graph if isinstance(graph, Schedule) else schedule(graph, **run)
         self.nodes = build(self.plan, setting=Setting(Path(into), trust))
         self.machine = Machine(self.plan, self.nodes)
-        self._declared = {each.id: each.declared for each in self.plan.firings}
+        self.trainers = [each.id for each in self.plan.firings if each.declared.trains]
         self.live = live or Live()
         self.breaks: list[Break] = []
         self.seconds = dict.fromkeys((each.id for each in self.plan.firings), 0.0)
-        """Of each node, where `profile` is set."""
+        """Time per node, if `profile` is set."""
         self.profile = profile
         self.stopped_by: Break | None = None
         self.fired = ""
         """The node that `step_node` fired last."""
-        self._at = 0
+        self._index = 0
         self._paused = False
 
     @property
     def ticks(self) -> int:
-        """Whole ticks so far."""
+        """Complete ticks so far."""
         return self.machine.tick
 
     @property
     def updates(self) -> int:
-        """Of the first trainer."""
-        found = [getattr(node, "updates", 0) for id, node in self.nodes.items() if self._is_trainer(id)]
-        return found[0] if found else 0
-
-    def _is_trainer(self, id: str) -> bool:
-        return self._declared[id].trains
+        """Updates of the first trainer."""
+        return getattr(self.nodes[self.trainers[0]], "updates", 0) if self.trainers else 0
 
     @property
     def finished(self) -> bool:
         return self.machine.tick >= self.plan.ticks
 
     def pause(self) -> None:
-        """Stop at the end of this tick; from another thread too."""
+        """Stop `run` at the end of this tick; may be called from another thread."""
         self._paused = True
 
     def tick(self) -> None:
-        """What is left of this tick, or a whole one."""
-        if self._at or self.profile:
+        """Finish the current tick, or run one tick."""
+        if self._index or self.profile:
             while not self.step_node():
                 pass
         else:
@@ -112,38 +127,44 @@ class Interpreter:
             self.live.look(self.machine.tick, self.machine.value)
 
     def step_node(self) -> bool:
-        """Fire the next node that is due; True if that ended the tick."""
+        """Fire the next node that is due; return True if that ended the tick."""
         machine = self.machine
-        if self._at == 0:
+        if self._index == 0:
             machine.begin()
-        while self._at < len(machine.firings):
-            index, self._at = self._at, self._at + 1
+        while self._index < len(machine.firings):
+            index, self._index = self._index, self._index + 1
             id = machine.firings[index].id
-            before = time.perf_counter()
+            start = time.perf_counter()
             fired = machine.fire(index)
             machine.hold(id)
-            self.seconds[id] += time.perf_counter() - before
+            self.seconds[id] += time.perf_counter() - start
             self.fired = id if fired else self.fired
-            if fired and self._at < len(machine.firings):
+            if fired and self._index < len(machine.firings):
                 return False
-        self._at = 0
+        self._index = 0
         machine.end()
         return True
 
     @property
     def next_node(self) -> str:
-        """Which one `step_node` looks at next."""
-        return self.machine.firings[self._at].id
+        """The node that `step_node` looks at next."""
+        return self.machine.firings[self._index].id
 
     def run(self, ticks: int | None = None, stop: Callable[[], bool] = lambda: False) -> int:
-        """Go on until the end of the run, or for so many ticks; returns how many there were."""
-        machine, begun, live = self.machine, self.machine.tick, self.live
-        last = self.plan.ticks if ticks is None else min(self.plan.ticks, begun + ticks)
+        """Run until the end, a breakpoint, `pause` or `stop`, and return the number of ticks.
+
+        Args:
+            ticks: Maximal number of ticks; all that remain by default.
+            stop: Called before every tick; return True to stop.
+        """
+        machine, start, live = self.machine, self.machine.tick, self.live
+        last = self.plan.ticks if ticks is None else min(self.plan.ticks, start + ticks)
         self._paused, self.stopped_by = False, None
         while machine.tick < last and not self._paused and not stop():
-            if self._at or self.profile:
+            if self._index or self.profile:
                 self.tick()
             else:
+                # As `tick`, without a call of the clock per tick if nothing is watched.
                 machine.go()
                 if live.rings and live.due():
                     live.look(machine.tick, machine.value)
@@ -151,14 +172,14 @@ class Interpreter:
                 value = machine.value(as_end(each.end))
                 if value is not None and each.met(value):
                     self.stopped_by = each
-                    return machine.tick - begun
-        return machine.tick - begun
+                    return machine.tick - start
+        return machine.tick - start
 
     def run_to_update(self) -> bool:
-        """Go on until the next update is made; False if the run ended or was stopped before."""
-        ends = [End(each.id, "training_complete") for each in self.plan.firings if self._is_trainer(each.id)]
+        """Run until the next update; return False if the run ended or was stopped before."""
+        ends = [End(id, "training_complete") for id in self.trainers]
         if not ends:
-            raise GraphError("this graph has no trainer, so there is no next update to run to")
+            raise GraphError("this graph has no trainer, so there is no update to run to")
         while not self.finished:
             if not self.run(1):
                 return False
@@ -169,26 +190,25 @@ class Interpreter:
         return False
 
     def look(self, end: End | str) -> dict[str, Any]:
-        """What is on an output now."""
+        """Return a summary of the value of an output."""
         return summary(self.machine.value(as_end(end)))
 
     def shares(self) -> dict[str, float]:
-        """Share of the time that each node took, where `profile` is set."""
+        """Return the share of the time that each node took, if `profile` is set."""
         total = sum(self.seconds.values()) or 1.0
         return {id: seconds / total for id, seconds in self.seconds.items()}
 
     def sha256(self) -> str:
-        """Of all that was learned."""
+        """Return a hash of all weights."""
         return parameters_sha256(self.nodes)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The loss_info of the first trainer, an update at a time."""
-        end = next((End(each.id, "loss_info") for each in self.plan.firings if self._is_trainer(each.id)), None)
-        while end is not None and self.run_to_update():
-            yield self.machine.value(end)
+        """Yield the loss_info of the first trainer after each update."""
+        while self.trainers and self.run_to_update():
+            yield self.machine.value(End(self.trainers[0], "loss_info"))
 
     def close(self) -> None:
-        """Free what nodes hold."""
+        """Release files and environments of the nodes."""
         close_all(self.nodes)
 
     def __enter__(self) -> Interpreter:
@@ -199,7 +219,7 @@ class Interpreter:
 
 
 def close_all(nodes: dict[str, Any]) -> None:
-    """Let nodes that hold something free it."""
+    """Close all nodes that can be closed."""
     for node in nodes.values():
         if callable(close := getattr(node, "close", None)):
             close()

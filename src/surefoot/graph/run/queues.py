@@ -1,6 +1,6 @@
-"""The engine across processes: environments in processes of their own, one bounded queue from a node to each process.
+"""The engine across processes: environments run in their own processes, connected by one bounded queue per reader.
 
-Every node fires as often as in one process and reads the same values, whatever the timing is: a Kahn network.
+Every node fires as often as in one process and reads the same values, independent of timing: a Kahn process network.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from surefoot.errors import FiringError, GraphError
@@ -22,27 +24,29 @@ from surefoot.graph.spec.checked import Checked
 from surefoot.graph.spec.model import End, Graph
 from surefoot.graph.spec.text import canonical, parse_graph
 
+# Messages that may wait in a queue: a loop with one delay never has more than two in flight.
 CAPACITY = 2
-"""Messages that may wait: the balance of a loop with one delay needs no more."""
+# Seconds between two checks whether the process at the other end still lives. A shorter wait only costs CPU time.
 PATIENCE = 1.0
+Routes = dict[tuple[str, int], "Channel"]
+"""{(node, process): the queue from the node to the process}"""
 
 
 @dataclass(slots=True)
 class Channel:
-    """What one node says to one process, a tuple a tick; `free` counts the places that are left."""
+    """A queue from one node to one process: one tuple per tick. `free` counts the free places."""
 
     source: str
     ends: tuple[End, ...]
-    target: int
     early: bool
-    """Read in the tick itself; else a tick later."""
+    """Read in the same tick; else at its end, for the next one."""
     receiver: Connection
     sender: Connection
     free: Any
 
 
-def channels(plan: Schedule, groups: list[list[str]], context: Any) -> dict[tuple[str, int], Channel]:
-    """Which node speaks to which process, of what."""
+def channels(plan: Schedule, groups: list[list[str]], context: Any) -> Routes:
+    """Return the queues between the groups of nodes."""
     home = {id: number for number, ids in enumerate(groups) for id in ids}
     needed: dict[tuple[str, int], dict[End, bool]] = {}
     for firing in plan.firings:
@@ -51,87 +55,71 @@ def channels(plan: Schedule, groups: list[list[str]], context: Any) -> dict[tupl
                 continue
             ends = needed.setdefault((each.source.node, home[firing.id]), {})
             ends[each.source] = ends.get(each.source, False) or each.edge.delay is None
-    made: dict[tuple[str, int], Channel] = {}
+    routes: Routes = {}
     for (source, target), ends in needed.items():
         receiver, sender = context.Pipe(duplex=False)
         free = context.BoundedSemaphore(CAPACITY)
-        made[source, target] = Channel(source, tuple(sorted(ends)), target, any(ends.values()), receiver, sender, free)
-    return made
+        routes[source, target] = Channel(source, tuple(sorted(ends)), any(ends.values()), receiver, sender, free)
+    return routes
 
 
 class _Island:
-    """The nodes of one process and the queues at its shores."""
+    """The nodes of one process and the queues into and out of it."""
 
-    def __init__(
-        self,
-        plan: Schedule,
-        groups: list[list[str]],
-        number: int,
-        routes: dict[tuple[str, int], Channel],
-        setting: Setting,
-    ) -> None:
-        mine = set(groups[number])
-        self.nodes = build(plan, mine, setting)
-        self.machine = Machine(plan, self.nodes, mine)
-        self.out = {id: [c for (source, _), c in routes.items() if source == id] for id in mine}
+    def __init__(self, plan: Schedule, groups: list[list[str]], number: int, routes: Routes, setting: Setting) -> None:
+        local = set(groups[number])
+        self.nodes = build(plan, local, setting)
+        self.machine = Machine(plan, self.nodes, local)
+        self.out = {id: [c for (source, _), c in routes.items() if source == id] for id in local}
         incoming = [c for (_, target), c in routes.items() if target == number]
         self.late = [c for c in incoming if not c.early]
-        self.before: dict[str, list[Channel]] = {id: [] for id in mine}
+        self.before: dict[str, list[Channel]] = {id: [] for id in local}
         for channel in incoming:
             if channel.early:
-                self.before[self._first_reader(plan, channel, mine)].append(channel)
+                # Receive just before the first reader, so that other nodes of the process do not wait.
+                reader = next(
+                    firing.id
+                    for firing in self.machine.firings
+                    if any(e.source in channel.ends and e.edge and e.edge.delay is None for e in firing.inputs)
+                )
+                self.before[reader].append(channel)
 
-    @staticmethod
-    def _first_reader(plan: Schedule, channel: Channel, mine: set[str]) -> str:
-        return next(
-            firing.id
-            for firing in plan.firings
-            if firing.id in mine
-            and any(e.source in channel.ends and e.edge is not None and e.edge.delay is None for e in firing.inputs)
-        )
-
-    def run(self, ticks: int, alive: Any) -> None:
+    def run(self, ticks: int, check_peers: Callable[[], None]) -> None:
         machine = self.machine
         for _ in range(ticks):
             machine.begin()
             for index, firing in enumerate(machine.firings):
                 for channel in self.before[firing.id]:
-                    self._receive(channel, alive)
+                    self._receive(channel, check_peers)
                 machine.fire(index)
                 machine.hold(firing.id)
                 for channel in self.out[firing.id]:
-                    self._send(channel, alive)
+                    while not channel.free.acquire(timeout=PATIENCE):
+                        check_peers()
+                    channel.sender.send(tuple(machine.values[machine.slots[end]] for end in channel.ends))
             for channel in self.late:
-                self._receive(channel, alive)
+                self._receive(channel, check_peers)
             machine.end()
 
-    def _send(self, channel: Channel, alive: Any) -> None:
-        while not channel.free.acquire(timeout=PATIENCE):
-            alive()
-        channel.sender.send(tuple(self.machine.values[self.machine.slots[end]] for end in channel.ends))
-
-    def _receive(self, channel: Channel, alive: Any) -> None:
+    def _receive(self, channel: Channel, check_peers: Callable[[], None]) -> None:
         while not channel.receiver.poll(PATIENCE):
-            alive()
-        said = channel.receiver.recv()
+            check_peers()
+        values = channel.receiver.recv()
         channel.free.release()
-        for end, value in zip(channel.ends, said, strict=True):
+        for end, value in zip(channel.ends, values, strict=True):
             self.machine.values[self.machine.slots[end]] = value
         self.machine.hold(channel.source)
 
 
-class _Remote:
-    """A node of another process, as far as it can be seen from here."""
-
-    def __init__(self, weights: dict[str, Any]) -> None:
-        self.weights = weights
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.weights
-
-
 class QueueEngine:
-    """Runs a graph with its environments in processes of their own."""
+    """Runs a graph with its environments in their own processes.
+
+    Args:
+        graph: The graph, checked or not.
+        into: Directory of the run.
+        trust: Allow Code nodes to run.
+        **run: Overrides of seed, total_steps and path.
+    """
 
     def __init__(self, graph: Graph | Checked, *, into: Path | str = ".", trust: bool = False, **run: Any) -> None:
         self.plan = schedule(graph, **run)
@@ -141,39 +129,45 @@ class QueueEngine:
 
     @property
     def processes(self) -> int:
-        """How many work."""
+        """Number of processes, this one included."""
         return len(self.groups)
 
     def run(self, ticks: int | None = None) -> int:
-        """All of the run, or its first ticks; returns how many."""
+        """Run to the end, or for some ticks, and return the number of ticks."""
         ticks = self.plan.ticks if ticks is None else min(ticks, self.plan.ticks)
         context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
         routes = channels(self.plan, self.groups, context)
-        ends = [context.Pipe(duplex=False) for _ in self.groups[1:]]
+        results = [context.Pipe(duplex=False) for _ in self.groups[1:]]
+        # The graph travels as text: with spawn, nodes and functions of other modules could not be pickled.
+        task = (canonical(self.plan.checked.graph), asdict(self.plan.run), self.setting)
         workers = [
-            context.Process(
-                target=_work, args=(self._letter(), number, routes, ticks, ends[number - 1][1]), daemon=True
-            )
-            for number in range(1, len(self.groups))
+            context.Process(target=_work, args=(*task, number, routes, ticks, sender), daemon=True)
+            for number, (_, sender) in enumerate(results, 1)
         ]
         for worker in workers:
             worker.start()
 
-        def alive() -> None:
-            for (receiver, _), worker in zip(ends, workers, strict=True):
-                if receiver.poll():
-                    _take(receiver)
-                if not worker.is_alive() and not receiver.poll():
+        finished: dict[int, dict[str, Any]] = {}
+
+        def check_workers() -> None:
+            for number, ((receiver, _), worker) in enumerate(zip(results, workers, strict=True)):
+                # A worker may be done while this process still waits for another one.
+                if number not in finished and receiver.poll():
+                    finished[number] = _result(receiver)
+                elif number not in finished and not worker.is_alive() and not receiver.poll():
                     raise GraphError(f"a process of the graph ended with exit code {worker.exitcode}")
 
         try:
             island = _Island(self.plan, self.groups, 0, routes, self.setting)
             self.nodes = dict(island.nodes)
-            island.run(ticks, alive)
-            for receiver, _ in ends:
-                while not receiver.poll(PATIENCE):
-                    alive()
-                self.nodes |= {id: _Remote(weights) for id, weights in _take(receiver).items()}
+            island.run(ticks, check_workers)
+            for number, (receiver, _) in enumerate(results):
+                while number not in finished:
+                    receiver.poll(PATIENCE)
+                    check_workers()
+                # Of a remote node only its weights are known here.
+                for id, weights in finished[number].items():
+                    self.nodes[id] = SimpleNamespace(state_dict=lambda weights=weights: weights)
         finally:
             for worker in workers:
                 worker.join(timeout=5.0)
@@ -181,48 +175,39 @@ class QueueEngine:
                     worker.terminate()
         return ticks
 
-    def _letter(self) -> tuple[str, dict[str, Any], str, bool]:
-        run = self.plan.run
-        settings = {"seed": run.seed, "total_steps": run.total_steps, "path": run.path}
-        return canonical(self.plan.checked.graph), settings, str(self.setting.into), self.setting.trust
-
     def sha256(self) -> str:
-        """Of all that was learned, in whichever process."""
+        """Return a hash of all weights in all processes."""
         return parameters_sha256(self.nodes)
 
     def close(self) -> None:
-        """Free what nodes of this process hold."""
+        """Release files and environments of the nodes in this process."""
         close_all(self.nodes)
 
 
-def _take(receiver: Connection) -> dict[str, Any]:
-    kind, said = receiver.recv()
+def _result(receiver: Connection) -> dict[str, Any]:
+    kind, content = receiver.recv()
     if kind == "error":
-        raise FiringError(said)
-    return said
+        raise FiringError(content)
+    return content
 
 
 def _work(
-    letter: tuple[str, dict[str, Any], str, bool],
-    number: int,
-    routes: dict[tuple[str, int], Channel],
-    ticks: int,
-    end: Connection,
+    text: str, run: dict[str, Any], setting: Setting, number: int, routes: Routes, ticks: int, sender: Connection
 ) -> None:
-    """What a process of an island does."""
+    """Run one island in its own process."""
+    # Ctrl-C reaches all processes of the terminal; the first one decides when the others stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    text, run, into, trust = letter
     parent = os.getppid()
 
-    def alive() -> None:
+    def check_parent() -> None:
         if os.getppid() != parent:
             raise SystemExit(1)
 
     try:
         plan = schedule(parse_graph(text), **run)
-        island = _Island(plan, islands(plan), number, routes, Setting(Path(into), trust))
-        island.run(ticks, alive)
-        end.send(("learned", learned(island.nodes)))
+        island = _Island(plan, islands(plan), number, routes, setting)
+        island.run(ticks, check_parent)
+        sender.send(("learned", learned(island.nodes)))
         close_all(island.nodes)
     except Exception as why:
-        end.send(("error", str(why)))
+        sender.send(("error", str(why)))

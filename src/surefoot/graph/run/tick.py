@@ -1,4 +1,4 @@
-"""One tick of a schedule, or of a part of it: slots, who fires on which of them, what is carried over."""
+"""One tick of a schedule, or of a part of it: value slots, which nodes fire on them, and what is carried to the next tick."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import ABSENT, End
 from surefoot.graph.spec.types import ONCE, TICK
 
+Step = tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], slice | int | None, str]
+"""(callable, slots of the arguments, slots that must have values, slots of the outputs, when it fires)"""
+
 
 class Machine:
-    """Fires nodes on slots. What another process says is put into `slots` by whoever owns the machine."""
+    """Fires nodes on slots. The owner puts values of other processes into `values`."""
 
     def __init__(self, plan: Schedule, nodes: Mapping[str, Callable[..., Any]], only: set[str] | None = None) -> None:
         self.plan, self.nodes = plan, nodes
         self.firings = [each for each in plan.firings if only is None or each.id in only]
         self.slots: dict[End, int] = {}
-        """Of outputs."""
+        """Slots of the outputs."""
         self.values: list[Any] = []
         self.tick = 0
         for firing in plan.firings:
             for name in firing.outputs:
-                self.slots[End(firing.id, name)] = len(self.values)
-                self.values.append(None)
+                self.slots[End(firing.id, name)] = self._new_slot(None)
         self.carried: list[tuple[int, int, bool]] = []
-        """(from, to, keep the last one) at the end of a tick."""
+        """(from, to, hold the last value) at the end of a tick."""
         self.holds: dict[str, list[tuple[int, int]]] = {}
-        """{node: (from, to)} where a reader keeps the last value."""
+        """{node: (from, to)} for readers that keep the last value."""
         self.steps = [self._step(each) for each in self.firings]
-        mine = {each.id for each in self.firings}
-        self.once = [slot for end, slot in self.slots.items() if plan.checked.clocks.get(end) == ONCE]
+        local = {each.id for each in self.firings}
+        clocks = plan.checked.clocks
+        self.once = [slot for end, slot in self.slots.items() if clocks.get(end) == ONCE]
+        # Outputs that do not have a value in every tick are cleared, or readers would see a value twice.
         self.cleared = [
             self.slots[End(each.id, name)]
             for each in plan.firings
-            if each.when == "there" or each.id not in mine
+            if each.when == "there" or each.id not in local
             for name in each.outputs
-            if plan.checked.clocks[End(each.id, name)] not in (TICK, ONCE) or each.id not in mine
+            if clocks[End(each.id, name)] not in (TICK, ONCE) or each.id not in local
         ]
-        self._seconds: list[float] | None = None
 
     def _new_slot(self, value: Any) -> int:
         self.values.append(value)
         return len(self.values) - 1
 
-    def _step(
-        self, firing: Firing
-    ) -> tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], slice | int | None, str]:
+    def _step(self, firing: Firing) -> Step:
         args: list[int] = []
         deciding: list[int] = []
         for each in firing.inputs:
@@ -63,30 +64,25 @@ class Machine:
                 self.carried.append((slot, register, each.held))
                 slot = register
             elif each.held:
-                kept = self._new_slot(None)
-                self.holds.setdefault(each.source.node, []).append((slot, kept))
-                slot = kept
+                held = self._new_slot(None)
+                self.holds.setdefault(each.source.node, []).append((slot, held))
+                slot = held
             args.append(slot)
             if each.decides:
                 deciding.append(slot)
-        first = self.slots[End(firing.id, firing.outputs[0])] if firing.outputs else 0
-        out: slice | int | None
-        match len(firing.outputs):
-            case 0:
-                out = None
-            case 1:
-                out = first
-            case count:
-                out = slice(first, first + count)
+        count = len(firing.outputs)
+        first = self.slots[End(firing.id, firing.outputs[0])] if count else 0
+        # One output is a value, several are a tuple for a slice of slots.
+        out = None if count == 0 else first if count == 1 else slice(first, first + count)
         return self.nodes[firing.id], tuple(args), tuple(deciding), out, firing.when
 
     def begin(self) -> None:
-        """Forget what was said only for its own tick."""
+        """Clear values that belong to one tick only."""
         for slot in self.cleared:
             self.values[slot] = None
 
     def fire(self, index: int) -> bool:
-        """Fire one node if it is due; False if it is not."""
+        """Fire a node if it is due, and return whether it was."""
         call, args, deciding, out, when = self.steps[index]
         values = self.values
         if when == "first":
@@ -97,21 +93,21 @@ class Machine:
                 if values[slot] is None:
                     return False
         try:
-            said = call(*[values[slot] for slot in args])
+            result = call(*[values[slot] for slot in args])
         except Exception as why:
-            raise self._failed(index, args, why) from why
+            raise self._failure(index, args, why) from why
         if out is not None:
-            values[out] = said  # pyright: ignore[reportArgumentType, reportCallIssue]  # a tuple for a slice, a value for a slot
+            values[out] = result  # pyright: ignore[reportArgumentType, reportCallIssue]  # a tuple for a slice, a value for a slot
         return True
 
     def hold(self, id: str) -> None:
-        """Let readers keep what a node said."""
-        for slot, kept in self.holds.get(id, ()):
+        """Copy the outputs of a node for readers that keep the last value."""
+        for slot, held in self.holds.get(id, ()):
             if self.values[slot] is not None:
-                self.values[kept] = self.values[slot]
+                self.values[held] = self.values[slot]
 
     def end(self) -> None:
-        """Carry over what is read a tick later."""
+        """Carry values of delayed edges to the next tick."""
         values = self.values
         for slot, register, keep in self.carried:
             if not keep or values[slot] is not None:
@@ -122,7 +118,7 @@ class Machine:
         self.tick += 1
 
     def go(self) -> None:
-        """One whole tick."""
+        """Run one tick."""
         if self.cleared:
             self.begin()
         holds = self.holds
@@ -133,31 +129,24 @@ class Machine:
         self.end()
 
     def value(self, end: End) -> Any:
-        """What was last said there."""
+        """Return the current value of an output."""
         return self.values[self.slots[end]]
 
-    def _failed(self, index: int, args: tuple[int, ...], why: Exception) -> FiringError:
+    def _failure(self, index: int, args: tuple[int, ...], why: Exception) -> FiringError:
         firing = self.firings[index]
-        given = ", ".join(
-            f"{each.port.name} {brief(self.values[slot])}"
-            for each, slot in zip(firing.inputs, args, strict=True)
-            if each.edge is not None
-        )
-        said = str(why) if isinstance(why, SurefootError) else f"{type(why).__name__}: {why}"
+        pairs = zip(firing.inputs, args, strict=True)
+        inputs = {each.port.name: self.values[slot] for each, slot in pairs if each.edge is not None}
+        message = str(why) if isinstance(why, SurefootError) else f"{type(why).__name__}: {why}"
+        shapes = ", ".join(f"{name} {brief(value)}" for name, value in inputs.items())
         error = FiringError(
-            f"{firing.id} ({firing.declared.name}) failed in tick {self.tick}: {said}; it was given {given}"
+            f"{firing.id} ({firing.declared.name}) failed in tick {self.tick}: {message}; its inputs were {shapes}"
         )
-        error.node, error.tick = firing.id, self.tick
-        error.inputs = {
-            each.port.name: self.values[slot]
-            for each, slot in zip(firing.inputs, args, strict=True)
-            if each.edge is not None
-        }
+        error.node, error.tick, error.inputs = firing.id, self.tick, inputs
         return error
 
 
 def brief(value: Any) -> str:
-    """A value in a few words: its form, not its numbers."""
+    """Return shape and dtype of a value, without its numbers."""
     if isinstance(value, np.ndarray):
         return f"{list(value.shape)} {value.dtype}"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What nodes do when they fire: thin classes over the library, named after their declarations. Scripts import them from here."""
+"""What nodes do when they fire: thin classes over the library, one per node type. Exported scripts import them from here."""
 
 from __future__ import annotations
 

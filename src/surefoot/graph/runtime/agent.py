@@ -1,4 +1,4 @@
-"""The agent: a policy of the library that acts once a tick."""
+"""The agent: an actor-critic network that acts once per tick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 from surefoot.data.seeds import seed_for
 from surefoot.data.spaces import ActionSpace, Box, Discrete, MultiDiscrete
 from surefoot.envs.api import Arrays
-from surefoot.graph.runtime.base import RuntimeNode
+from surefoot.graph.nodes.learning import MASK
+from surefoot.graph.runtime.base import RuntimeNode, built, copy_weights
 from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.config import NetConfig
 from surefoot.nets.policy import PolicyInput, load_weights
@@ -19,14 +20,11 @@ from surefoot.train.collect.kernel_rollout import KernelActor, kernel_actor
 from surefoot.train.collect.tick_collector import ActionRecord
 from surefoot.train.device import keep_large_blocks
 
-MASK = "action_mask"
-
 
 class PPOAgentNode(RuntimeNode):
-    """An actor-critic network for observations of `input_size` and actions of `output_size`, built at the first tick."""
+    """An actor-critic network; it is built in the first tick, which brings the observations."""
 
     def setup(self) -> None:
-        """Read the config; the network is built with the first observations."""
         network = self.params.network
         memory, cnn = network if network in ("gru", "lstm") else "none", "auto" if network == "cnn" else "off"
         self.config = self.settings(NetConfig, memory=memory, cnn=cnn)
@@ -40,7 +38,7 @@ class PPOAgentNode(RuntimeNode):
         self.generator = torch.Generator().manual_seed(seed_for("act", self.seed))
 
     def build(self, observations: Arrays, low: Any = -math.inf, high: Any = math.inf) -> ActorCritic:
-        """The network for observations like these; `low` and `high` bound its actions where the head is to clip them."""
+        """Build the network for observations like these; `low` and `high` are the bounds to which the head clips."""
         sizes = self.params.input_size
         names = [name for name in observations if name != MASK]
         by_part = sizes if isinstance(sizes, dict) else {names[0]: sizes}
@@ -53,13 +51,13 @@ class PPOAgentNode(RuntimeNode):
         }
         action = self.action
         if isinstance(action, Box):
-            action = Box(action.shape, _bound(low), _bound(high))
+            low, high = (tuple(np.ravel(x).tolist()) if np.ndim(x) else float(x) for x in (low, high))
+            action = Box(action.shape, low, high)
         self.policy = ActorCritic(space, action, self.config, seed=self.seed)
         keep_large_blocks(self.policy)
         for memory in self.policy.network.memories().values():
             memory.by_kernel = self.path != "torch"
-        rows = {name: observations[name].shape[1:] for name in space}
-        self.flat = {name for name, box in space.items() if rows[name] != box.shape}
+        self.flat = {name for name, box in space.items() if observations[name].shape[1:] != box.shape}
         self.context = self.policy.initial_context(len(observations[names[0]]))
         return self.policy
 
@@ -68,28 +66,27 @@ class PPOAgentNode(RuntimeNode):
         policy = self.policy
         if policy is None:
             policy = self.build(observations)
-            self.actor = (
-                kernel_actor(policy, self.seed) if self.path != "torch" and not self.params.deterministic else None
-            )
+            # The kernel samples; it has no mode, so a deterministic agent acts with torch.
+            if self.path != "torch" and not self.params.deterministic:
+                self.actor = kernel_actor(policy, self.seed)
             if self.actor is not None:
                 self.actor.net.refresh()
             starts = np.ones(len(next(iter(observations.values()))), bool)
         mask = observations.get(MASK)
-        if mask is not None:
-            observations = {name: x for name, x in observations.items() if name != MASK}
-        if self.flat:
-            observations = {n: x.reshape(len(x), -1) if n in self.flat else x for n, x in observations.items()}
+        observations = {
+            name: x.reshape(len(x), -1) if name in self.flat else x for name, x in observations.items() if name != MASK
+        }
         if self.actor is not None:
-            return self._by_kernel(self.actor, observations, mask), policy
+            return self._act_in_kernel(self.actor, observations, mask), policy
         start = None if not policy.sequential else torch.from_numpy(starts if starts is not None else np.zeros(1, bool))
         before = self.context
-        seen = PolicyInput(
+        inputs = PolicyInput(
             obs={name: torch.from_numpy(x) for name, x in observations.items()},
             action_mask=None if mask is None else torch.from_numpy(mask),
             start=start,
             context=before,
         )
-        out = policy.act(seen, generator=self.generator, deterministic=self.params.deterministic)
+        out = policy.act(inputs, generator=self.generator, deterministic=self.params.deterministic)
         self.context = out.context
         chosen = ActionRecord(
             action=out.action,
@@ -103,7 +100,7 @@ class PPOAgentNode(RuntimeNode):
         )
         return chosen, policy
 
-    def _by_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> ActionRecord:
+    def _act_in_kernel(self, actor: KernelActor, obs: Arrays, mask: np.ndarray | None) -> ActionRecord:
         features = np.ascontiguousarray(actor.features(obs), np.float32)
         shape, dtype = (len(features), *actor.shape), np.int64 if actor.net.discrete else np.float32
         action, env_action = np.empty(shape, dtype), np.empty(shape, dtype)
@@ -123,29 +120,23 @@ class PPOAgentNode(RuntimeNode):
         return ActionRecord(action=action, value=value, log_prob=log_prob, obs=obs, action_mask=mask, actor=actor)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """The network's."""
+        """Return the weights of the network."""
         return {} if self.policy is None else dict(self.policy.state_dict())
 
     def snapshot(self) -> dict[str, Any]:
-        """Weights, memory, randomness."""
         return {
-            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
+            "weights": copy_weights(self),
             "context": {name: x.clone() for name, x in self.context.items()},
             "generator": self.generator.get_state(),
             **({} if self.actor is None else {"kernel_rng": self.actor.rng.copy()}),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there, with the network that the first tick has built."""
-        assert self.policy is not None
-        load_weights(self.policy, saved["weights"])
+        load_weights(built(self.policy), saved["weights"])
         self.context = {name: torch.as_tensor(x) for name, x in saved["context"].items()}
         self.generator.set_state(torch.as_tensor(saved["generator"]))
         if self.actor is not None:
+            # The kernel acts on a packed copy of the weights.
             self.actor.net.refresh()
             if "kernel_rng" in saved:
                 self.actor.rng[:] = saved["kernel_rng"]
-
-
-def _bound(x: Any) -> Any:
-    return tuple(float(each) for each in np.ravel(x)) if np.ndim(x) else float(x)

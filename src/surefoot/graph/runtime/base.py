@@ -1,4 +1,4 @@
-"""What all runtime classes share: parameters with their declared defaults, and the settings of a run. No torch here."""
+"""The base class of all runtime nodes: parameters, settings of the run, snapshots. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from surefoot.graph.spec.params import complete_params
 
 C = TypeVar("C")
 COMPLETE = "complete"
-"""What a trigger carries."""
+"""The value of a trigger."""
 
 
 class RuntimeNode:
-    """A node at work. `params` holds what its declaration lists; `seed`, `path`, … are the run's, as `needs` asks for.
+    """A running node. Subclasses are named after their node type; calling one fires the node.
 
-    Subclasses are named after their declaration and prepare themselves in `setup`; calling one fires the node.
+    Args:
+        seed: Seed of the node.
+        total_steps: Length of the run.
+        path: Implementation of the update: auto, native or torch.
+        into: Directory of the run.
+        **params: Parameters of the node, by any of their names.
     """
 
     def __init__(
@@ -32,28 +37,44 @@ class RuntimeNode:
         self.setup()
 
     def setup(self) -> None:
-        """Prepare what the node keeps between two calls."""
+        """Prepare the state that the node keeps between two calls."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as arrays and JSON values; {} for a node without state."""
+        return {}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue from a snapshot, after the first tick has built networks and learners."""
 
     def settings(self, config: type[C], **changed: Any) -> C:
-        """Return a config with the values of all parameters that it declares; `changed` are set besides or instead."""
-        declared = {each.setting: each.name for each in self.declared.params if each.config is config}
-        values = {setting: getattr(self.params, name) for setting, name in declared.items()}
-        return config(**{**values, **changed})
+        """Return a config with the values of all parameters that it declares; `changed` adds or overrides settings."""
+        names = [each.setting for each in self.declared.params if each.config is config]
+        return config(**{**{name: getattr(self.params, name) for name in names}, **changed})
+
+
+def built(part: C | None) -> C:
+    """Return a part that the first tick builds."""
+    assert part is not None, "the first tick builds this part"
+    return part
+
+
+def copy_weights(module: Any) -> dict[str, Any]:
+    """Return copies of a module's parameters and buffers."""
+    return {name: x.detach().clone() for name, x in module.state_dict().items()}
 
 
 def checkpoint_parts(learner: Any) -> dict[str, Any]:
-    """Return what a Checkpoint node saves of a learner: weights, optimiser and counters."""
-    weights = {name: x.detach().clone() for name, x in learner.policy.state_dict().items()}
-    return {"weights": weights, **learner.state()}
+    """Return what a Checkpoint node saves of a learner: weights, optimizer and counters."""
+    return {"weights": copy_weights(learner.policy), **learner.state()}
 
 
 def ticks_for(total_steps: int, streams: int, *horizons: int) -> int:
-    """Return the ticks in which `streams` copies take at least `total_steps` steps, rounded up to whole rollouts."""
-    whole = math.lcm(*horizons) if horizons else 1
+    """Return the ticks in which `streams` copies take at least `total_steps` steps, rounded up to complete rollouts."""
+    multiple = math.lcm(*horizons) if horizons else 1
     ticks = -(-total_steps // max(1, streams))
-    return -(-ticks // whole) * whole
+    return -(-ticks // multiple) * multiple
 
 
 def node_seed(id: str, seed: int) -> int:
-    """Return the seed (31 bits) of a node that is not the only one of its kind; it does not depend on the firing order."""
+    """Return the seed (31 bits) of a node that is not the only one of its type; it does not depend on the firing order."""
     return seed_for(f"node:{id}", seed) >> 32

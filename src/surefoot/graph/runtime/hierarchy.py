@@ -1,4 +1,4 @@
-"""Two policies, one above the other, of the library's parts."""
+"""Two policies: a manager that sets sub-goals, and a worker that is rewarded for reaching them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.goals import GoalSpec, GoalWorld, landmarks, offsets
 from surefoot.errors import ConfigError
 from surefoot.graph.runtime.agent import PPOAgentNode
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode
-from surefoot.graph.runtime.worlds import shown
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, built, copy_weights
+from surefoot.graph.runtime.worlds import with_mask
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.nets.actor_critic import ActorCritic
@@ -23,14 +23,14 @@ from surefoot.train.algorithms.hierarchy import Decisions
 
 
 class LowLevelPPONode(PPOAgentNode):
-    """An agent that sees its sub-goal."""
+    """An agent whose observations include its sub-goal."""
 
 
 class HighLevelPPONode(RuntimeNode):
-    """The manager: decides where streams go, and learns in the tick after the worker did."""
+    """The manager: sets the sub-goals and learns in the tick after the worker's update."""
 
     def setup(self) -> None:
-        """Read the configs; a step of the manager lasts up to `steps_per_goal` steps, so it discounts by as many."""
+        # A step of the manager lasts up to `steps_per_goal` environment steps, so it discounts by as many.
         gamma = self.params.gamma**self.params.steps_per_goal
         seed = seed_for("manager", self.seed)
         self.config = self.settings(PPOConfig, gamma=gamma, seed=seed, device="cpu", path=self.path)
@@ -41,8 +41,8 @@ class HighLevelPPONode(RuntimeNode):
         self.steps_taken = 0
 
     def bind(self, base: World, goal: GoalSpec, *, progress: float, env_share: float) -> GoalWorld:
-        """The world with sub-goals that this manager sets."""
-        net, steps, every = self.settings(NetConfig), self.params.horizon_length, self.params.steps_per_goal
+        """Return the environment with sub-goals that this manager sets."""
+        net, steps, every = self.settings(NetConfig), self.params.rollout_steps, self.params.steps_per_goal
         self.policy = ActorCritic(base.observation, goal.space, net, seed=seed_for("manager", self.seed))
         updates = max(1, -(-self.total_steps // (steps * base.num_envs)))
         self.learner = Learner(self.policy, self.config, total_updates=updates)
@@ -57,60 +57,48 @@ class HighLevelPPONode(RuntimeNode):
     ) -> tuple[HighLevelPPONode, str | None, dict[str, Any] | None]:
         if trigger is None or self.learner is None or self.decisions is None or self.world is None:
             return self, None, None
-        assert self.world.view is not None
         progress = min(1.0, self.steps_taken / self.total_steps)
-        managed = self.decisions.rollout(self.world.view, self.learner.policy_version)
-        self.steps_taken += self.params.horizon_length * self.world.num_envs
-        report = self.learner.update(managed, progress=progress)
+        rollout = self.decisions.rollout(built(self.world.view), self.learner.policy_version)
+        self.steps_taken += self.params.rollout_steps * self.world.num_envs
+        report = self.learner.update(rollout, progress=progress)
         self.decisions.episodes.take_fresh()
-        episodes = self.decisions.episodes.recent()
-        metrics = {
-            "update": report.update,
-            "env_steps": self.steps_taken,
-            "decisions": managed.samples,
-            **report.metrics(),
-        }
-        if episodes[0] is not None:
-            metrics |= {"return": episodes[0], "length": episodes[1]}
+        mean_return, mean_length, *_ = self.decisions.episodes.recent()
+        metrics = {"update": report.update, "env_steps": self.steps_taken, "decisions": rollout.samples}
+        metrics |= report.metrics()
+        if mean_return is not None:
+            metrics |= {"return": mean_return, "length": mean_length}
         return self, COMPLETE, metrics
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """The manager's network."""
+        """Return the weights of the manager."""
         return {} if self.policy is None else dict(self.policy.state_dict())
 
     def snapshot(self) -> dict[str, Any]:
-        """The policy, its learner, and every sub-goal, open ones included."""
-        assert self.learner is not None
-        assert self.decisions is not None
-        assert self.world is not None
         return {
-            "weights": {name: x.detach().clone() for name, x in self.state_dict().items()},
-            "learner": self.learner.state(),
-            "decisions": self.decisions.state(),
-            "world": self.world.state(),
+            "weights": copy_weights(self),
+            "learner": built(self.learner).state(),
+            "decisions": built(self.decisions).state(),
+            "world": built(self.world).state(),
             "steps_taken": self.steps_taken,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there, with what the first tick has built; all sub-goals anew where the world cannot be put back."""
-        assert self.policy is not None
-        assert self.learner is not None
-        assert self.decisions is not None
-        assert self.world is not None
-        load_weights(self.policy, saved["weights"])
-        self.learner.set_state(saved["learner"])
-        self.decisions.set_state(saved["decisions"])
+        world, decisions = built(self.world), built(self.decisions)
+        load_weights(built(self.policy), saved["weights"])
+        built(self.learner).set_state(saved["learner"])
+        decisions.set_state(saved["decisions"])
         self.steps_taken = int(saved["steps_taken"])
-        self.world.set_state(saved["world"])
-        if self.world.inexact is not None:
-            for stream in range(self.world.num_envs):
-                self.decisions.episodes.forget(stream)
-            self.decisions.reset_tape()
-            self.world.begin()
+        world.set_state(saved["world"])
+        # Environments that cannot be restored begin new episodes, so all sub-goals are set again.
+        if world.inexact is not None:
+            for stream in range(world.num_envs):
+                decisions.episodes.forget(stream)
+            decisions.reset_tape()
+            world.begin()
 
 
 class SubGoalNode(RuntimeNode):
-    """The world as a worker sees it; where the manager has learned, all sub-goals are set anew."""
+    """The environment as the worker sees it; after an update of the manager all sub-goals are set again."""
 
     world: GoalWorld | None = None
 
@@ -123,31 +111,19 @@ class SubGoalNode(RuntimeNode):
         renew: Any = None,
     ) -> tuple[GoalWorld, Arrays]:
         if self.world is None:
-            assert first is not None
-            goal = self._goal(sim_handle)
-            self.world = manager.bind(sim_handle, goal, progress=self.params.progress, env_share=self.params.env_share)
-            self.world.view = View(obs=first)
+            goal, params = self._goal(sim_handle), self.params
+            self.world = manager.bind(sim_handle, goal, progress=params.progress, env_share=params.env_share)
+            self.world.view = View(obs=built(first))
             return self.world, self.world.begin().obs
         if renew is not None:
-            assert manager.decisions is not None
-            manager.decisions.reset_tape()
+            built(manager.decisions).reset_tape()
             return self.world, self.world.begin().obs
-        assert observations is not None
-        return self.world, observations
+        return self.world, built(observations)
 
     @property
-    def seen(self) -> Arrays:
-        """What the worker sees now."""
-        assert self.world is not None
-        assert self.world.view is not None
-        return shown(self.world.view)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Nothing: sub-goals are the manager's, who keeps them."""
-        return {}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """As the manager left it."""
+    def current(self) -> Arrays:
+        """The observations of the worker."""
+        return with_mask(built(built(self.world).view))
 
     def _goal(self, world: World) -> GoalSpec:
         if self.params.goals == "offsets":
@@ -160,6 +136,6 @@ class SubGoalNode(RuntimeNode):
         maze: Any = getattr(world, "task", None)
         if not all(hasattr(maze, name) for name in ("landmarks", "where", "nearby")):
             raise ConfigError(
-                f'{world.name} has no rooms; goals="rooms" needs a maze such as surefoot/LongMaze-v0, or use offsets'
+                f'{world.name} has no rooms; goals="rooms" needs a maze such as surefoot/LongMaze-v0. Use goals="offsets"'
             )
         return landmarks(maze.landmarks, lambda obs: maze.where(obs["obs"]), near=self.params.near, among=maze.nearby)

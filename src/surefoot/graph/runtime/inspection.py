@@ -1,4 +1,4 @@
-"""Evaluation, record, checkpoint, plot and print."""
+"""Evaluation, recording, checkpoints, plots and printing."""
 
 from __future__ import annotations
 
@@ -16,37 +16,33 @@ from surefoot.telemetry.schema import Episodes
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
 
+# Copies that an evaluation steps together, as many as it plays episodes by default.
 STREAMS = 10
-FIRST = (
-    *("update", "env_steps", "return", "length"),
-    *("approx_kl", "clip_fraction", "entropy", "explained_variance", "loss"),
-)
-"""What Print shows of an update."""
+COUNTERS = ("update", "env_steps", "return", "length")
+FIRST = (*COUNTERS, "approx_kl", "clip_fraction", "entropy", "explained_variance", "loss")
+"""The metrics of an update that Print shows."""
 
 
 class EveryNode(RuntimeNode):
-    """A node that acts only each `every`-th time it is called."""
+    """A node that acts on every n-th call; n is its parameter `every`."""
 
     def setup(self) -> None:
-        """It was not called yet."""
         self.calls = 0
 
     def is_due(self) -> bool:
-        """Count a call; True if the node acts on it."""
+        """Count a call and return whether the node acts on it."""
         self.calls += 1
         return self.calls % self.params.every == 0
 
     def snapshot(self) -> dict[str, Any]:
-        """How often it was called."""
         return {"asked": self.calls}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.calls = int(saved["asked"])
 
 
 class EvaluationNode(EveryNode):
-    """Mean and spread of the return over whole episodes, each `every`-th time it is called."""
+    """Mean and standard deviation of the return over complete episodes."""
 
     world: World | None = None
 
@@ -61,7 +57,7 @@ class EvaluationNode(EveryNode):
 
 
 class RecorderNode(RuntimeNode):
-    """The run's record, opened at the first update."""
+    """The telemetry of the run; the file is opened at the first update."""
 
     recorder: writer.Recorder | None = None
 
@@ -71,36 +67,32 @@ class RecorderNode(RuntimeNode):
             folder.mkdir(parents=True, exist_ok=True)
             self.recorder = writer.Recorder(folder / "telemetry.ndjson", folder.resolve().name)
             self.recorder.header(env="graph", seed=self.seed, config={}, total_steps=self.total_steps)
-        recorder = self.recorder
         fresh, steps = episodes or [], int(loss_info["env_steps"])
         for each in fresh:
-            recorder.episode(
+            self.recorder.episode(
                 return_=each.return_,
                 length=each.length,
                 env=each.stream,
                 env_steps=steps,
                 terminated=not each.truncated,
             )
-        numbers = {
-            name: value for name, value in loss_info.items() if name not in ("update", "env_steps", "return", "length")
-        }
-        recorder.update(
+        self.recorder.update(
             env_steps=steps,
             updates=int(loss_info["update"]),
-            m=numbers,
+            m={name: value for name, value in loss_info.items() if name not in COUNTERS},
             epochs=[],
             seconds={},
             episodes=Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], [None for _ in fresh]),
         )
 
     def close(self) -> None:
-        """Write the end down."""
+        """Write the last record."""
         if self.recorder is not None:
             self.recorder.close("finished", "")
 
 
 class CheckpointNode(EveryNode):
-    """A checkpoint directory each `every`-th update; the newest `keep` stay."""
+    """A checkpoint directory after every n-th update; the newest `keep` stay."""
 
     def __call__(self, trigger: Any, learner: Any) -> int | None:
         if not self.is_due():
@@ -112,18 +104,15 @@ class CheckpointNode(EveryNode):
 
 
 class PlotNode(RuntimeNode):
-    """The last values, for a curve."""
+    """The last values, for a plot."""
 
     def setup(self) -> None:
-        """No values yet."""
         self.values = deque[Any](maxlen=self.params.points)
 
     def snapshot(self) -> dict[str, Any]:
-        """The numbers among the values."""
         return {"values": [value for value in self.values if isinstance(value, int | float)]}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.values.clear()
         self.values.extend(saved["values"])
 
@@ -132,15 +121,15 @@ class PlotNode(RuntimeNode):
 
 
 class PrintNode(EveryNode):
-    """One line for each `every`-th value."""
+    """One line per n-th value."""
 
     def __call__(self, value: Any) -> None:
         if self.is_due() and self.params.enabled:
-            print(f"{self.params.prefix}{shown(value)}", flush=True)
+            print(f"{self.params.prefix}{one_line(value)}", flush=True)
 
 
-def shown(value: Any) -> str:
-    """A value in one line; of a table of an update, what people look at first."""
+def one_line(value: Any) -> str:
+    """Return a value as one line; of the metrics of an update, the most important ones."""
     if isinstance(value, dict):
         names = [name for name in FIRST if name in value] or list(value)[:8]
         return "  ".join(f"{name} {_number(value[name])}" for name in names)

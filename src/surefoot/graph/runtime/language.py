@@ -1,4 +1,4 @@
-"""Language models at work: one tick is prompts in, responses out, scored, priced and learned from."""
+"""Language-model nodes: in one tick prompts are sampled, responses generated and scored, and PPO updates the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from surefoot.data.seeds import seed_for
 from surefoot.errors import ConfigError
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, built, checkpoint_parts, copy_weights
 from surefoot.learn.learner import Learner
 from surefoot.lm.config import LMConfig
 from surefoot.lm.constitution.principles import Constitution
@@ -28,13 +28,12 @@ from surefoot.train.collect.episodes import Episode
 
 
 class PromptSourceNode(RuntimeNode):
-    """Lines, shuffled anew in every pass."""
+    """Lines of text, shuffled again in every pass."""
 
     def setup(self) -> None:
-        """Split the lines."""
         self.prompts = [line for line in self.params.prompts.splitlines() if line.strip()]
         if not self.prompts:
-            raise ConfigError("prompts has no line with words; write one prompt on a line")
+            raise ConfigError("prompts has no text; write one prompt per line")
         generator = torch.Generator().manual_seed(seed_for("prompts", self.seed))
         self.cursor = Cursor(len(self.prompts), generator)
 
@@ -42,18 +41,16 @@ class PromptSourceNode(RuntimeNode):
         return [self.prompts[k] for k in self.cursor.take(self.params.batch)]
 
     def snapshot(self) -> dict[str, Any]:
-        """Where in the prompts it is."""
         return {"order": list(self.cursor.order), "generator": self.cursor.generator.get_state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.cursor.order = [int(k) for k in saved["order"]]
         self.cursor.generator.set_state(torch.as_tensor(saved["generator"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """A model as a policy, and how it speaks."""
+    """A model as a policy, with its tokenizer."""
 
     policy: Any
     speech: Any
@@ -61,7 +58,7 @@ class Language:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responses:
-    """What was said in a tick, as tokens and as text."""
+    """The responses of a tick, as tokens and as text."""
 
     prompts: list[str]
     texts: list[str]
@@ -69,14 +66,12 @@ class Responses:
 
 
 class LMSamplerNode(RuntimeNode):
-    """A model that answers; loaded when the graph is built."""
+    """A language model; loaded when the graph is built."""
 
     def setup(self) -> None:
-        """Load the model."""
         it = self.params
         model = str(make_tiny(self.into / "tiny")) if it.model == "tiny" else it.model
-        learning = {"train": it.train, "rank": it.rank, "temperature": it.temperature}
-        config = LMConfig(**learning, dtype="float32", seed=self.seed)
+        config = LMConfig(train=it.train, rank=it.rank, temperature=it.temperature, dtype="float32", seed=self.seed)
         backbone, tokenizer = load_backbone(model, config)
         names = ("max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p")
         self.sampling = Sampling(**{name: getattr(it, name) for name in names})
@@ -100,16 +95,13 @@ class LMSamplerNode(RuntimeNode):
         return Responses(prompts=prompts, texts=texts, each=each), self.language
 
     def state_dict(self) -> dict[str, Any]:
-        """What learned."""
+        """Return the weights that are trained."""
         return dict(self.language.policy.state_dict())
 
     def snapshot(self) -> dict[str, Any]:
-        """Weights and randomness."""
-        weights = {name: x.detach().clone() for name, x in self.state_dict().items()}
-        return {"weights": weights, "generator": self.generator.get_state()}
+        return {"weights": copy_weights(self), "generator": self.generator.get_state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         load_weights(self.language.policy, saved["weights"])
         self.generator.set_state(torch.as_tensor(saved["generator"]))
 
@@ -118,14 +110,13 @@ class RewardModelNode(RuntimeNode):
     """A score for each response."""
 
     def setup(self) -> None:
-        """Choose the score."""
         self.score: Callable[[str, str], float]
         match self.params.by:
             case "constitution":
                 self.score = Constitution.shipped().score
             case "model":
                 if not self.params.model:
-                    raise ConfigError("model is not set; name a folder that `surefoot lm reward` wrote")
+                    raise ConfigError("model is not set; set it to a folder that `surefoot lm reward` wrote")
                 judge = scorer(self.params.model)
                 self.score = lambda prompt, response: judge(response)
             case _:
@@ -138,51 +129,48 @@ class RewardModelNode(RuntimeNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Responses as arrays, with what every token is paid."""
+    """Responses as arrays, with the reward of every token."""
 
-    laid: Any
+    arrays: Any
     reward: np.ndarray
     scores: np.ndarray
     stats: dict[str, float]
 
 
 class KLPenaltyNode(RuntimeNode):
-    """Asks the reference what it finds of each token."""
+    """Rewards per token: the score, and the KL penalty against the reference model."""
 
     def setup(self) -> None:
-        """A fixed price, or one that a controller moves."""
         beta, target = self.params.beta, self.params.target
         self.beta = FixedBeta(beta) if target is None else AdaptiveBeta(beta, target, 1000)
 
     def __call__(self, responses: Responses, scores: np.ndarray, language: Language) -> tuple[Tokens, float]:
-        laid = lay_out(responses.each)
+        arrays = lay_out(responses.each)
         consult(
             language.policy,
-            laid,
+            arrays,
             exact_in_reward=self.params.kl == "exact",
             exact_in_loss=False,
             rescore=False,
             values=False,
         )
-        beta, kl = self.beta.beta, float(laid.kl().mean())
-        # γ is 1; λ of the trainer only smooths the exact KL's noise, for which 0.95 is as good as any.
-        reward = token_rewards(laid, scores, beta=beta, decay=0.95)
+        beta, kl = self.beta.beta, float(arrays.kl().mean())
+        # γ is 1. The decay only smooths the exact KL, so the default λ of LMTrainer, 0.95, is used.
+        reward = token_rewards(arrays, scores, beta=beta, decay=0.95)
         self.beta.see(kl, len(scores))
         stats = {
             "score": float(scores.mean()),
             "kl": kl,
             "beta": beta,
-            "response_length": float(laid.length.mean()),
-            "ended": float(laid.ended.mean()),
+            "response_length": float(arrays.length.mean()),
+            "ended": float(arrays.ended.mean()),
         }
-        return Tokens(laid=laid, reward=reward, scores=scores, stats=stats), kl
+        return Tokens(arrays=arrays, reward=reward, scores=scores, stats=stats), kl
 
     def snapshot(self) -> dict[str, Any]:
-        """What a nat costs now."""
         return {"beta": self.beta.beta}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.beta.beta = float(saved["beta"])
 
 
@@ -190,12 +178,11 @@ Outputs = tuple[str, dict[str, Any], list[Episode], "LMTrainerNode"]
 
 
 class LMTrainerNode(RuntimeNode):
-    """An update a tick, by the library's learner."""
+    """One update per tick with the library's learner."""
 
     normalize_rewards = False
 
     def setup(self) -> None:
-        """Read the config; the learner is built with the first tick, which brings the model."""
         values = {each.setting: getattr(self.params, each.name) for each in self.declared.params}
         self.config = LMConfig(seed=self.seed).ppo(**values, value_clip=None)
         self.learner: Learner | None = None
@@ -206,12 +193,12 @@ class LMTrainerNode(RuntimeNode):
             updates = max(1, -(-self.total_steps // len(tokens.scores)))
             self.learner = Learner(language.policy, self.config, total_updates=updates, device=torch.device("cpu"))
         rollout = to_rollout(
-            tokens.laid, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
+            tokens.arrays, tokens.reward, version=self.learner.policy_version, kl_in_loss=False, stats=tokens.stats
         )
         self.env_steps += len(tokens.scores)
         report = self.learner.update(rollout)
         self.updates = report.update
-        lengths = tokens.laid.length
+        lengths = tokens.arrays.length
         metrics = {"update": report.update, "env_steps": self.env_steps, **report.metrics(), **report.stats}
         metrics |= {"return": float(tokens.scores.mean()), "length": float(lengths.mean())}
         fresh = [
@@ -221,16 +208,12 @@ class LMTrainerNode(RuntimeNode):
         return COMPLETE, metrics, fresh, self
 
     def snapshot(self) -> dict[str, Any]:
-        """The learner."""
-        assert self.learner is not None
-        return {**self.learner.state(), "updates": self.updates, "env_steps": self.env_steps}
+        return {**built(self.learner).state(), "updates": self.updates, "env_steps": self.env_steps}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
-        assert self.learner is not None
-        self.learner.set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
+        built(self.learner).set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
         self.updates, self.env_steps = int(saved["updates"]), int(saved["env_steps"])
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint."""
+        """Return the parts of a checkpoint."""
         return checkpoint_parts(self.learner)

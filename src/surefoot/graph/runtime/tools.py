@@ -1,4 +1,4 @@
-"""Tools at work: the library's questions, encoder, chooser and tools, a batch of decisions a tick."""
+"""Tool-selection nodes: the library's questions, encoder, chooser and tools, one batch of decisions per tick."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ from surefoot.graph.runtime.inspection import EveryNode
 from surefoot.learn.learner import Learner
 from surefoot.train.collect.episodes import Episode
 
+# Decisions in the mean reward that loss_info reports.
 WINDOW = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolQuestion:
-    """A question and what a right answer matches."""
+    """A question and the pattern of its right answer."""
 
     text: str
     expected: str
 
 
 class QuerySourceNode(RuntimeNode):
-    """The shipped questions, shuffled anew in every pass."""
+    """The shipped questions, shuffled again in every pass."""
 
     def setup(self) -> None:
-        """Keep some questions back."""
         self.generator = np.random.default_rng(seed_for("queries", self.seed))
-        found = [ToolQuestion(text=text, expected=expected) for rows in questions().values() for text, expected in rows]
-        self.generator.shuffle(found)  # type: ignore[arg-type]
-        kept = round(self.params.held_out * len(found))
-        self.held_out, self.asked = found[:kept], found[kept:]
+        all_questions = [
+            ToolQuestion(text=text, expected=pattern) for rows in questions().values() for text, pattern in rows
+        ]
+        self.generator.shuffle(all_questions)  # type: ignore[arg-type]
+        count = round(self.params.held_out * len(all_questions))
+        self.held_out, self.questions = all_questions[:count], all_questions[count:]
         self.order: list[int] = []
 
     def __call__(self) -> tuple[list[ToolQuestion], list[ToolQuestion]]:
         batch = self.params.batch
         while len(self.order) < batch:
-            self.order += self.generator.permutation(len(self.asked)).tolist()
-        taken, self.order = self.order[:batch], self.order[batch:]
-        return [self.asked[k] for k in taken], self.held_out
+            self.order += self.generator.permutation(len(self.questions)).tolist()
+        indices, self.order = self.order[:batch], self.order[batch:]
+        return [self.questions[k] for k in indices], self.held_out
 
     def snapshot(self) -> dict[str, Any]:
-        """Where in the questions it is."""
         return {"order": list(self.order), "generator": rng_to_json(self.generator)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.order, self.generator = [int(k) for k in saved["order"]], rng_from_json(saved["generator"])
 
 
@@ -72,7 +72,6 @@ class QueryEncoderNode(RuntimeNode):
     """Texts as vectors."""
 
     def setup(self) -> None:
-        """Load the encoder."""
         self.encoder = make_encoder(self.params.encoder)
 
     def __call__(self, queries: Sequence[ToolQuestion]) -> tuple[np.ndarray, Encoder]:
@@ -95,18 +94,18 @@ class Tools:
 
 
 class ToolBoxNode(RuntimeNode):
-    """The shipped tools; notes and tables are files below `into`."""
+    """The shipped tools; their notes and tables are files below `into`."""
 
     def __call__(self, encoder: Encoder) -> Tools:
         folder = self.into / "tools"
         folder.mkdir(parents=True, exist_ok=True)
-        made, memory = tools(encoder, folder)
-        return Tools(Toolbox(*made), memory)
+        all_tools, memory = tools(encoder, folder)
+        return Tools(Toolbox(*all_tools), memory)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenTool:
-    """A tool for one question."""
+    """The choice of a tool for one question."""
 
     name: str
     scene: Scene
@@ -114,13 +113,12 @@ class ChosenTool:
 
 
 class ToolPolicyNode(RuntimeNode):
-    """One chooser for all ticks, built in the first."""
+    """The policy over tools, built in the first tick."""
 
     def setup(self) -> None:
-        """Read the configs."""
         it = self.params
         self.config = ChooserConfig(sharpness=it.sharpness, floor=it.floor, fresh=it.fresh, reuse=it.reuse)
-        self.ppo = PPO_DEFAULTS.replace(lr=it.learning_rate, epochs=it.epochs, seed=self.seed)
+        self.ppo = PPO_DEFAULTS.replace(lr=it.lr, epochs=it.epochs, seed=self.seed)
         self.generator = np.random.default_rng(seed_for("choose", self.seed))
         self.chooser: PPOChooser | None = None
 
@@ -138,18 +136,16 @@ class ToolPolicyNode(RuntimeNode):
         return choices, self.chooser
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights of the policy, and what outcomes corrected."""
+        """Return the weights of the policy and of the outcome model."""
         if self.chooser is None:
             return {}
         return {**self.chooser.policy.state_dict(), "theta": self.chooser.model.theta()}
 
     def snapshot(self) -> dict[str, Any]:
-        """The chooser and its randomness."""
         assert self.chooser is not None
         return {"chooser": self.chooser.state(), "generator": rng_to_json(self.generator)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         assert self.chooser is not None
         self.chooser.set_state(saved["chooser"])
         self.generator = rng_from_json(saved["generator"])
@@ -157,7 +153,7 @@ class ToolPolicyNode(RuntimeNode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
-    """What came of running a tool."""
+    """The result of a tool call."""
 
     result: ToolResult
     milliseconds: float
@@ -165,7 +161,7 @@ class ToolOutput:
 
 
 class ToolRunnerNode(RuntimeNode):
-    """Runs what was chosen."""
+    """Runs the chosen tools."""
 
     def __call__(
         self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], toolbox: Tools
@@ -173,11 +169,11 @@ class ToolRunnerNode(RuntimeNode):
         return self.run(queries, [each.name for each in choices], toolbox)
 
     def run(self, queries: Sequence[ToolQuestion], names: Sequence[str], toolbox: Tools) -> list[ToolOutput]:
-        """What tools of these names answer."""
+        """Return the results of the tools with these names."""
 
         async def all_of_them() -> list[ToolOutput]:
-            # One after the other: tools write notes, and what is written first is to be found by the next.
-            return [await self._one(asked.text, name, toolbox) for asked, name in zip(queries, names, strict=True)]
+            # One after the other: tools write notes, and the next tool must find them.
+            return [await self._one(query.text, name, toolbox) for query, name in zip(queries, names, strict=True)]
 
         return asyncio.run(all_of_them())
 
@@ -192,39 +188,39 @@ class ToolRunnerNode(RuntimeNode):
         return ToolOutput(result=result, milliseconds=1000.0 * (time.perf_counter() - begin), error=error)
 
 
-def is_right(asked: ToolQuestion, ran: ToolOutput) -> bool:
-    """Whether an answer has what the question asks for."""
-    return not ran.error and re.search(asked.expected, ran.result.text) is not None
+def is_right(query: ToolQuestion, output: ToolOutput) -> bool:
+    """Return whether a result matches the pattern of the right answer."""
+    return not output.error and re.search(query.expected, output.result.text) is not None
 
 
 class ToolRewardNode(RuntimeNode):
-    """One number an answer, 0 to 1."""
+    """One reward per result, from 0 to 1."""
 
     def __call__(
         self, queries: Sequence[ToolQuestion], choices: Sequence[ChosenTool], results: Sequence[ToolOutput]
     ) -> tuple[np.ndarray, np.ndarray]:
-        right = np.array([is_right(asked, ran) for asked, ran in zip(queries, results, strict=True)], bool)
+        right = np.array([is_right(query, output) for query, output in zip(queries, results, strict=True)], bool)
         rewards: list[float] = []
-        for chosen, ran, good in zip(choices, results, right, strict=True):
+        for chosen, output, good in zip(choices, results, right, strict=True):
             facts = RewardFacts(
                 confidence=chosen.choice.probability,
-                duration_ms=ran.milliseconds,
-                quality=ran.result.quality,
-                errors=int(bool(ran.error)),
-                warnings=len(ran.result.warnings),
-                sources=ran.result.sources,
+                duration_ms=output.milliseconds,
+                quality=output.result.quality,
+                errors=int(bool(output.error)),
+                warnings=len(output.result.warnings),
+                sources=output.result.sources,
             )
             rewards.append(reward_of(facts, {"success": bool(good)} if self.params.by == "answer" else None).unit)
         return np.array(rewards, np.float64), right
 
 
 class ToolExamNode(EveryNode):
-    """Asks questions that nobody learned from, in a toolbox of its own: its notes are not there for the others to find."""
+    """Evaluates on held-out questions in a separate toolbox, so that training does not find the notes it writes."""
 
     def setup(self) -> None:
-        """The tools are made with the first exam."""
         super().setup()
-        self.generator = np.random.default_rng(0)  # for a draw that can come out in one way only
+        # A greedy choice does not depend on the generator.
+        self.generator = np.random.default_rng(0)
         self.toolbox, self.runner = ToolBoxNode(into=self.into / "exam"), ToolRunnerNode()
         self.tools: Tools | None = None
 
@@ -234,7 +230,7 @@ class ToolExamNode(EveryNode):
         return self.examine(queries, encoder, chooser) if self.is_due() else (None, None)
 
     def examine(self, queries: Sequence[ToolQuestion], encoder: Encoder, chooser: PPOChooser) -> tuple[float, float]:
-        """Return the share that is right by the likeliest tool, and by the one whose description is nearest."""
+        """Return the share of right answers with the most likely tool, and with the tool of the nearest description."""
         if not queries:
             raise ConfigError("no questions are held out; set held_out of QuerySource above 0")
         if self.tools is None:
@@ -246,7 +242,7 @@ class ToolExamNode(EveryNode):
             by_policy.append(names[chooser.choose(scene, self.generator, greedy=True).at])
             by_description.append(names[int(scene.cosine.argmax())])
         runs = [self.runner.run(queries, chosen, self.tools) for chosen in (by_policy, by_description)]
-        right, nearest = (sum(map(is_right, queries, ran)) / len(queries) for ran in runs)
+        right, nearest = (sum(map(is_right, queries, outputs)) / len(queries) for outputs in runs)
         return right, nearest
 
 
@@ -254,12 +250,11 @@ Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "ToolTr
 
 
 class ToolTrainerNode(RuntimeNode):
-    """Hands outcomes to the chooser, which says when it has made an update."""
+    """Passes rewards to the chooser, which returns a report when it has made an update."""
 
     normalize_rewards = False
 
     def setup(self) -> None:
-        """Nothing is counted yet."""
         self.learner: Learner | None = None
         self.updates = self.env_steps = 0
         self.recent: deque[float] = deque(maxlen=WINDOW)
@@ -267,17 +262,17 @@ class ToolTrainerNode(RuntimeNode):
 
     def __call__(self, choices: Sequence[ChosenTool], rewards: np.ndarray, chooser: PPOChooser) -> Outputs:
         self.learner = chooser.learner
-        seen = [
+        experiences = [
             Experience(scene=each.scene, choice=each.choice, reward=float(reward))
             for each, reward in zip(choices, rewards, strict=True)
         ]
-        self.env_steps += len(seen)
-        self.recent.extend(each.reward for each in seen)
+        self.env_steps += len(experiences)
+        self.recent.extend(each.reward for each in experiences)
         self.fresh += [
             Episode(stream=k, return_=each.reward, length=1, success=None, truncated=False)
-            for k, each in enumerate(seen)
+            for k, each in enumerate(experiences)
         ]
-        report = chooser.learn([[each] for each in seen])
+        report = chooser.learn([[each] for each in experiences])
         if report is None:
             return None, None, None, None
         self.updates = report.update
@@ -287,14 +282,12 @@ class ToolTrainerNode(RuntimeNode):
         return COMPLETE, metrics, fresh, self
 
     def snapshot(self) -> dict[str, Any]:
-        """What it counts; the policy keeps the rest."""
         return {"updates": self.updates, "env_steps": self.env_steps, "recent": list(self.recent)}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.updates, self.env_steps, self.fresh = int(saved["updates"]), int(saved["env_steps"]), []
         self.recent = deque(saved["recent"], maxlen=WINDOW)
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint."""
+        """Return the parts of a checkpoint."""
         return checkpoint_parts(self.learner)

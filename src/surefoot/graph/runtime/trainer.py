@@ -1,4 +1,4 @@
-"""The trainer: keeps a rollout's ticks, then hands them to the library's learner."""
+"""The trainer: collects the ticks of a rollout and updates with the library's learner; curiosity and schedules for it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import Any
 import numpy as np
 
 from surefoot.envs.api import Arrays
-from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, checkpoint_parts
+from surefoot.errors import ConfigError
+from surefoot.graph.runtime.base import COMPLETE, RuntimeNode, built, checkpoint_parts
 from surefoot.learn.config import PPOConfig
 from surefoot.learn.learner import Learner
 from surefoot.learn.report import UpdateReport
+from surefoot.learn.schedule import Cosine, Linear, Schedule
+from surefoot.nets.actor_critic import ActorCritic
 from surefoot.nets.policy import Policy
 from surefoot.train.algorithms.curiosity import Curiosity
 from surefoot.train.collect.episodes import Episode
 from surefoot.train.collect.tick_collector import ActionRecord, Ticks
+from surefoot.train.config import CollectConfig
 
 Outputs = tuple[str | None, dict[str, Any] | None, list[Episode] | None, "PPOTrainerNode | None"]
 
 
 class PPOTrainerNode(RuntimeNode):
-    """PPO over `horizon_length` ticks. `training_complete` comes with the tick in which an update was made, never before."""
+    """PPO over `rollout_steps` ticks; its outputs have values only in the tick of an update."""
 
     def setup(self) -> None:
-        """Read the config; the learner is built with the first tick, which brings the network."""
-        moving = {} if self.params.lr_schedule is None else {"lr": self.params.lr_schedule}
-        self.config = self.settings(PPOConfig, seed=self.seed, device="cpu", path=self.path, **moving)
-        self.normalize_rewards: bool = self.params.normalize_rewards
+        schedule = {} if self.params.lr_schedule is None else {"lr": self.params.lr_schedule}
+        self.config = self.settings(PPOConfig, seed=self.seed, device="cpu", path=self.path, **schedule)
+        self.normalize_rewards: bool = self.params.normalize_reward
+        # The learner is built in the first tick, which brings the network.
         self.learner: Learner | None = None
         self.ticks: Ticks | None = None
         self.curiosity: Curiosity | None = None
@@ -48,33 +52,30 @@ class PPOTrainerNode(RuntimeNode):
         schedule: Any = None,
     ) -> Outputs:
         if self.ticks is None:
-            assert model is not None
-            self.begin(model, len(rewards), policy_outputs.obs, curiosity, schedule)
-        assert self.ticks is not None
+            self.begin(built(model), len(rewards), policy_outputs.obs, curiosity, schedule)
+        ticks, learner = built(self.ticks), built(self.learner)
         if truncated is None:
             truncated = np.zeros(len(rewards), bool)
         if terminated is None:
-            assert dones is not None
-            terminated = dones & ~truncated
-        self.ticks.add(policy_outputs, rewards, terminated, truncated, after=next_states, valid=valid, stats=info)
-        if not self.ticks.full:
+            terminated = built(dones) & ~truncated
+        ticks.add(policy_outputs, rewards, terminated, truncated, after=next_states, valid=valid, stats=info)
+        if not ticks.full:
             return None, None, None, None
-        assert self.learner is not None
-        progress = min(1.0, (self.ticks.env_steps - self.config.rollout_steps * len(rewards)) / self.total_steps)
-        rollout, after = self.ticks.rollout(self.learner.policy_version), self.ticks.after
+        # Progress at the start of the rollout, as in the library's loop: schedules begin at 0.
+        progress = min(1.0, (ticks.env_steps - self.config.rollout_steps * len(rewards)) / self.total_steps)
+        rollout, after = ticks.rollout(learner.policy_version), ticks.after
         if self.curiosity is not None:
             last = after or {name: x[-1] for name, x in rollout.obs.items()}
-            rollout = self.curiosity.add_bonus(rollout, last, progress=progress, updates=self.learner.updates)
-        report = self.learner.update(rollout, progress=progress)
+            rollout = self.curiosity.add_bonus(rollout, last, progress=progress, updates=learner.updates)
+        report = learner.update(rollout, progress=progress)
         if policy_outputs.actor is not None:
-            policy_outputs.actor.net.refresh()  # it acts on a packed copy of the weights
+            # The kernel acts on a packed copy of the weights.
+            policy_outputs.actor.net.refresh()
         return self.outputs(report)
 
     def begin(self, policy: Policy, streams: int, obs: Arrays, curiosity: Any = None, schedule: Any = None) -> None:
-        """Take up a network: called with the first tick."""
-        config = self.config.replace(envs=streams)
-        if schedule is not None:
-            config = config.replace(lr=schedule)
+        """Build the learner for a network; called in the first tick."""
+        config = self.config.replace(envs=streams, **({} if schedule is None else {"lr": schedule}))
         self.learner = Learner(policy, config, total_updates=max(1, -(-self.total_steps // config.batch_size)))
         self.ticks = Ticks(
             policy, streams, steps=config.rollout_steps, gamma=config.gamma, scale_rewards=self.normalize_rewards
@@ -83,45 +84,60 @@ class PPOTrainerNode(RuntimeNode):
             self.curiosity = curiosity.build(policy, streams, gamma=config.gamma)
 
     def outputs(self, report: UpdateReport) -> Outputs:
-        """What goes out after an update."""
-        assert self.ticks is not None
-        self.updates = report.update
-        fresh = self.ticks.episodes.take_fresh()
-        recent = self.ticks.episodes.recent()
-        metrics = {"update": report.update, "env_steps": self.ticks.env_steps, **report.metrics(), **report.stats}
-        if recent[0] is not None:
-            metrics |= {"return": recent[0], "length": recent[1]}
-        self.report = report
+        """Return the outputs of the node after an update."""
+        ticks = built(self.ticks)
+        self.report, self.updates = report, report.update
+        fresh = ticks.episodes.take_fresh()
+        mean_return, mean_length, *_ = ticks.episodes.recent()
+        metrics = {"update": report.update, "env_steps": ticks.env_steps, **report.metrics(), **report.stats}
+        if mean_return is not None:
+            metrics |= {"return": mean_return, "length": mean_length}
         return COMPLETE, metrics, fresh, self
 
     @property
     def env_steps(self) -> int:
-        """Steps that were learned from, or will be."""
+        """Steps collected so far."""
         return 0 if self.ticks is None else self.ticks.env_steps
 
     def snapshot(self) -> dict[str, Any]:
-        """The learner and the rollout that is being collected."""
-        assert self.learner is not None
-        assert self.ticks is not None
         curiosity = {} if self.curiosity is None else self.curiosity.state()
-        return {**self.learner.state(), "ticks": self.ticks.state(), "curiosity": curiosity, "updates": self.updates}
+        ticks = built(self.ticks).state()
+        return {**built(self.learner).state(), "ticks": ticks, "curiosity": curiosity, "updates": self.updates}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there, with the learner that the first tick has built."""
-        assert self.learner is not None
-        assert self.ticks is not None
-        self.learner.set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
-        self.ticks.set_state(saved["ticks"])
+        built(self.learner).set_state({"optimizer": saved["optimizer"], "learner": saved["learner"]})
+        built(self.ticks).set_state(saved["ticks"])
         if self.curiosity is not None:
             self.curiosity.set_state(saved["curiosity"])
         self.updates = int(saved["updates"])
 
     def begin_anew(self) -> None:
-        """Worlds could not be put back."""
-        assert self.ticks is not None
-        self.ticks.begin_anew()
+        """Drop unfinished episodes, after environments could not be restored."""
+        built(self.ticks).begin_anew()
 
     def state(self) -> dict[str, Any]:
-        """The parts of a checkpoint."""
-        assert self.learner is not None
-        return {**checkpoint_parts(self.learner), "policy": self.learner.policy.describe()}
+        """Return the parts of a checkpoint."""
+        learner = built(self.learner)
+        return {**checkpoint_parts(learner), "policy": learner.policy.describe()}
+
+
+class RNDCuriosityNode(RuntimeNode):
+    """A curiosity module; the trainer builds its networks and saves them with its own state."""
+
+    def __call__(self) -> RNDCuriosityNode:
+        return self
+
+    def build(self, policy: Any, streams: int, *, gamma: float) -> Curiosity:
+        """Return the networks for a policy's spaces."""
+        if not isinstance(policy, ActorCritic):
+            raise ConfigError("curiosity needs to know the spaces of the policy; use PPOAgentNode as the agent")
+        config = self.settings(CollectConfig, curiosity=self.params.kind)
+        return Curiosity(config, policy.observation, policy.action, streams=streams, gamma=gamma, seed=self.seed)
+
+
+class ScheduleNode(RuntimeNode):
+    """A schedule as a value."""
+
+    def __call__(self) -> float | Schedule:
+        kind, start, end = self.params.kind, self.params.start, self.params.end
+        return start if kind == "constant" else (Linear if kind == "linear" else Cosine)(start, end)

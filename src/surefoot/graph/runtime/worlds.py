@@ -1,4 +1,4 @@
-"""Environments and what lies between them and a policy."""
+"""Environments and towns, and the nodes between them and a policy."""
 
 from __future__ import annotations
 
@@ -8,46 +8,44 @@ import numpy as np
 
 from surefoot.envs.api import Arrays, View, World
 from surefoot.envs.make import make_world
-from surefoot.errors import EnvError
+from surefoot.errors import ConfigError, EnvError
+from surefoot.graph.nodes.learning import MASK
 from surefoot.graph.nodes.worlds import isaac_missing
 from surefoot.graph.runtime.base import RuntimeNode
+from surefoot.town.scenarios.scenario import load_scenario
+from surefoot.town.sim.world import TownWorld
 from surefoot.train.collect.episodes import EpisodeLog
 from surefoot.train.collect.nonfinite import NonFiniteGuard
 from surefoot.train.collect.tick_collector import ActionRecord, as_array
 
-MASK = "action_mask"
-
 
 class EnvironmentNode(RuntimeNode):
-    """N copies of an environment; its first observations are said once."""
+    """N copies of an environment; fires in the first tick only."""
 
     def setup(self) -> None:
-        """Make the environment."""
         if self.params.backend == "isaaclab":
             raise EnvError(isaac_missing(self.params.env_id))
         self.world: World = make_world(self.params.env_id, self.params.num_envs, backend=self.params.backend)
 
     def __call__(self) -> tuple[World, Arrays]:
-        return self.world, shown(self.world.reset(self.seed))
+        return self.world, with_mask(self.world.reset(self.seed))
 
     def snapshot(self) -> dict[str, Any]:
-        """The world's state."""
         return {"world": self.world.state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Put the world back, or start new episodes where that cannot be; `seen` is what its copies see then."""
-        self.seen = shown(self.world.set_state(saved["world"]))
+        # An environment that cannot restore its state begins new episodes; `current` are its observations then.
+        self.current = with_mask(self.world.set_state(saved["world"]))
 
     def close(self) -> None:
-        """Free the world."""
+        """Close the environment."""
         self.world.close()
 
 
 class StepNode(RuntimeNode):
-    """One step of all copies; a number that is not finite stops the run where it enters."""
+    """One step of all copies; raises on observations and rewards that are not finite."""
 
     def setup(self) -> None:
-        """Nothing was seen yet."""
         self.guard: NonFiniteGuard | None = None
         self.lengths = EpisodeLog(0)
 
@@ -55,44 +53,34 @@ class StepNode(RuntimeNode):
         if self.guard is None or self.guard.world is not sim_handle:
             self.guard, self.lengths = NonFiniteGuard(sim_handle, "raise"), EpisodeLog(sim_handle.num_envs)
         step, _ = self.guard.examine(sim_handle.step(actions), self.lengths)
-        seen = shown(step.view)
         ended = step.terminated | step.truncated
         successors, final = step.view.obs, step.final_obs
-        if final is not None:  # of it only the rows of streams that ended need be true
+        # Only the rows of final_obs whose episode ended are defined.
+        if final is not None:
             masks = {n: ended.reshape(-1, *(1,) * (x.ndim - 1)) for n, x in successors.items()}
             successors = final if ended.all() else {n: np.where(masks[n], final[n], x) for n, x in successors.items()}
-        return (
-            seen,
-            step.reward,
-            ended,
-            step.terminated,
-            step.truncated,
-            successors,
-            step.valid,
-            step.stats,
-        )
+        flags = (ended, step.terminated, step.truncated)
+        return (with_mask(step.view), step.reward, *flags, successors, step.valid, step.stats)
 
     def snapshot(self) -> dict[str, Any]:
-        """Nothing but what is only told."""
         return {"lengths": self.lengths.state()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         self.lengths.set_state(saved["lengths"])
 
 
-def shown(view: View) -> Arrays:
-    """Observations as they go along an edge: with what is allowed among them, where that is said."""
+def with_mask(view: View) -> Arrays:
+    """Return the observations of a view, with its action mask as a part if it has one."""
     return view.obs if view.action_mask is None else {**view.obs, MASK: view.action_mask}
 
 
 class ActionProcessorNode(RuntimeNode):
-    """The policy's choice as the environment takes it."""
+    """The policy's actions as the environment takes them."""
 
     def setup(self) -> None:
-        """Bounds as arrays."""
         bounds = (self.params.low, self.params.high, self.params.factor)
         self.low, self.high, self.factor = (np.asarray(x, np.float32) for x in bounds)
+        # Halves are taken first: high - low would overflow for bounds near the largest float.
         self.middle, self.half_width = self.high / 2.0 + self.low / 2.0, self.high / 2.0 - self.low / 2.0
 
     def __call__(self, policy_output: ActionRecord) -> np.ndarray:
@@ -109,7 +97,7 @@ class ActionProcessorNode(RuntimeNode):
 
 
 class RewardShapingNode(RuntimeNode):
-    """scale · r + shift, within ± limit."""
+    """scale · r + shift, clipped to ± limit."""
 
     def __call__(self, rewards: np.ndarray) -> np.ndarray:
         limit = self.params.limit
@@ -117,23 +105,23 @@ class RewardShapingNode(RuntimeNode):
 
 
 class ObservationNormalizerNode(RuntimeNode):
-    """Running mean and deviation of each part; they move in the tick after an update."""
+    """Running mean and standard deviation of each part; they change in the tick after an update."""
 
     def setup(self) -> None:
-        """No statistics yet."""
         self.parts: dict[str, Any] = {}
-        self.seen: list[Arrays] = []
+        self.pending: list[Arrays] = []
+        """Observations since the last update."""
 
     def __call__(self, observations: Arrays, update: Any = None) -> tuple[Arrays, ObservationNormalizerNode]:
-        if update is not None and self.seen:
+        if update is not None and self.pending:
             for name, part in self.parts.items():
-                part.update(np.concatenate([obs[name].reshape(len(obs[name]), -1) for obs in self.seen]))
-            self.seen = []
-        self.seen.append(observations)
+                part.update(np.concatenate([obs[name].reshape(len(obs[name]), -1) for obs in self.pending]))
+            self.pending = []
+        self.pending.append(observations)
         return self.normalised(observations), self
 
     def normalised(self, observations: Arrays) -> Arrays:
-        """By the statistics as they are."""
+        """Return the observations normalised by the current statistics."""
         import torch
 
         from surefoot.nets.normalizer import Normalizer
@@ -150,30 +138,49 @@ class ObservationNormalizerNode(RuntimeNode):
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """The statistics, for comparing and keeping."""
+        """Return the statistics of all parts."""
         return {f"{name}.{key}": x for name, part in self.parts.items() for key, x in part.state_dict().items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """The statistics, and what they have not taken in yet."""
         parts = {name: dict(part.state_dict()) for name, part in self.parts.items()}
-        return {
-            "parts": parts,
-            "seen": {name: np.stack([obs[name] for obs in self.seen]) for name in parts if self.seen},
-        }
+        pending = {name: np.stack([obs[name] for obs in self.pending]) for name in parts if self.pending}
+        return {"parts": parts, "seen": pending}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from there."""
         import torch
 
         for name, part in self.parts.items():
             part.load_state_dict({key: torch.as_tensor(x) for key, x in saved["parts"][name].items()})
         rows = {name: np.array(x) for name, x in saved["seen"].items()}
         count = len(next(iter(rows.values()))) if rows else 0
-        self.seen = [{name: x[k] for name, x in rows.items()} for k in range(count)]
+        self.pending = [{name: x[k] for name, x in rows.items()} for k in range(count)]
 
 
 class NormalizeNode(RuntimeNode):
-    """Other observations by the same statistics."""
+    """Other observations, normalised by the same statistics."""
 
     def __call__(self, observations: Arrays, normalizer: ObservationNormalizerNode) -> Arrays:
         return normalizer.normalised(observations)
+
+
+class ScenarioNode(EnvironmentNode):
+    """Copies of a town scenario; fires in the first tick only."""
+
+    def setup(self) -> None:
+        variant = None if self.params.observations == "scenario" else self.params.observations
+        self.town = self.world = TownWorld(load_scenario(self.params.scenario), self.params.towns, variant=variant)
+
+
+class TownStepNode(StepNode):
+    """One tick of all towns."""
+
+
+class ConflictStatsNode(RuntimeNode):
+    """Counts of the towns between two updates; the towns hold them, so there is nothing to restore here."""
+
+    def __call__(self, trigger: Any, sim_handle: World) -> tuple[dict[str, float], float]:
+        if not isinstance(sim_handle, TownWorld):
+            raise ConfigError(f"{sim_handle.name} is not a town; ConflictStats takes the sim_handle of a Scenario")
+        counts = sim_handle.take_counts()
+        agent_ticks = max(counts["rollout_ticks"] * sim_handle.agents * sim_handle.towns, 1.0)
+        return counts, 100.0 * counts["queue_conflict_events"] / agent_ticks

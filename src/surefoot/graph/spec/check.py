@@ -122,17 +122,15 @@ class _Checker:
         """Copy a learning rate that is set on an agent to its trainer; two different rates are an error."""
         for id, edges in self.into.items():
             agent = edges["model"].source.node if "model" in edges and self.types[id].trains else ""
-            rate = self.flat.nodes[agent].params.get("learning_rate") if agent in self.types else None
+            rate = self.flat.nodes[agent].params.get("lr") if agent in self.types else None
             if rate is None or id not in self.checked.params:
                 continue
-            rates = {name: self.flat.nodes[id].params.get(name) for name in ("learning_rate", "lr_schedule")}
+            rates = {name: self.flat.nodes[id].params.get(name) for name in ("lr", "lr_schedule")}
             other = next((name for name, value in rates.items() if value is not None and value != rate), None)
             if other is not None:
-                message = (
-                    f"{agent} sets learning_rate to {rate} and {id} sets {other} to {rates[other]}; set it on {id} only"
-                )
+                message = f"{agent} sets lr to {rate} and {id} sets {other} to {rates[other]}; set it on {id} only"
                 self.report("param", id, other, message)
-            self.checked.params[id]["learning_rate"] = rate
+            self.checked.params[id]["lr"] = rate
 
     def put_in_order(self) -> None:
         """Sort the nodes topologically (Kahn's algorithm); ties go to the smaller name, so the order of edges is irrelevant."""

@@ -1,4 +1,4 @@
-/* Write a world in C and step it at the kernel's full speed.
+/* Write an environment in C and step it at the kernel's full speed.
  *
  * Fill in one `surefoot_env`, return it from a function called `surefoot_env_main`, compile to a shared library:
  *
@@ -13,7 +13,7 @@
 
 #define SUREFOOT_ENV_VERSION 1
 
-/* PCG64 (O'Neill 2014) with numpy's seeding and digits. One generator serves all streams of a world. */
+/* PCG64 (O'Neill 2014) with numpy's seeding and digits. One generator serves all streams of an environment. */
 typedef struct {
     unsigned __int128 state, inc;
 } surefoot_rng;
@@ -27,37 +27,37 @@ static inline uint64_t surefoot_bits(surefoot_rng *rng) {
     return (x >> turn) | (x << ((64 - turn) & 63));
 }
 
-/* A number in [low, high), the same as numpy's Generator.uniform gives. */
+/* A number in [low, high), the same as numpy's Generator.uniform. */
 static inline double surefoot_uniform(surefoot_rng *rng, double low, double high) {
     return low + (high - low) * ((double)(surefoot_bits(rng) >> 11) * (1.0 / 9007199254740992.0));
 }
 
-/* One kind of world. A stream's whole state is `state_size` doubles: what is not in there does not survive a resume. */
+/* An environment. The whole state of a stream is `state_size` doubles: anything else is lost on resume. */
 typedef struct surefoot_env {
     int version;                /* SUREFOOT_ENV_VERSION */
-    const char *name;           /* as runs and reports call it */
+    const char *name;           /* shown in runs and reports */
     int state_size;
-    int obs_size;               /* float32 numbers seen at each step */
+    int obs_size;               /* float32 numbers per observation */
     const float *obs_low;       /* [obs_size] or NULL for no bound */
     const float *obs_high;
-    int choices;                /* discrete: how many actions; 0 for continuous */
-    int action_size;            /* continuous: how many numbers; 0 for discrete */
+    int choices;                /* discrete: the number of actions; 0 for continuous */
+    int action_size;            /* continuous: numbers per action; 0 for discrete */
     const float *action_low;    /* [action_size], continuous only */
     const float *action_high;
     int max_episode_steps;      /* 0 for no limit */
     /* Begin an episode: write all of `state`. May be NULL if there is `start_many`. */
     void (*start)(double *state, surefoot_rng *rng);
     /* Take an action (`choice` if discrete, `action` if continuous) and write `*reward`; returns 1 if the episode has
-       ended by itself, else 0. Being cut short after `max_episode_steps` is seen to by the caller. */
+       terminated, else 0. The caller truncates episodes after `max_episode_steps`. */
     int (*step)(double *state, int64_t choice, const float *action, double *reward, surefoot_rng *rng);
-    /* What is seen of a state. */
+    /* Write the observation of a state. */
     void (*observe)(const double *state, float *obs);
-    /* NULL, or: begin `n` episodes at once, state[k * n + i] being number k of stream i. For worlds that must draw
+    /* NULL, or: begin `n` episodes in one call, state[k * n + i] being number k of stream i. For environments that must draw
        their random numbers in the order of a vectorised definition. */
     void (*start_many)(double *state, int n, surefoot_rng *rng);
 } surefoot_env;
 
-/* What a library of your own must define. */
+/* The function that your library must define. */
 #ifdef __cplusplus
 extern "C"
 #endif

@@ -74,7 +74,7 @@ static int name_index(PyObject *object, const sf_field *field, int *to) {
     return 0;
 }
 
-/* The view is released at once: the caller's reference keeps the memory alive for as long as the call lasts. */
+/* The view is released here already: the caller's reference keeps the memory alive for as long as the call lasts. */
 static int buffer(PyObject *object, const sf_field *field) {
     void *memory = NULL;
     Py_buffer view;

@@ -75,7 +75,7 @@ static int hill_step(double *state, int64_t choice, const float *action, double 
     return (position >= 0.5) & (velocity >= 0);
 }
 
-/* The continuous car is a float32 world but for its cosine; its doubles hold float32 numbers. */
+/* The continuous car computes in float32 except for its cosine; its doubles hold float32 numbers. */
 
 static void hill_continuous_start(double *state, int n, surefoot_rng *rng) {
     hill_start(state, n, rng);

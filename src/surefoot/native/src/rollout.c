@@ -14,8 +14,8 @@ int sf_all_finite(const float *x, int64_t n) {
 /* Rewards are double here and float32 in the learner: one that overflows there counts as non-finite. */
 static int is_finite_reward(double x) { return fabs(x) <= LARGEST_FLOAT; }
 
-/* True if values are computed after the rollout, where many rows at once cost less than a few at a time. A value does not
- * depend on the other rows of a call, so the digits are the same. */
+/* True if values are computed after the rollout: one call with many rows costs less than many calls with a few. A value does
+ * not depend on the other rows of a call, so the digits are the same. */
 static int values_are_deferred(const sf_net *net, const sf_rollout *rollout) { return rollout->obs && !net->shared; }
 
 void sf_rollout_act(sf_net *net, sf_rng *rng, sf_rollout *rollout, int64_t t, const float *obs, const uint8_t *mask) {

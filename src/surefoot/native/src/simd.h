@@ -61,7 +61,7 @@ INLINE float total(vf x) {
 }
 
 /* x · P(x²) / Q(x²), a minimax fit of tanh on [-8, 8]; beyond, tanh is 1 to within 2e-7. Q begins with 1: an addition costs
- * less than a multiplication, which is what there are too many of. */
+ * less than a multiplication, and multiplications are the bottleneck. */
 INLINE vf vtanh(vf x) {
     x = clamp(x, -8.0f, 8.0f);
     const vf z = x * x;
@@ -77,10 +77,10 @@ INLINE vf vtanh(vf x) {
     return x * p / q; /* a division does not keep the multipliers busy, Newton's steps would */
 }
 
-/* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, n added to the exponent. Held within the finite. */
+/* e^x: x = n ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, n added to the exponent. Clamped to finite results. */
 INLINE vf vexp(vf x) {
     x = clamp(x, -87.0f, 88.0f);
-    const float magic = 12582912.0f; /* 1.5 · 2^23: adding it rounds to a whole number, which then stands in the low bits */
+    const float magic = 12582912.0f; /* 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits */
     const vf shifted = x * 1.44269504f + magic;
     const vf n = shifted - magic;
     vf r = x - n * 0.693359375f; /* ln 2 in two parts, the first exact in few bits */

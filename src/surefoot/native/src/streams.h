@@ -35,7 +35,7 @@ int sf_streams_step(sf_streams *s, const void *action, float *obs, double *rewar
 /* The built-in environment of this name, or NULL. */
 const surefoot_env *sf_classic(const char *name);
 
-/* 1 if `env` can be run, else 0 with a Python exception that says what is wrong with it. */
+/* 1 if `env` can be run, else 0 with a Python exception that names the problem. */
 int sf_check_env(const surefoot_env *env);
 
 /* CartPole-v0 and CartPole-v1; the other built-in environments are in classic.c. */

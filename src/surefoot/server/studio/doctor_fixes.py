@@ -14,7 +14,6 @@ from surefoot.graph.spec.params import read_params
 
 FIRST = ("PPOTrainerNode", "PPOAgentNode", "LowLevelPPO")
 """Whose setting it is where several nodes have one of that name."""
-OTHER_NAMES = {"normalize_reward": "normalize_rewards", "normalize_advantage": "normalize_advantages"}
 
 
 def remedy(graph: Graph, patch: Mapping[str, Any]) -> Op:
@@ -38,8 +37,8 @@ def place_of(graph: Graph, knob: str) -> tuple[str, Param] | None:
         declared = REGISTRY.find(graph.nodes[id].type)
         if declared is None or declared.name not in FIRST:
             continue
-        param = declared.param(OTHER_NAMES.get(knob, knob))
-        if param is not None and not (declared.name != "PPOTrainerNode" and param.name == "learning_rate"):
+        param = declared.param(knob)
+        if param is not None and not (declared.name != "PPOTrainerNode" and param.name == "lr"):
             return id, param
     return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.graph.run.interpreter import Interpreter
-from surefoot.graph.runtime.town import ScenarioNode
+from surefoot.graph.runtime.worlds import ScenarioNode
 from surefoot.graph.schedule import Firing, Schedule
 from surefoot.graph.spec.model import End
 from surefoot.town.view.picture import picture

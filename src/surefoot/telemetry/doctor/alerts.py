@@ -53,7 +53,8 @@ class AlertRule:
     @property
     def title(self) -> str:
         """Its name in an alert."""
-        return self.name or f"{self.metric} {'above' if self.above is not None else 'below'} {self.threshold:g}"
+        metric = self.metric.partition("|")[0]
+        return self.name or f"{metric} {'above' if self.above is not None else 'below'} {self.threshold:g}"
 
     def is_breach(self, x: float) -> bool:
         """Return whether x is beyond the threshold; NaN and infinity always are."""
@@ -231,8 +232,14 @@ def _rule(entry: Any, where: str) -> AlertRule:
 
 
 def parse_rule(text: str) -> AlertRule:
-    """Return the rule of `approx_kl>0.05`, `entropy<0.1:3` (for three updates) or `loss>10:1:error`."""
-    parts = re.fullmatch(r"\s*([\w.|/-]+)\s*([<>])\s*([^:]+?)(?::(\d+))?(?::(\w+))?\s*", text)
+    """Return the rule that a text such as `approx_kl>0.05` describes.
+
+    `entropy<0.1:3` fires after three updates in a row, `loss>10:1:error` has a severity, and
+    `queue_conflict_events<25 when data_mode=rollout,mixed` concerns only lines with one of these labels.
+    """
+    parts = re.fullmatch(
+        r"\s*([\w.|/-]+)\s*([<>])\s*([^:\s]+?)\s*(?::(\d+))?(?::(\w+))?(?:\s+when\s+(\w+)=([\w,-]+))?\s*", text
+    )
     try:
         if parts is None:
             raise ValueError
@@ -242,4 +249,7 @@ def parse_rule(text: str) -> AlertRule:
         raise TelemetryError(f"{text!r} is not a rule; write it like {examples}") from None
     severity = cast(Severity, parts[5] or "warn")
     above, below = (x, None) if parts[2] == ">" else (None, x)
-    return AlertRule(metric=parts[1], above=above, below=below, lasting=int(parts[4] or 1), severity=severity)
+    when = {parts[6]: parts[7].split(",")} if parts[6] else {}
+    return AlertRule(
+        metric=parts[1], above=above, below=below, lasting=int(parts[4] or 1), severity=severity, when=when
+    )

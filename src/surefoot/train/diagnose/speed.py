@@ -155,7 +155,7 @@ def _faster_env(measured: Measured, share: float) -> list[str]:
         f"update however fast makes this more than {1 / share:.1f} times faster"
     ]
     if measured.backend == "gymnasium" and measured.env in own_worlds():
-        told.append(f"--backend surefoot plays our own vectorised {measured.env} instead of Gymnasium's")
+        told.append(f"--env-backend surefoot plays our own vectorised {measured.env} instead of Gymnasium's")
     elif measured.backend == "gymnasium":
         told.append("from Python, PPO takes a gymnasium.vector.AsyncVectorEnv, which plays on the other cores")
     return told

@@ -97,4 +97,6 @@ def _summary(fresh: Sequence[Episode]) -> Episodes | None:
     return Episodes.of([e.return_ for e in fresh], [e.length for e in fresh], success)
 
 
-NO_RECORD = "no record is written: --record off; curves, report, doctor and watch have nothing to read"
+NO_RECORD = (
+    "no telemetry is written (--telemetry off), so there are no curves, no report and nothing for doctor and watch"
+)

@@ -26,14 +26,14 @@ def write(where: Path, name: str, ratio_error: float) -> Path:
 
 def test_a_healthy_run_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["doctor", str(write(tmp_path, "well", 0.0))]) == 0
-    assert "nothing wrong was found" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
 
 
 def test_a_sick_run_ends_with_1_and_says_where_to_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = write(tmp_path, "sick", 0.5)
     assert main(["doctor", str(path / "telemetry.ndjson")]) == 1
     out = capsys.readouterr().out
-    assert "ERROR R02 The learning policy is not the acting policy ← begin here" in out
+    assert "ERROR R02 The learning policy is not the acting policy ← start here" in out
     assert "update 3, 300 env steps" in out
     assert "dropout" in out
 

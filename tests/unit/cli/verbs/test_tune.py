@@ -11,7 +11,7 @@ from surefoot.cli.main import main
 
 pytest.importorskip("optuna")
 
-SMALL = ["--steps", "256", "--seeds", "2", "--rungs", "2", "--eval-episodes", "2", "--finalists", "1"]
+SMALL = ["--steps", "256", "--seeds", "2", "--search", "rungs=2", "--eval-episodes", "2", "--search", "finalists=1"]
 SMALL += ["--set", "rollout_steps=16", "--set", "envs=4", "--set", "epochs=2"]
 
 
@@ -22,7 +22,7 @@ def test_a_search_leaves_a_config_that_train_takes(tmp_path, capsys):
     assert code == 0
     assert "trial 0" in said
     best = tmp_path / "hunt" / "best.yaml"
-    assert yaml.safe_load(best.read_text())["steps"] == 16
+    assert yaml.safe_load(best.read_text())["rollout_steps"] == 16
     assert (tmp_path / "hunt" / "report.html").exists()
     assert main(["train", "CartPole-v1", "--config", str(best), "--dry-run"]) == 0
 

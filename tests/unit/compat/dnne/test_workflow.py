@@ -35,13 +35,13 @@ def test_six_nodes_come_in_with_their_widgets_and_two_delays() -> None:
     }
     assert nodes["env1"].params == {"env_id": "surefoot/CartPoleContinuous-v0", "num_envs": 1}
     trainer = nodes["trainer6"].params
-    assert (trainer["horizon_length"], trainer["epochs"], trainer["minibatch_size"], trainer["lam"]) == (
+    assert (trainer["rollout_steps"], trainer["epochs"], trainer["minibatch_size"], trainer["lam"]) == (
         16,
         4,
         32,
         0.95,
     )
-    assert nodes["agent3"].params["hidden_sizes"] == (64, 64)
+    assert nodes["agent3"].params["hidden"] == (64, 64)
     delays = {str(edge): edge.delay.initial for edge in found.graph.edges if edge.delay is not None}
     assert {name: str(value) for name, value in delays.items()} == {
         "step4.observations → either2.b": "ABSENT",
@@ -99,5 +99,5 @@ def test_the_names_of_its_nodes_are_known_once_registered_and_are_constructors_h
 
 def test_the_learning_rate_of_the_trainer_is_used_and_that_of_the_agent_is_named() -> None:
     found = from_workflow(WORKFLOW)
-    assert "learning_rate" not in found.graph.nodes["agent3"].params
+    assert "lr" not in found.graph.nodes["agent3"].params
     assert any("that of trainer6 is used" in note for note in found.notes)

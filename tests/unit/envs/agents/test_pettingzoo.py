@@ -344,7 +344,7 @@ def test_central_without_a_state_is_everybodys_observation_with_zeros_for_the_ab
 
 def test_an_observation_part_of_the_same_name_is_refused():
     named = spaces.Dict({"agent": spaces.Discrete(2)})
-    with pytest.raises(SpaceError, match="part 'agent' of its own"):
+    with pytest.raises(SpaceError, match="already has a part 'agent'"):
         agents_world(lambda: Pair(observation=dict.fromkeys(Pair.possible_agents, named)), 1, agent_id=True)
 
 
@@ -394,7 +394,7 @@ def test_an_env_that_does_not_say_where_it_is_begins_anew_and_says_why():
     world.step(ones(world))
     assert (
         world.inexact
-        == "pair: Pair does not export its state; give it get_state() and set_state(state) and a resumed run is exact"
+        == "pair: Pair does not export its state; add get_state() and set_state(state) for an exact resume"
     )
     assert world.set_state(world.state()).obs["obs"][0, 0] == 0
 

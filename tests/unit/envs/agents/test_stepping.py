@@ -19,11 +19,11 @@ def test_an_env_with_agents_is_one_and_its_class_is_not():
 
 def test_an_agent_that_ends_is_reported_once_and_no_longer_seen():
     copy = ParallelCopy(Relay(runners=3, life=2, stride=1, laps=1), ("runner_0", "runner_1", "runner_2"), lambda *_: 0)
-    assert set(copy.reset(0).seen) == {"runner_0"}
+    assert set(copy.reset(0).obs) == {"runner_0"}
     copy.step({"runner_0": 0})
     moment = copy.step({"runner_0": 0, "runner_1": 0})
     assert moment.ended["runner_0"][0] is True
-    assert set(moment.seen) == {"runner_1", "runner_2"}
+    assert set(moment.obs) == {"runner_1", "runner_2"}
     assert not moment.over
 
 

@@ -291,7 +291,7 @@ def test_a_world_of_games_draws_itself():
 
 
 def test_what_only_the_bare_game_takes_is_refused():
-    with pytest.raises(ConfigError, match=r"our ALE/Pong-v5 takes no obs_type; backend='gymnasium'"):
+    with pytest.raises(ConfigError, match=r"built-in ALE/Pong-v5 takes no obs_type; backend='gymnasium'"):
         make_world("ALE/Pong-v5", env_kwargs={"obs_type": "ram"})
     assert make_world("ALE/Pong-v5", env_kwargs={"full_action_space": True}).action.n == 18  # type: ignore[union-attr]
 

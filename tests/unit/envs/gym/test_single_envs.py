@@ -286,7 +286,7 @@ def test_a_resumed_world_goes_on_to_the_last_digit() -> None:
 def test_a_state_of_another_number_of_envs_is_refused() -> None:
     world = EnvsWorld([lambda: gym.make("CartPole-v1")] * 2)
     world.reset(0)
-    with pytest.raises(CheckpointIncompatible, match="kept for 2 envs of CartPole-v1, but there are 1"):
+    with pytest.raises(CheckpointIncompatible, match="of 2 envs of CartPole-v1, but this world has 1"):
         EnvsWorld([lambda: gym.make("CartPole-v1")]).set_state(world.state())
 
 

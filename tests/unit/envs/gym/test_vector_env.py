@@ -1,4 +1,4 @@
-"""Gymnasium's spaces and vector envs, seen as a World."""
+"""Gymnasium's vector envs as a World."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from surefoot.data.spaces import Box, Discrete, MultiDiscrete
-from surefoot.envs.gym.spaces import action_writer, observation_reader
-from surefoot.envs.gym.vector_env import VectorWorld, action_from_gym, observation_from_gym
-from surefoot.errors import AllActionsMasked, EnvError, SpaceError
+from surefoot.envs.gym.vector_env import VectorWorld
+from surefoot.errors import AllActionsMasked, EnvError
 
 
 def cartpoles(n: int = 2, **options: Any) -> SyncVectorEnv:
     return SyncVectorEnv([lambda: gym.make("CartPole-v1", max_episode_steps=5)] * n, **options)
 
 
-class Told(VectorEnv[Any, Any, Any]):
-    """Two streams that answer what they were told to; both end at every step. Its arrays are used again."""
+class Scripted(VectorEnv[Any, Any, Any]):
+    """Two streams that return preset values and end at every step. Its arrays are reused."""
 
     def __init__(self, mode: Any, *, obs: gym.Space[Any] | None = None, action: gym.Space[Any] | None = None) -> None:
         self.metadata = {"autoreset_mode": mode}
@@ -48,116 +46,19 @@ class Told(VectorEnv[Any, Any, Any]):
         return obs, np.array([1.0, 2.0]), self.terminated, self.truncated, info
 
 
-def test_a_box_observation_is_called_obs_and_becomes_float32() -> None:
-    space = spaces.Box(np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), dtype=np.float64)
-    assert observation_from_gym(space) == {"obs": Box((2,), (-1.0, -np.inf), (1.0, np.inf), "float32")}
-
-
-def test_an_image_of_bytes_stays_bytes() -> None:
-    space = spaces.Box(0, 255, (84, 84, 4), np.uint8)
-    assert observation_from_gym(space) == {"obs": Box((84, 84, 4), 0.0, 255.0, "uint8")}
-    reader = observation_reader(space)
-    out = reader.empty(1)
-    reader.write(out, 0, np.full((84, 84, 4), 200, np.uint8))
-    assert out["obs"].dtype == np.uint8
-    assert (out["obs"] == 200).all()
-
-
-def test_a_discrete_observation_is_shown_one_hot_counted_from_its_start() -> None:
-    reader = observation_reader(spaces.Discrete(4, start=2))
-    assert reader.space == {"obs": Box((4,), 0.0, 1.0)}
-    out = reader.empty(3)
-    reader.write(out, slice(None), np.array([2, 5, 3]))
-    assert out["obs"].tolist() == [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]]
-    reader.write(out, 0, 4)
-    assert out["obs"][0].tolist() == [0, 0, 1, 0]
-
-
-def test_several_choices_and_bits_are_laid_flat() -> None:
-    reader = observation_reader(
-        spaces.Dict({"m": spaces.MultiDiscrete([2, 3]), "b": spaces.MultiBinary((2, 2)), "x": spaces.Box(0, 1, ())})
-    )
-    assert {name: box.shape for name, box in reader.space.items()} == {"b": (4,), "m": (5,), "x": (1,)}
-    out = reader.empty(2)
-    reader.write(out, 1, {"m": np.array([1, 0]), "b": np.array([[1, 0], [0, 1]]), "x": np.float32(0.5)})
-    assert out["m"][1].tolist() == [0, 1, 1, 0, 0]
-    assert out["b"][1].tolist() == [1, 0, 0, 1]
-    assert out["x"][1].tolist() == [0.5]
-    batch = {"m": np.array([[0, 2], [1, 1]]), "b": np.zeros((2, 2, 2)), "x": np.array([0.25, 0.75])}
-    reader.write(out, slice(None), batch)
-    assert out["m"].tolist() == [[1, 0, 0, 0, 1], [0, 1, 0, 1, 0]]
-    assert out["x"].tolist() == [[0.25], [0.75]]
-
-
-@pytest.mark.parametrize(
-    "space", [spaces.Text(5), spaces.Tuple((spaces.Discrete(2),)), spaces.Dict({"inner": spaces.Dict({})})]
-)
-def test_an_observation_no_policy_can_see_is_refused_with_what_works(space: gym.Space[Any]) -> None:
-    with pytest.raises(SpaceError, match=r"Odd-v0 .*; Box, Discrete, MultiDiscrete"):
-        observation_from_gym(space, "Odd-v0")
-
-
-def test_action_spaces_keep_what_a_policy_needs() -> None:
-    assert action_from_gym(spaces.Discrete(3, start=-1)) == Discrete(3, -1)
-    assert action_from_gym(spaces.MultiDiscrete([[2, 3], [4, 5]])) == MultiDiscrete((2, 3, 4, 5))
-    assert action_from_gym(spaces.MultiBinary(3)) == MultiDiscrete((2, 2, 2))
-    assert action_from_gym(spaces.Box(-2.0, 2.0, (3,))) == Box((3,), -2.0, 2.0)
-
-
-@pytest.mark.parametrize(
-    "space", [spaces.Box(0, 9, (2,), np.int32), spaces.Text(3), spaces.Sequence(spaces.Discrete(2))]
-)
-def test_an_action_space_no_policy_can_act_in_is_refused_with_what_works(space: gym.Space[Any]) -> None:
-    works = "Discrete, MultiDiscrete, MultiBinary, a Box of floats, and Dicts and Tuples of those work"
-    with pytest.raises(SpaceError, match=rf"Odd-v0 .*; {works}"):
-        action_from_gym(space, "Odd-v0")
-
-
-def test_actions_reach_gymnasium_in_its_own_shape_and_as_a_copy() -> None:
-    flat = np.array([[1, 0, 1, 1]])
-    assert action_writer(spaces.MultiBinary((2, 2)))(flat).tolist() == [[[1, 0], [1, 1]]]
-    assert action_writer(spaces.MultiDiscrete([2, 2], start=[5, 7]))(np.array([[0, 1]])).tolist() == [[5, 8]]
-    ours = np.array([[0.5]], np.float32)
-    theirs = action_writer(spaces.Box(-1, 1, (1,)))(ours)
-    theirs[:] = 9.0
-    assert ours.tolist() == [[0.5]]
-
-
-def test_choices_that_are_handed_out_one_by_one_are_not_copied_and_everything_else_is() -> None:
-    choices, reach = np.array([1, 0]), np.array([[0.5]], np.float32)
-    assert action_writer(spaces.Discrete(2), shared=True)(choices) is choices
-    assert action_writer(spaces.Discrete(2, dtype=np.int32), shared=True)(choices).dtype == np.int32
-    assert action_writer(spaces.Discrete(2))(choices) is not choices
-    assert action_writer(spaces.Box(-1, 1, (1,)), shared=True)(reach) is not reach
-
-
-def test_an_action_does_not_step_over_a_bound_that_only_a_float64_can_tell() -> None:
-    space = spaces.Box(-0.1, 0.1, (2,), np.float64)
-    ours = np.array([[0.1, -0.1]], np.float32)  # as a policy clips it: 0.1000000015
-    assert not space.contains(ours[0].astype(np.float64))
-    assert space.contains(action_writer(space)(ours)[0])
-
-
-def test_a_choice_is_passed_by_the_name_the_world_gives_it() -> None:
-    write = action_writer(spaces.Discrete(3, start=4))
-    assert write(np.array([4, 6])).tolist() == [4, 6]
-    with pytest.raises(EnvError, match=r"4…6"):
-        write(np.array([0, 4]))
-
-
 @pytest.mark.parametrize("mode", [None, "sometimes", 3])
 def test_an_unknown_autoreset_mode_is_refused_with_what_to_set(mode: Any) -> None:
     with pytest.raises(EnvError, match=r"autoreset_mode.*NEXT_STEP, SAME_STEP or DISABLED"):
-        VectorWorld(Told(mode))
+        VectorWorld(Scripted(mode))
 
 
 @pytest.mark.parametrize("mode", ["NextStep", AutoresetMode.NEXT_STEP])
 def test_a_mode_may_be_given_by_its_value(mode: Any) -> None:
-    assert VectorWorld(Told(mode)).mode is AutoresetMode.NEXT_STEP
+    assert VectorWorld(Scripted(mode)).mode is AutoresetMode.NEXT_STEP
 
 
 def test_termination_wins_over_truncation() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.truncated = np.array([True, False])
     env.terminated = np.array([True, False])
     world = VectorWorld(env)
@@ -168,14 +69,14 @@ def test_termination_wins_over_truncation() -> None:
 
 
 def test_same_step_without_the_final_observation_is_refused() -> None:
-    world = VectorWorld(Told(AutoresetMode.SAME_STEP))
+    world = VectorWorld(Scripted(AutoresetMode.SAME_STEP))
     world.reset(0)
     with pytest.raises(EnvError, match=r"stream 0 ended without info\['final_obs'\]"):
         world.step(np.array([0, 0]))
 
 
 def test_same_step_refuses_a_stream_that_its_mask_leaves_out() -> None:
-    env = Told(AutoresetMode.SAME_STEP)
+    env = Scripted(AutoresetMode.SAME_STEP)
     final = np.array([np.array([7.0]), None], object)
     env.then = (env.then[0], {"final_obs": final, "_final_obs": np.array([True, False])})
     world = VectorWorld(env)
@@ -199,7 +100,7 @@ def _objects(*values: Any) -> np.ndarray:
     ],
 )
 def test_final_observations_are_read_in_every_layout(final: Any) -> None:
-    env = Told(AutoresetMode.SAME_STEP)
+    env = Scripted(AutoresetMode.SAME_STEP)
     env.then = (env.then[0], {"final_obs": final, "_final_obs": np.array([True, True])})
     world = VectorWorld(env)
     world.reset(0)
@@ -217,7 +118,7 @@ def test_final_observations_are_read_in_every_layout(final: Any) -> None:
     ],
 )
 def test_final_observations_of_a_dict_space_are_read_in_every_layout(final: Any) -> None:
-    env = Told(AutoresetMode.SAME_STEP, obs=spaces.Dict({"a": spaces.Box(-9, 9, (1,))}))
+    env = Scripted(AutoresetMode.SAME_STEP, obs=spaces.Dict({"a": spaces.Box(-9, 9, (1,))}))
     env.first = ({"a": np.zeros((2, 1))}, {})
     env.then = ({"a": np.ones((2, 1))}, {"final_obs": final, "_final_obs": np.array([True, True])})
     world = VectorWorld(env)
@@ -235,7 +136,7 @@ def test_final_observations_of_a_dict_space_are_read_in_every_layout(final: Any)
     ],
 )
 def test_success_is_read_from_the_final_info_and_not_from_the_new_episode(final_info: Any) -> None:
-    env = Told(AutoresetMode.SAME_STEP)
+    env = Scripted(AutoresetMode.SAME_STEP)
     info = {"final_obs": np.zeros((2, 1)), "final_info": final_info, "is_success": np.array([False, True])}
     env.then = (env.then[0], info)
     world = VectorWorld(env)
@@ -244,7 +145,7 @@ def test_success_is_read_from_the_final_info_and_not_from_the_new_episode(final_
 
 
 def test_success_is_unknown_where_no_episode_ended() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.terminated = np.array([False, True])
     env.then = (env.then[0], {"is_success": np.array([True, True])})
     world = VectorWorld(env)
@@ -262,7 +163,7 @@ def test_infos_as_a_list_are_refused() -> None:
 
 
 def test_a_mask_may_come_as_an_array_or_as_one_object_for_each_stream() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.terminated = np.array([False, False])
     env.first = (env.first[0], {"action_mask": np.array([[1, 0, 1], [1, 1, 1]], np.int8)})
     env.then = (env.then[0], {"action_mask": _objects([0, 0, 1], (np.array([1]), np.array([0, 1])))})
@@ -277,7 +178,7 @@ def test_a_mask_may_come_as_an_array_or_as_one_object_for_each_stream() -> None:
 
 def test_a_mask_that_is_part_of_the_observation_is_not_observed() -> None:
     space = spaces.Dict({"x": spaces.Box(-9, 9, (1,)), "action_mask": spaces.MultiBinary(3)})
-    env = Told(AutoresetMode.NEXT_STEP, obs=space)
+    env = Scripted(AutoresetMode.NEXT_STEP, obs=space)
     env.first = ({"x": np.zeros((2, 1)), "action_mask": np.array([[1, 0, 0], [0, 1, 1]])}, {})
     world = VectorWorld(env)
     view = world.reset(0)
@@ -287,7 +188,7 @@ def test_a_mask_that_is_part_of_the_observation_is_not_observed() -> None:
 
 
 def test_the_mask_of_an_episode_that_is_over_allows_everything_since_the_action_is_ignored() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.terminated = np.array([True, False])
     env.first = (env.first[0], {"action_mask": np.ones((2, 3))})
     env.then = (env.then[0], {"action_mask": np.array([[0, 0, 0], [0, 1, 0]])})
@@ -299,14 +200,14 @@ def test_the_mask_of_an_episode_that_is_over_allows_everything_since_the_action_
 
 
 def test_a_mask_that_allows_nothing_is_refused() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.first = (env.first[0], {"action_mask": np.array([[1, 1, 1], [0, 0, 0]])})
     with pytest.raises(AllActionsMasked, match="stream 1"):
         VectorWorld(env).reset(0)
 
 
 def test_a_mask_that_is_missing_later_is_refused() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.terminated = np.array([False, False])
     env.first = (env.first[0], {"action_mask": np.ones((2, 3))})
     world = VectorWorld(env)
@@ -316,7 +217,7 @@ def test_a_mask_that_is_missing_later_is_refused() -> None:
 
 
 def test_a_mask_of_the_wrong_length_is_refused() -> None:
-    env = Told(AutoresetMode.NEXT_STEP)
+    env = Scripted(AutoresetMode.NEXT_STEP)
     env.first = (env.first[0], {"action_mask": np.ones((2, 4))})
     with pytest.raises(EnvError, match="4 entries; its action space has 3 choices"):
         VectorWorld(env).reset(0)
@@ -340,7 +241,7 @@ def test_stream_i_is_seeded_with_seed_plus_i() -> None:
 
 
 def test_float64_observations_are_cast_once() -> None:
-    env = Told(AutoresetMode.NEXT_STEP, obs=spaces.Box(-9, 9, (1,), np.float64))
+    env = Scripted(AutoresetMode.NEXT_STEP, obs=spaces.Box(-9, 9, (1,), np.float64))
     env.first = (np.full((2, 1), 0.1), {})
     obs = VectorWorld(env).reset(0).obs["obs"]
     assert obs.dtype == np.float32
@@ -425,8 +326,8 @@ def test_a_vector_env_that_cannot_say_where_it_is_begins_other_episodes_and_says
     assert np.array_equal(again, VectorWorld(cartpoles()).set_state(state).obs["obs"])
 
 
-class Counting(Told):
-    """A vector env that can say where it is."""
+class Counting(Scripted):
+    """A vector env that can save its state."""
 
     def __init__(self) -> None:
         super().__init__(AutoresetMode.NEXT_STEP)

@@ -149,7 +149,9 @@ def test_what_is_clear_without_is_not_measured(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(placement, "measure", never)
     assert "only one" in place(Slow, 1).why
-    assert place(lambda: Slow(), 2).why.startswith("envs in this process, not measured: what builds the env cannot")
+    assert place(lambda: Slow(), 2).why.startswith(
+        "envs in this process, not measured: the function that builds the env cannot"
+    )
     assert placement_of(make_world("CartPole-v1", 4, workers="auto")) is None
     assert placement_of(make_world(Slow, 2, workers="auto")) is None
     assert placement_of(make_world("Pendulum-v1", 2, backend="gymnasium", workers=0)) is None
@@ -179,7 +181,7 @@ def test_an_env_that_draws_into_a_window_is_not_opened_twice(monkeypatch: pytest
             made.append(self)
 
     monkeypatch.setattr(placement, "require_sendable", lambda fns: None)
-    assert place(Window, 2).why == "envs in this process, not measured: it draws into a window"
+    assert place(Window, 2).why == "envs in this process, not measured: it renders to a window"
     assert (made[0].seeds, made[0].closed) == ([], True)
 
 
@@ -207,9 +209,9 @@ def test_a_containers_quota_counts(monkeypatch: pytest.MonkeyPatch, quota: str, 
 @pytest.mark.parametrize(
     ("env", "options", "sentence"),
     [
-        ("CartPole-v1", {}, r"our own CartPole-v1 .*workers=2 have nothing to do.*backend='gymnasium'"),
-        (Slow(), {}, r"workers=2 cannot take over a Slow"),
-        (EnvsWorld([Slow]), {}, r"a vector of envs already; workers=2"),
+        ("CartPole-v1", {}, r"the built-in CartPole-v1 .*workers is 2.*backend='gymnasium'"),
+        (Slow(), {}, r"workers=2 cannot step a Slow"),
+        (EnvsWorld([Slow]), {}, r"a vector env; pass workers=2"),
     ],
 )
 def test_workers_that_cannot_be_had_are_refused(env: Any, options: dict[str, Any], sentence: str) -> None:

@@ -21,5 +21,5 @@ def test_a_function_that_cannot_be_sent_is_refused_with_what_works(monkeypatch: 
 
     build.__module__, build.__qualname__ = "__main__", "build"
     monkeypatch.setattr(sys.modules["__main__"], "build", build, raising=False)
-    with pytest.raises(ConfigError, match=r"in the script that runs.*module of its own"):
+    with pytest.raises(ConfigError, match=r"in the script that runs.*another module"):
         make_world(build, 2, workers=1)

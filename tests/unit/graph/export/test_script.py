@@ -12,5 +12,5 @@ def test_the_plain_loop_is_one_call_and_a_look_inside_makes_it_ticks() -> None:
     text = to_script(graph)
     assert "Rollouts" not in text
     assert (
-        "for tick in range(ticks_for(config.total_steps, config.env_num_envs, config.trainer_horizon_length)):" in text
+        "for tick in range(ticks_for(config.total_steps, config.env_num_envs, config.trainer_rollout_steps)):" in text
     )

@@ -50,7 +50,7 @@ def test_what_is_a_part_of_the_library_does_not_stand_alone_and_says_so(name: st
 
 def with_everything_on(graph: Graph) -> Graph:
     """Schedules, a recorder and checkpoints: what makes a program longer."""
-    moving = {"learning_rate": "lin_1e-3", "clip_param": "lin_0.2", "entropy_coef": "lin_0.01"}
+    moving = {"lr": "lin_1e-3", "clip": "lin_0.2", "ent_coef": "lin_0.01"}
     graph.nodes["trainer"].params |= make_node("PPOTrainerNode", **moving).params
     graph.add("record", "Recorder")
     graph.connect("trainer.loss_info", "record.loss_info")
@@ -64,7 +64,7 @@ def with_everything_on(graph: Graph) -> Graph:
 
 def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> None:
     graph = with_everything_on(template("hierarchical"))
-    moving = {"learning_rate": "cos_1e-3", "entropy_coef": "lin_0.02", "gamma": 0.98}
+    moving = {"lr": "cos_1e-3", "ent_coef": "lin_0.02", "gamma": 0.98}
     graph.nodes["high"].params |= make_node("HighLevelPPO", **moving).params
     graph.nodes["goal"].params |= {"env_share": 0.25, "near": 1.0}
     text = to_standalone(graph)
@@ -81,8 +81,8 @@ def test_a_hierarchy_stands_alone_with_everything_else_on_and_comes_back() -> No
         ("goal", "goals", "offsets", "goal: goals='offsets'"),
         ("low", "normalize_obs", True, "low: normalize_obs"),
         ("low", "deterministic", True, "low: a deterministic agent"),
-        ("high", "horizon_length", 32, "high: a horizon_length that is not the trainer's"),
-        ("trainer", "normalize_rewards", True, "trainer: normalize_rewards"),
+        ("high", "rollout_steps", 32, "high: a rollout_steps that is not the trainer's"),
+        ("trainer", "normalize_reward", True, "trainer: normalize_reward"),
     ],
 )
 def test_what_of_a_hierarchy_does_not_stand_alone_is_named(node: str, param: str, value: object, message: str) -> None:
@@ -143,7 +143,7 @@ def test_what_does_not_stand_alone_is_named() -> None:
     with pytest.raises(GraphError, match="env: Scenario is a part of surefoot"):
         to_standalone(template("town"))
     graph = template("cartpole")
-    graph.nodes["trainer"].params["clip_param"] = 0.1
+    graph.nodes["trainer"].params["clip"] = 0.1
     graph.add("eval", "Evaluation", env_id="CartPole-v1")
     graph.connect("trainer.training_complete", "eval.trigger")
     graph.connect("agent.model", "eval.model")

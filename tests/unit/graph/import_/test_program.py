@@ -55,11 +55,11 @@ def test_a_program_that_stands_alone_and_was_changed_by_hand_says_where() -> Non
     text = to_standalone(template("cartpole"))
     result = from_program(
         text.replace("epochs: int = 20", "epochs: int = 3")
-        .replace("learning_rate_end: float = 0.0", "learning_rate_end: float = 1e-05")
+        .replace("lr_end: float = 0.0", "lr_end: float = 1e-05")
         .replace("norm = self.optimizer.clip(knobs.max_grad_norm)", "norm = self.optimizer.clip(1.0)")
     )
     assert result.graph.nodes["trainer"].params["epochs"] == 3
-    assert result.graph.nodes["trainer"].params["learning_rate"] == Linear(0.001, 1e-05)
+    assert result.graph.nodes["trainer"].params["lr"] == Linear(0.001, 1e-05)
     assert "class PolicyTrainer" in result.graph.nodes["code_1"].params["source"]
     assert "was changed by hand" in result.notes[0]
 

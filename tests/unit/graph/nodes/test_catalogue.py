@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from surefoot.graph.nodes import REGISTRY, ROOMS
+from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.nodes.catalogue import declare, kind_of
 from surefoot.learn.config import PPOConfig
 
@@ -39,18 +39,21 @@ def test_or_none_allows_null_besides() -> None:
         kind.accept(0.0)
 
 
-def test_a_setting_has_the_help_of_its_config_and_its_name_there_as_alias() -> None:
-    param = REGISTRY.get("PPOTrainerNode").param("lr")
+def test_a_setting_has_the_name_the_help_and_the_kind_of_its_config() -> None:
+    param = REGISTRY.get("PPOTrainerNode").param("learning_rate")
     field = PPOConfig.__dataclass_fields__["lr"]
     assert param is not None
-    assert (param.name, param.help, param.kind) == ("learning_rate", field.metadata["help"], field.metadata["kind"])
+    assert (param.name, param.help, param.kind) == ("lr", field.metadata["help"], field.metadata["kind"])
 
 
 def test_a_behaviour_for_a_node_that_the_file_does_not_have_is_an_error() -> None:
     with pytest.raises(AssertionError, match="no Nonesuch"):
-        declare("extras", Nonesuch={})
+        declare("inspection", Nonesuch={})
 
 
-def test_every_room_has_its_file() -> None:
+def test_every_file_has_a_runtime_module() -> None:
     files = {path.name for path in resources.files("surefoot.graph.nodes").iterdir() if path.name.endswith(".yaml")}
-    assert files == {f"{room}.yaml" for room in ROOMS}
+    modules = {
+        each.partition(":")[0].rpartition(".")[2] for each in REGISTRY.runtimes() if each.startswith("surefoot.")
+    }
+    assert files == {f"{module}.yaml" for module in modules}

@@ -10,21 +10,22 @@ from surefoot.graph import PPOAgentNode, PPOTrainerNode, check, nodes, template,
 from surefoot.graph.nodes import REGISTRY
 from surefoot.graph.schedule import runtime_of
 from surefoot.graph.spec.params import complete_params
+from surefoot.graph.spec.text import parse_graph
 from surefoot.learn.config import PPOConfig
 
-AGENT = {"hidden_sizes": (64, 64), "activation": "elu", "learning_rate": 0.0003, "action_space": "continuous"}
+AGENT = {"hidden": (64, 64), "activation": "elu", "lr": 0.0003, "action_space": "continuous"}
 
 
 TRAINER = {
-    "horizon_length": 2048,
+    "rollout_steps": 2048,
     "epochs": 10,
     "minibatch_size": 64,
-    "learning_rate": 0.0003,
+    "lr": 0.0003,
     "gamma": 0.99,
     "lam": 0.95,
-    "clip_param": 0.2,
-    "value_coef": 0.5,
-    "entropy_coef": 0.01,
+    "clip": 0.2,
+    "vf_coef": 0.5,
+    "ent_coef": 0.01,
     "max_grad_norm": 0.5,
 }
 
@@ -41,27 +42,61 @@ def test_agent_and_trainer_have_their_ports_parameters_and_defaults() -> None:
 
 
 def test_constructors_take_parameters_by_name() -> None:
-    PPOAgentNode(input_size=24, output_size=8, hidden_sizes=[256, 256], activation="elu", action_space="continuous")
-    PPOAgentNode(input_size=84 * 84, output_size=4, hidden_sizes=[512, 256], activation="relu", action_space="discrete")
-    PPOTrainerNode(horizon_length=2048, epochs=10, minibatch_size=64, clip_param=0.2)
-    PPOTrainerNode(horizon_length=512, epochs=15, clip_param=0.3, learning_rate=0.0005)
-    PPOTrainerNode(horizon_length=4096, epochs=5, clip_param=0.1, minibatch_size=256)
-    PPOTrainerNode(horizon_length=16, epochs=4, gamma=0.99, clip_param=0.2)
-    PPOTrainerNode(horizon_length=128, epochs=4, entropy_coef=0.01, value_coef=1.0)
+    PPOAgentNode(input_size=24, output_size=8, hidden=[256, 256], activation="elu", action_space="continuous")
+    PPOAgentNode(input_size=84 * 84, output_size=4, hidden=[512, 256], activation="relu", action_space="discrete")
+    PPOTrainerNode(rollout_steps=2048, epochs=10, minibatch_size=64, clip=0.2)
+    PPOTrainerNode(rollout_steps=512, epochs=15, clip=0.3, lr=0.0005)
+    PPOTrainerNode(rollout_steps=4096, epochs=5, clip=0.1, minibatch_size=256)
+    PPOTrainerNode(rollout_steps=16, epochs=4, gamma=0.99, clip=0.2)
+    PPOTrainerNode(rollout_steps=128, epochs=4, ent_coef=0.01, vf_coef=1.0)
+
+
+OLDER = {
+    "PPOTrainerNode": {
+        "horizon_length": ("rollout_steps", 16),
+        "learning_rate": ("lr", 0.01),
+        "clip_param": ("clip", 0.1),
+        "value_coef": ("vf_coef", 0.25),
+        "entropy_coef": ("ent_coef", 0.5),
+        "normalize_advantages": ("normalize_advantage", "off"),
+        "normalize_rewards": ("normalize_reward", True),
+    },
+    "PPOAgentNode": {
+        "hidden_sizes": ("hidden", (8,)),
+        "learning_rate": ("lr", 0.01),
+        "init_log_std": ("log_std_init", -1.0),
+    },
+    "HighLevelPPO": {"horizon_length": ("rollout_steps", 16), "hidden_sizes": ("hidden", (8,))},
+    "RNDCuriosity": {"coef": ("curiosity_coef", 0.5), "learning_rate": ("curiosity_lr", 0.01)},
+    "LMTrainer": {"learning_rate": ("lr", 0.01), "clip_param": ("clip", 0.1)},
+    "ToolPolicy": {"learning_rate": ("lr", 0.01)},
+}
+"""{node type: {name in earlier versions: (name, a value)}}"""
+
+
+@pytest.mark.parametrize("type", OLDER)
+def test_a_saved_graph_with_the_names_of_earlier_versions_loads(type: str) -> None:
+    older = {"id": {"type": type, "params": {name: value for name, (_, value) in OLDER[type].items()}}}
+    graph = parse_graph(json.dumps({"format": "surefoot.graph", "version": 1, "nodes": older}))
+    assert graph.nodes["id"].params == dict(OLDER[type].values())
+    for name, (new, _) in OLDER[type].items():
+        param = REGISTRY.get(type).param(new)
+        assert param is not None
+        assert name in param.tooltip
 
 
 def test_a_panels_help_is_the_configs_own() -> None:
     rows = {row["name"]: row for row in PPOConfig.describe()}
     shown = {row["name"]: row for row in REGISTRY.get("PPOTrainerNode").to_json()["params"]}
-    assert shown["clip_param"]["help"].startswith(rows["clip"]["help"])
-    assert shown["horizon_length"]["help"].startswith(rows["rollout_steps"]["help"])
+    assert shown["clip"]["help"].startswith(rows["clip"]["help"])
+    assert shown["rollout_steps"]["help"].startswith(rows["rollout_steps"]["help"])
 
 
 def test_presets_are_there_and_fit_their_node() -> None:
     trainer, agent = REGISTRY.get("PPOTrainerNode"), REGISTRY.get("PPOAgentNode")
     assert set(trainer.presets) == {"stable", "fast", "sample-efficient", "isaac", "atari"}
     assert trainer.presets["fast"]["epochs"] == 15
-    assert trainer.presets["isaac"]["horizon_length"] == 16
+    assert trainer.presets["isaac"]["rollout_steps"] == 16
     assert set(agent.presets) == {"continuous control", "discrete control"}
     for kind in (trainer, agent):
         for values in kind.presets.values():
@@ -89,24 +124,24 @@ def test_what_a_node_declares_is_what_its_callable_takes(name: str) -> None:
         assert [port.name for port in declared.inputs] == fires
 
 
-@pytest.mark.parametrize("setting", [{"learning_rate": 1e-2}, {"lr_schedule": "lin_1e-3"}])
+@pytest.mark.parametrize("setting", [{"lr": 1e-2}, {"lr_schedule": "lin_1e-3"}])
 def test_two_learning_rates_that_differ_are_an_error(setting: dict[str, object]) -> None:
     graph = template("pendulum")
-    graph.nodes["agent"].params["learning_rate"] = 1e-3
-    graph.nodes["trainer"].params.pop("learning_rate")
+    graph.nodes["agent"].params["lr"] = 1e-3
+    graph.nodes["trainer"].params.pop("lr")
     graph.nodes["trainer"].params |= PPOTrainerNode(**setting).params
     (finding,) = check(graph).errors
-    assert "agent sets learning_rate to 0.001" in finding.message
+    assert "agent sets lr to 0.001" in finding.message
     assert finding.message.endswith("set it on trainer only")
 
 
 def test_a_learning_rate_that_only_the_agent_has_is_the_trainers_in_every_engine_and_program() -> None:
     graph = template("pendulum")
-    graph.nodes["agent"].params["learning_rate"] = 1e-3
-    graph.nodes["trainer"].params.pop("learning_rate")
-    assert check(graph).params["trainer"]["learning_rate"] == 1e-3
-    assert "trainer_learning_rate: float = 0.001" in to_script(graph)
-    assert "    learning_rate: float = 0.001" in to_standalone(graph)
+    graph.nodes["agent"].params["lr"] = 1e-3
+    graph.nodes["trainer"].params.pop("lr")
+    assert check(graph).params["trainer"]["lr"] == 1e-3
+    assert "trainer_lr: float = 0.001" in to_script(graph)
+    assert "    lr: float = 0.001" in to_standalone(graph)
 
 
 def test_a_runtime_class_has_the_defaults_of_its_declaration_and_refuses_other_parameters() -> None:

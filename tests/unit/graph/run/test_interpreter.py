@@ -10,7 +10,7 @@ from surefoot.graph.templates import template
 
 def small(**changes) -> Graph:
     graph = template("cartpole")
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 64}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 64}
     graph.nodes["print"].params["enabled"] = False
     graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
     graph.nodes["trainer"].params |= changes
@@ -47,7 +47,7 @@ def test_one_can_run_to_the_next_update_and_break_on_a_number() -> None:
         run.run()
         assert run.ticks == 16
         assert run.stopped_by is run.breaks[0]
-    with pytest.raises(GraphError, match="tests with"):
+    with pytest.raises(GraphError, match="the test of a breakpoint"):
         Break("a.b", "!=", 1)
 
 

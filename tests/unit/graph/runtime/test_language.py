@@ -32,7 +32,7 @@ def test_prompts_come_once_each_before_any_comes_again() -> None:
 
 
 def test_prompts_without_words_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one prompt on a line"):
+    with pytest.raises(ConfigError, match="one prompt per line"):
         PromptSourceNode(prompts=" \n\n")
 
 

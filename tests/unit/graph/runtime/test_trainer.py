@@ -1,5 +1,8 @@
 """The trainer with inputs left out."""
 
+import pytest
+
+from surefoot.graph.run.compiled import Compiled
 from surefoot.graph.run.interpreter import Interpreter
 from surefoot.graph.spec.model import Graph
 from surefoot.graph.templates import template
@@ -7,7 +10,7 @@ from surefoot.graph.templates import template
 
 def small(**changes) -> Graph:
     graph = template("cartpole")
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 64}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 64}
     graph.nodes["print"].params["enabled"] = False
     graph.run.total_steps, graph.run.path = 8 * 8 * 3, "torch"
     graph.nodes["trainer"].params |= changes
@@ -25,3 +28,23 @@ def test_what_dones_alone_and_no_next_states_cost_is_steps_left_out() -> None:
     with Interpreter(small()) as run:
         assert run.run_to_update()
         assert run.nodes["trainer"].report.samples == 8 * 8
+
+
+def test_memory_and_curiosity_and_a_schedule_can_be_drawn() -> None:
+    graph = small()
+    graph.nodes["agent"].params |= {"network": "gru", "memory_size": 8}
+    graph.connect("step.dones", "agent.starts", True)
+    graph.add("new", "RNDCuriosity", curiosity_hidden=[8])
+    graph.connect("new.curiosity", "trainer.curiosity")
+    graph.add("rate", "Schedule", start=1e-3)
+    graph.connect("rate.schedule", "trainer.schedule")
+    with Interpreter(graph) as run:
+        infos = list(run)
+        assert infos[-1]["bonus_mean"] >= 0.0
+        assert infos[0]["lr"] == pytest.approx(1e-3)
+        assert infos[-1]["lr"] < infos[0]["lr"]
+        assert infos[0]["first_ratio_error"] < 1e-5
+        digits = run.sha256()
+    compiled = Compiled(graph)
+    compiled.run()
+    assert compiled.sha256() == digits

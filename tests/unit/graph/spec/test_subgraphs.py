@@ -34,8 +34,8 @@ def test_nodes_are_grouped_and_the_group_is_taken_apart_again() -> None:
     assert history.graph.sha256() == meant
     assert "brain" not in history.graph.graphs
     history.undo()
-    history.do({"op": "within", "graph": "brain", "do": {"op": "set", "id": "agent", "params": {"hidden_sizes": [8]}}})
-    assert history.graph.graphs["brain"].nodes["agent"].params["hidden_sizes"] == (8,)
+    history.do({"op": "within", "graph": "brain", "do": {"op": "set", "id": "agent", "params": {"hidden": [8]}}})
+    assert history.graph.graphs["brain"].nodes["agent"].params["hidden"] == (8,)
     history.undo()
     history.undo()
     assert canonical(history.graph) == before

@@ -107,7 +107,7 @@ def test_a_workflow_of_another_tool_is_pointed_to_the_importer() -> None:
 def test_ranges_for_a_search_are_kept_and_change_nothing_else() -> None:
     graph = template("cartpole")
     before = graph.sha256()
-    graph.nodes["trainer"].ranges = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}}
+    graph.nodes["trainer"].ranges = {"lr": {"low": 1e-4, "high": 1e-2, "log": True}}
     graph.nodes["agent"].ranges = {"activation": {"choices": ["tanh", "relu"]}}
     again = parse_graph(canonical(graph))
     assert again.nodes["trainer"].ranges == graph.nodes["trainer"].ranges
@@ -118,9 +118,9 @@ def test_ranges_for_a_search_are_kept_and_change_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("ranges", "message"),
     [
-        ({"learning_rat": {"low": 1, "high": 2}}, "did you mean learning_rate"),
-        ({"learning_rate": [1, 2]}, r"write \{low, high\} or \{choices\}"),
-        ({"learning_rate": {"low": 0.1}}, r"write \{low, high\} or \{choices\}"),
+        ({"rollout_step": {"low": 1, "high": 2}}, "did you mean rollout_steps"),
+        ({"lr": [1, 2]}, r"write \{low, high\} or \{choices\}"),
+        ({"lr": {"low": 0.1}}, r"write \{low, high\} or \{choices\}"),
         ({"gamma": {"low": 0.9, "high": 2.0}}, "gamma is 2.0; it must be"),
         ({"gamma": {"low": 0.9, "high": 0.5}}, "low must be below high"),
         ({"epochs": {"choices": []}}, r"write \{low, high\} or \{choices\}"),

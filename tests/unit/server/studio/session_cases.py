@@ -11,7 +11,7 @@ from surefoot.server.studio.session import Session
 def small(name: str = "cartpole") -> Graph:
     graph = template(name)
     graph.remove("print")
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "epochs": 1, "minibatch_size": 32}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "epochs": 1, "minibatch_size": 32}
     graph.run.total_steps = 8 * 8 * 6
     return graph
 

@@ -35,7 +35,7 @@ def test_a_condition_stops_the_run(tmp_path) -> None:
     heard.until(session, "paused")
     assert session.why == "step.rewards > 0.5"
     session.close()
-    with pytest.raises(GraphError, match="a break tests with"):
+    with pytest.raises(GraphError, match="the test of a breakpoint is"):
         breaks_of([{"end": "a.b", "test": "!", "limit": 1}])
 
 

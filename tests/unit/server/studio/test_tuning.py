@@ -25,8 +25,8 @@ def searched(tmp_path_factory) -> Path:
     directory.mkdir()
     graph = template("cartpole")
     graph.nodes["env"].params["num_envs"] = 4
-    graph.nodes["trainer"].params |= {"horizon_length": 8, "minibatch_size": 16}
-    graph.nodes["trainer"].ranges = {"learning_rate": {"low": 1e-5, "high": 1e-2}, "epochs": {"choices": [2, 4]}}
+    graph.nodes["trainer"].params |= {"rollout_steps": 8, "minibatch_size": 16}
+    graph.nodes["trainer"].ranges = {"lr": {"low": 1e-5, "high": 1e-2}, "epochs": {"choices": [2, 4]}}
     graph.run.total_steps = 800
     save_graph(graph, directory / "graph.json")
     task, plan = GraphTask(graph, "poles.json"), Plan(trials=3, seeds=1, rungs=2, finalists=0, pruner="none")
@@ -57,7 +57,7 @@ def test_a_search_is_one_line(root: Path) -> None:
 def test_its_page_has_every_trial_and_the_best_so_far(root: Path) -> None:
     found = Searches(root).get("poles")
     json.dumps(found, allow_nan=False)
-    assert found["names"] == ["trainer.learning_rate", "trainer.epochs"]
+    assert found["names"] == ["trainer.lr", "trainer.epochs"]
     assert [trial["state"] for trial in found["trials"]] == ["done"] * 3
     assert all(trial["params"]["trainer.epochs"] in (2, 4, 20) for trial in found["trials"])
     scores = [trial["score"] for trial in found["trials"]]
@@ -71,7 +71,7 @@ def test_the_winner_is_a_graph_with_its_values(root: Path) -> None:
     params = searches.get("poles")["trials"][best]["params"]
     won = searches.best_graph("poles").nodes["trainer"].params
     assert won["epochs"] == params["trainer.epochs"]
-    assert won["learning_rate"].start == pytest.approx(params["trainer.learning_rate"])
+    assert won["lr"].start == pytest.approx(params["trainer.lr"])
     assert load_graph(root / "poles" / "graph.json").nodes["trainer"].params["epochs"] == 20
 
 
@@ -90,7 +90,7 @@ def test_a_search_that_goes_on_is_read_as_it_grows(root: Path) -> None:
 
 
 def test_a_search_that_was_killed_leaves_no_trial_running(root: Path) -> None:
-    open_study(root / "poles", Plan()).ask().suggest_float("trainer.learning_rate", 1e-5, 1e-2)
+    open_study(root / "poles", Plan()).ask().suggest_float("trainer.lr", 1e-5, 1e-2)
     assert Searches(root).get("poles")["trials"][-1]["state"] == "stopped"
 
 

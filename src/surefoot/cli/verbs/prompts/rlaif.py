@@ -1,4 +1,4 @@
-"""`surefoot prompts rlaif`: a judge says which version is better, a person corrects it now and then, the policy learns."""
+"""`surefoot prompts rlaif`: train on the preferences of a judge, corrected by a person."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import NewRunName, Runs, Seed, user_object
-from surefoot.cli.usage import Usage
+from surefoot.cli.options import NewRunName, Seed, at_least_one, user_object
+from surefoot.cli.verbs.prompts.prompts import TokenCost, named_scorer
 
 if TYPE_CHECKING:
     from surefoot.decide.prompts.improve import Improved
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from surefoot.train.run import Run
 
 BATCH = 20
-"""Prompts that are judged in a round."""
+"""Prompts judged per round: few enough for a person to check a quarter of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptsRlaifArgs:
-    """Train on preferences: each round the policy mutates prompts, a judge says which version is better, and the scorer that
-    the policy learns from is fitted to what was said. Every few rounds you are asked about some of the same pairs; where
-    you disagree, your word replaces the judge's and counts five times.
+    """Train a prompt policy on preferences (RLAIF).
+
+    In each round the policy mutates prompts, a judge compares the versions, and the scorer that rewards the policy is
+    fitted to the preferences. Every few rounds you are asked about some of the same pairs; your answer replaces the
+    judge's and counts five times.
 
         surefoot prompts rlaif --prompts my_prompts.txt --human-every 3 --name judged
         surefoot prompts rlaif --prompts my_prompts.txt --judge judges:politeness --human-every 0
@@ -34,38 +36,34 @@ class PromptsRlaifArgs:
     """
 
     prompts: Path
-    """A text file with a prompt a line, or .jsonl with a field "prompt"."""
+    """Text file with one prompt per line, or .jsonl with a field "prompt"."""
     judge: Annotated[str, tyro.conf.arg(metavar="scorer|lm:MODEL|MODULE:FUNCTION")] = "scorer"
-    """Who prefers: the shipped scorer, a language model (lm:smollm2, or a folder that `surefoot lm reward` wrote), or a
-    function of (one, other) that returns how likely the first is better."""
+    """The judge: the shipped scorer, a language model (lm:smollm2, or a directory written by `surefoot lm reward`), or your
+    function of two texts that returns the probability that the first is better."""
     human_every: int = 3
-    """Rounds from one look of yours to the next; 0 never asks."""
+    """Rounds between your reviews; 0 means none."""
     human_pairs: int = 5
-    """Pairs you are asked about at a time; those the judge is most sure of."""
+    """Pairs per review: those the judge is most certain about."""
     rounds: int = 9
-    """Rounds of judging."""
+    """Number of rounds."""
     steps: Annotated[int, tyro.conf.arg(aliases=["-n"])] = 60_000
-    """Mutations to learn from, all rounds together."""
+    """Number of mutations to train on, in all rounds together."""
     seed: Seed = 0
-    token_cost: float = 0.008
-    """What an added token costs, in score."""
+    token_cost: TokenCost = 0.008
     name: NewRunName = None
-    runs: Runs = None
 
     def run(self) -> int:
-        """Train, and tell what it brought."""
         from surefoot.decide.prompts.rlaif import Rlaif
         from surefoot.train.device import pin_threads
 
-        if self.rounds < 1:
-            raise Usage(f"--rounds {self.rounds} leaves nothing to judge")
+        at_least_one(rounds=self.rounds)
         pin_threads(1)
         person = None if self.human_every == 0 else ask_person
         loop = Rlaif(judge=self._judge(), person=person, human_every=self.human_every, human_pairs=self.human_pairs)
         task, run = self._begin(loop)
         try:
             before = judged(loop, self._improved(task, run))
-            told = self._train(loop, task, run)
+            last = self._train(loop, task, run)
             after = judged(loop, self._improved(task, run))
             task.save(run.directory.path)
             run.close("finished")
@@ -79,7 +77,7 @@ class PromptsRlaifArgs:
                 f"the judge agreed with you in {share:.0%} of {loop.agreement.asked} pairs; "
                 f"{loop.agreement.corrections} of its verdicts were corrected"
             )
-        print(f"{told['pairs']} pairs; surefoot prompts improve --run {run.directory.name}")
+        print(f"{last['pairs']} pairs; surefoot prompts improve --run {run.directory.name}")
         return 0
 
     def _begin(self, loop: Rlaif) -> tuple[PromptTask, Run]:
@@ -99,28 +97,28 @@ class PromptsRlaifArgs:
         spec = make_spec(
             ENV, task.world(1).action, preset_name="sb3", settings=settings, total_steps=self.steps, eval_every=0
         )
-        directory = new_run_dir(ENV, spec.seed, root=runs_root(self.runs), name=self.name)
+        directory = new_run_dir(ENV, spec.seed, root=runs_root(), name=self.name)
         training = Training(spec, make=task.make)
         return task, create_run(directory, spec, training=training, command=["surefoot", *sys.argv[1:]])
 
     def _train(self, loop: Rlaif, task: PromptTask, run: Run) -> dict[str, Any]:
         from surefoot.decide.prompts.world import PromptWorld
 
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for moment in run.moments():
             if moment.env_steps < (loop.rounds + 1) * self.steps / self.rounds:
                 continue
-            told = loop.round(self._improved(task, run)[:BATCH])
+            result = loop.round(self._improved(task, run)[:BATCH])
             world = run.training.world
             assert isinstance(world, PromptWorld)
             world.score_by(loop.scorer)
-            agrees = "" if told["judge_agrees"] is None else f", agrees with you in {told['judge_agrees']:.0%}"
+            agrees = "" if result["judge_agrees"] is None else f", agreement with you {result['judge_agrees']:.0%}"
             print(
-                f"round {told['round']} of {self.rounds}: {moment.env_steps:,} mutations; the judge prefers the new "
-                f"version {told['preferred']:.2f}{agrees}",
+                f"round {result['round']} of {self.rounds}: {moment.env_steps:,} mutations; the judge prefers the new "
+                f"version {result['preferred']:.2f}{agrees}",
                 flush=True,
             )
-        return told
+        return result
 
     def _improved(self, task: PromptTask, run: Run) -> list[Improved]:
         from surefoot.decide.prompts.improve import by_policy, improve
@@ -135,32 +133,31 @@ class PromptsRlaifArgs:
         if self.judge == "scorer":
             return judge_by(FeatureScorer())
         if self.judge == "lm" or self.judge.startswith("lm:"):
-            from surefoot.cli.verbs.prompts.prompts import own_scorer
-
-            return judge_by(own_scorer(self.judge))
+            return judge_by(named_scorer(self.judge))
         return user_object(
             self.judge,
             "--judge",
-            f"--judge {self.judge} is neither scorer nor lm:MODEL nor MODULE:FUNCTION, such as judges:politeness",
+            f"--judge {self.judge} must be scorer, lm:MODEL or MODULE:FUNCTION, such as judges:politeness",
         )
 
 
 def judged(loop: Rlaif, improved: list[Improved]) -> float:
-    """How likely the policy's version is better, by the judge; one that was left as it is counts as a draw."""
-    said = [
+    """Return the judge's mean probability that the policy's version is better; an unchanged prompt counts as a draw."""
+    # Each pair is judged in both orders, because judges prefer one position.
+    verdicts = [
         0.5 * (loop.judge(e.text, e.original) + 1.0 - loop.judge(e.original, e.text)) for e in improved if e.changes
     ]
-    return (sum(said) + 0.5 * (len(improved) - len(said))) / len(improved)
+    return (sum(verdicts) + 0.5 * (len(improved) - len(verdicts))) / len(improved)
 
 
 def ask_person(one: str, other: str) -> float:
-    """Which version a person at the terminal prefers; the end of the input says "cannot tell" from then on."""
+    """Ask at the terminal which version is better; return 0.5 ("cannot tell") after the end of the input."""
     print(f"\n--- A ---\n{one}\n--- B ---\n{other}\n")
     while True:
         print("which is better, A or B? (= cannot tell) ", end="", flush=True)
         line = sys.stdin.readline()
-        said = {"a": 1.0, "b": 0.0, "=": 0.5}.get(line.strip().lower())
-        if said is not None:
-            return said
+        answer = {"a": 1.0, "b": 0.0, "=": 0.5}.get(line.strip().lower())
+        if answer is not None:
+            return answer
         if not line:
             return 0.5

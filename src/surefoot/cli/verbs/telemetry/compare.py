@@ -1,16 +1,15 @@
-"""`surefoot telemetry compare`: runs that differ only in their seed are one row; rows differ in what was set."""
+"""`surefoot telemetry compare`: compare groups of runs; runs that differ only in their seed form a group."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
 from surefoot.cli.dashboard.braille_plot import sparkline
-from surefoot.cli.options import PrintJson, Runs
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.telemetry.telemetry import record_of
 from surefoot.telemetry.export.svg import Band, band_chart
@@ -20,33 +19,33 @@ from surefoot.train.diagnose.compare_runs import Group, chance, differences, gro
 
 @dataclass(frozen=True, kw_only=True)
 class CompareArgs:
-    """Compare runs: those that differ only in their seed are put together, with IQM and its 95 % bootstrap interval.
+    """Compare runs: group runs that differ only in their seed, and print the IQM of each group with its interval.
 
         surefoot telemetry compare a-s0 a-s1 a-s2 b-s0 b-s1 b-s2 -o compare.svg
         surefoot telemetry compare runs/* --metric approx_kl
 
-    The score of a run is its last evaluation, or, where a run has none, the mean return of the last tenth of its
-    updates. What was set differently is listed. With two groups the chance that a run of the first beats one of the
-    second is told. Exit codes: 0 compared, 2 a run is not there or has nothing to compare.
+    The score of a run is its last evaluation, or the mean return over the last tenth of its updates if a run has none.
+    IQM is the interquartile mean, its interval the 95 % bootstrap interval. Settings that differ are listed. For two
+    groups, the probability that a run of the first beats one of the second is printed.
+    Exit codes: 0 compared, 2 a run does not exist or has nothing to compare.
     """
 
     names: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN")] = ()
-    """Runs' directories or names, or .ndjson and .jsonl files."""
+    """Directories or names of runs, or .ndjson and .jsonl files."""
     metric: str = "return"
-    """What to compare: return, or any number of an update, such as approx_kl."""
+    """Metric to compare: return, or a metric of updates such as approx_kl."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Draw the curves with their bands to this SVG file."""
-    as_json: PrintJson = False
-    runs: Runs = None
+    """SVG file for the curves with their bands."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         if not self.names:
             raise Usage("no RUN given; `surefoot telemetry compare RUN RUN …` takes any number")
-        loaded = [(name, load_curves(record_of(name, self.runs))) for name in self.names]
+        loaded = [(name, load_curves(record_of(name))) for name in self.names]
         evaluated = self.metric == "return" and all(len(curves.evals) for _, curves in loaded)
-        ones = [one_run(name, curves, self.metric, evaluated=evaluated) for name, curves in loaded]
-        groups = group(ones)
-        different = differences(ones)
+        runs = [one_run(name, curves, self.metric, evaluated=evaluated) for name, curves in loaded]
+        groups = group(runs)
+        different = differences(runs)
         if self.out:
             bands = [
                 Band(
@@ -60,19 +59,19 @@ class CompareArgs:
             ]
             self.out.parent.mkdir(parents=True, exist_ok=True)
             self.out.write_text(band_chart(bands, title=f"{self.metric} over env steps", x_label="env steps"))
-        what = "last evaluation" if evaluated else f"{self.metric}, last tenth of updates"
+        score = "last evaluation" if evaluated else f"{self.metric}, last tenth of updates"
         if self.as_json:
-            print(json.dumps(_plain(groups, different, what)))
+            print(json.dumps(_plain(groups, different, score)))
         else:
-            print("\n".join(_text(groups, different, what)))
+            print("\n".join(_text(groups, different, score)))
             if self.out:
                 print(f"→ {self.out}")
         return 0
 
 
-def _text(groups: list[Group], different: dict[str, list[str]], what: str) -> list[str]:
+def _text(groups: list[Group], different: dict[str, list[str]], score: str) -> list[str]:
     width = max(len(g.label) for g in groups)
-    lines = [f"{what}; 95 % bootstrap interval of the IQM over seeds", ""]
+    lines = [f"{score}; 95 % bootstrap interval of the IQM over seeds", ""]
     lines.append(f"{'':<{width}}  {'n':>3} {'IQM':>10}  {'95 %':<23} {'min':>10} {'max':>10}  curve")
     for g in sorted(groups, key=lambda g: -g.summary.iqm):
         s = g.summary
@@ -85,11 +84,11 @@ def _text(groups: list[Group], different: dict[str, list[str]], what: str) -> li
         share = chance(groups[0].scores, groups[1].scores)
         lines += ["", f"a run of {groups[0].label!r} is above one of {groups[1].label!r} in {share:.0%} of the pairs"]
     if different and "record" not in different:
-        lines += ["", "set differently:", *[f"  {name}: {' | '.join(values)}" for name, values in different.items()]]
+        lines += ["", "different settings:", *[f"  {name}: {' | '.join(values)}" for name, values in different.items()]]
     return lines
 
 
-def _plain(groups: list[Group], different: dict[str, list[str]], what: str) -> dict[str, Any]:
-    told = [{"label": g.label, "runs": g.runs, "scores": g.scores, **asdict(g.summary)} for g in groups]
+def _plain(groups: list[Group], different: dict[str, list[str]], score: str) -> dict[str, Any]:
+    rows = [{"label": g.label, "runs": g.runs, "scores": g.scores, **asdict(g.summary)} for g in groups]
     pair = {"first_above_second": chance(groups[0].scores, groups[1].scores)} if len(groups) == 2 else {}
-    return {"what": what, "groups": told, "different": different, **pair}
+    return {"what": score, "groups": rows, "different": different, **pair}

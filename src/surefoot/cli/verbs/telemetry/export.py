@@ -1,42 +1,36 @@
-"""`surefoot telemetry export`: a record in the form that another tool reads."""
+"""`surefoot telemetry export`: convert telemetry for other tools."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import PrintJson, Runs
 from surefoot.cli.verbs.telemetry.telemetry import Record, record_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetryExportArgs:
-    """Write a record in the form that another tool reads; the record stays as it is.
+    """Convert the telemetry of a run into the format of another tool; the original is not changed.
 
         surefoot telemetry export walk --to tensorboard -o tb/
         surefoot telemetry export old.jsonl --to parquet
 
-    tensorboard: scalars over env steps, in SB3's names and CleanRL's.
-    csv: SB3's progress.csv, a row an update.
-    monitor: SB3's Monitor file, a row an episode.
-    parquet: every number of every update as a column, in our names.
-    wandb, trackio, mlflow: a run of that tool, offline, in SB3's names and CleanRL's; need "surefoot[track]". Nothing
-    leaves this machine: `wandb sync DIR/wandb/offline-run-*` would, later.
-    townlet-1.1: the flat form of telemetry 1.1, one object per epoch, which validates as telemetry_version 1.1.
-    Exit codes: 0 written, 2 there is no such run, or a package is missing.
+    Formats: tensorboard, scalars over environment steps under the names of SB3 and CleanRL; csv, SB3's progress.csv with
+    one row per update; monitor, SB3's Monitor file with one row per episode; parquet, one column per metric; wandb,
+    trackio and mlflow, an offline run of that tool (needs "surefoot[track]"; upload later, for example with
+    `wandb sync DIR/wandb/offline-run-*`); townlet-1.1, flat telemetry 1.1 with one object per epoch.
+    Exit codes: 0 written, 2 the run does not exist or a package is missing.
     """
 
     run_name: Record
-    """A run's directory or name, or an .ndjson or .jsonl file, of telemetry 1.x too."""
     to: Literal["tensorboard", "csv", "monitor", "parquet", "wandb", "trackio", "mlflow", "townlet-1.1"]
-    """Which form."""
+    """Format to write."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """Where it goes (default: beside the record)."""
-    as_json: PrintJson = False
-    runs: Runs = None
+    """File or directory to write (default: beside the telemetry)."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         import json
@@ -47,7 +41,7 @@ class TelemetryExportArgs:
         from surefoot.telemetry.export.trackers import to_tool
         from surefoot.telemetry.files.rotation import live_file
 
-        source = record_of(self.run_name, self.runs)
+        source = record_of(self.run_name)
         writers = {
             "tensorboard": (formats.to_tensorboard, "tensorboard"),
             "csv": (formats.to_csv, "progress.csv"),

@@ -1,4 +1,4 @@
-"""The conversation of `surefoot tools demo`: ask, see who answered and why, rate, and watch the choice change."""
+"""The chat of `surefoot tools demo`: ask, see which tool answered and why, rate the answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from surefoot.decide.tools.agent import ToolAgent
     from surefoot.decide.tools.run import ToolRun
 
-WELCOME = """[bold]An assistant with five tools.[/] It takes the one whose description fits your
+WELCOME = """[bold]An assistant with five tools.[/] It uses the tool whose description fits your
 question best, and learns from your ratings. Ask it something:
 
   [cyan]What is 17 percent of 250?[/]      [cyan]How many envs where kind is continuous?[/]
   [cyan]What does the clip do in PPO?[/]   [cyan]Remember that the demo is on Friday[/]
   [cyan]Find pages about checkpoints[/]
 
-[bold]0[/] … [bold]5[/] rates the answer   [bold]why[/] shows what spoke for it   [bold]tools[/]  [bold]help[/]  [bold]quit[/]
-[bold]teach[/] lets it practise on 56 questions whose right tool is known"""
+[bold]0[/] … [bold]5[/] rates the answer   [bold]why[/] explains the choice   [bold]tools[/]  [bold]help[/]  [bold]quit[/]
+[bold]teach[/] trains it on 56 questions with known tools"""
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
 class Talk:
-    """One person at the keyboard."""
+    """A chat with one user."""
 
     def __init__(self, agent: ToolAgent, questions: list[tuple[str, str]], seed: int) -> None:
         self.agent, self.questions = agent, questions
@@ -37,7 +37,7 @@ class Talk:
         self.console.print(WELCOME)
         past = len(self.agent.runs)
         if past:
-            self.console.print(f"[dim]It goes on from {past} earlier questions.[/]")
+            self.console.print(f"[dim]It continues after {past} earlier questions.[/]")
         while True:
             try:
                 line = self.console.input("\n[bold]>[/] ").strip()
@@ -54,13 +54,13 @@ class Talk:
             case "help" | "?":
                 self.console.print(WELCOME)
             case "tools":
-                for each in self.agent.toolbox:
-                    self.console.print(f"  [bold]{each.name:<14}[/]{escape(each.description)}")
+                for tool in self.agent.toolbox:
+                    self.console.print(f"  [bold]{tool.name:<14}[/]{escape(tool.description)}")
             case "teach":
                 self._teach()
             case "why":
-                told = "ask something first" if self.last is None else str(self.agent.explain(self.last))
-                self.console.print(escape(told))
+                text = "ask something first" if self.last is None else str(self.agent.explain(self.last))
+                self.console.print(escape(text))
             case number if _NUMBER.fullmatch(number):
                 self._rate(number)
             case _:
@@ -68,20 +68,18 @@ class Talk:
 
     def _ask(self, line: str) -> None:
         run = self.last = self.agent.answer(line, bypass_cache=True)
-        others = sorted(run.trace.probabilities.items(), key=lambda each: -each[1])
+        others = sorted(run.trace.probabilities.items(), key=lambda item: -item[1])
         beside = next((f"; else {name} ({p:.0%})" for name, p in others if name != run.tool and p > 0.005), "")
-        self.console.print(
-            f"[bold green]{run.tool}[/] [dim]expects to be right in {run.trace.tool_confidence:.0%}{beside}[/]"
-        )
+        self.console.print(f"[bold green]{run.tool}[/] [dim]confidence {run.trace.tool_confidence:.0%}{beside}[/]")
         self.console.print(escape(run.response), style="yellow" if run.trace.errors else None)
 
     def _rate(self, number: str) -> None:
-        """Learn from the rating and show what it changed for the same question."""
+        """Learn from the rating, and print how the probabilities for the same question changed."""
         if self.last is None:
-            self.console.print("there is no answer to rate yet: ask something first")
+            self.console.print("there is no answer to rate; ask something first")
             return
         if number not in ("0", "1", "2", "3", "4", "5"):
-            self.console.print(f"{number} is no rating: 0 (useless) to 5 (just right)")
+            self.console.print(f"{number} is not a rating; type 0 (useless) to 5 (perfect)")
             return
         last, agent = self.last, self.agent
         agent.feedback(last, {"rating": int(number)})
@@ -89,14 +87,14 @@ class Talk:
         agent.learn()
         again = agent.preview(last.query)
         before = last.trace.probabilities
-        for name, p in sorted(again.items(), key=lambda each: -each[1]):
+        for name, p in sorted(again.items(), key=lambda item: -item[1]):
             if max(p, before.get(name, 0.0)) > 0.005:
                 bar = "█" * round(20 * p)
                 self.console.print(f"  {name:<14}{before.get(name, 0.0):>5.0%} → {p:>4.0%}  [cyan]{bar}[/]")
-        self.console.print("[dim]  noted: that is how it would choose if you asked the same again[/]")
+        self.console.print("[dim]  learned: these are its new probabilities for the same question[/]")
 
     def _teach(self) -> None:
-        """Once over the questions whose right tool is known."""
+        """Train one pass over the questions with known tools."""
         import numpy as np
 
         self._seed += 1
@@ -111,5 +109,5 @@ class Talk:
             right += good
             row += "[green]●[/]" if good else "[red]○[/]"
         self.last = None
-        told = f"{right} of {len(self.questions)} to the right tool; `teach` again, or ask something of the kind"
-        self.console.print(f"  {row}\n  {told}")
+        summary = f"{right} of {len(self.questions)} with the right tool; `teach` again, or ask a similar question"
+        self.console.print(f"  {row}\n  {summary}")

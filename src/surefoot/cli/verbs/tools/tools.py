@@ -1,4 +1,4 @@
-"""`surefoot tools …`: an assistant that learns which tool answers what, and what its decisions come to."""
+"""`surefoot tools …`: train, evaluate and try policies that choose tools."""
 
 from __future__ import annotations
 
@@ -6,64 +6,70 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from surefoot.cli.options import at_least_one
+from surefoot.cli.options import Seed, at_least_one
 from surefoot.cli.usage import Usage
 
 if TYPE_CHECKING:
     from surefoot.decide.core.agent import Agent
     from surefoot.decide.tools.agent import ToolAgent
 
-EncoderName = Literal["auto", "static", "minilm", "hashing", "openai"]
-RunDirectory = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR")]
+EncoderName = Annotated[
+    Literal["auto", "static", "minilm", "hashing", "openai"],
+    tyro.conf.arg(help="Encoder that turns texts into vectors."),
+]
+RunDirectory = Annotated[
+    tyro.conf.Positional[Path], tyro.conf.arg(metavar="DIR", help="Directory of `surefoot tools train`.")
+]
+Format = Annotated[
+    Literal["auto", "labels", "candidates"],
+    tyro.conf.arg(help="Format of the data: labels (csv files) or candidates (queries.jsonl)."),
+]
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoArgs:
-    """Ask questions, see which of five tools answers and why, rate the answer, and watch the choice change.
-
-    Ships documents, a small database and notes; --docs and --db take your own. What was asked, answered and rated is kept
-    in --dir, and so is what was learned: start it again and it goes on.
+    """Chat with an assistant that has five tools: it shows which tool it chose and why, and learns from your ratings.
 
         surefoot tools demo
-        surefoot tools demo --rounds 5          nobody at the keyboard: it asks itself the shipped questions
+        surefoot tools demo --rounds 5          without a user: it answers the shipped questions
+
+    Documents, a small database and notes are included; --docs and --db replace them. Questions, answers, ratings and the
+    policy are stored in --dir, and the next start continues with them.
     """
 
     docs: Path | None = None
-    """A directory of .md, .txt or .rst files to search and answer from."""
+    """Directory of .md, .txt or .rst files to search."""
     db: Path | None = None
-    """A SQLite file to query; it is opened read-only."""
+    """SQLite file to query; it is opened read-only."""
     dir: Path = Path("runs/tools-demo")
-    """Where episodes, notes and versions of the policy are kept."""
+    """Directory of episodes, notes and versions of the policy."""
     encoder: EncoderName = "auto"
-    """How texts become numbers."""
     rounds: int = 0
-    """Ask the shipped questions this many times over and rate by the right answers, instead of reading the keyboard."""
-    seed: int = 0
-    """Order of the shipped questions, and exploration."""
-    json: bool = False
-    """With --rounds: print one JSON object."""
+    """Answer the shipped questions this many times and rate by their known tools, instead of a chat."""
+    seed: Seed = 0
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         if self.rounds < 0:
             raise Usage(f"--rounds is {self.rounds}; it must be at least 0")
-        if self.json and not self.rounds:
-            raise Usage("--json needs --rounds: a conversation has no result")
+        if self.as_json and not self.rounds:
+            raise Usage("--json needs --rounds, since a chat has no result")
         if self.rounds and (self.docs or self.db):
-            raise Usage("--rounds asks the shipped questions; they are about the shipped documents, not --docs or --db")
+            raise Usage("--rounds answers the shipped questions about the shipped documents; leave --docs and --db out")
         from surefoot.decide.tools.schedule import TrainingSchedule
         from surefoot.decide.tools.toolbox.assistant import assistant
 
         plan = TrainingSchedule(warmup=5, interval=1, min_samples=1, save_every=50)
         options: dict[str, Any] = {"seed": self.seed, "learning": None if self.rounds else plan}
-        with assistant(self.dir, encoder=self.encoder, docs=self.docs, db=self.db, say=_say, **options) as agent:
+        with assistant(self.dir, encoder=self.encoder, docs=self.docs, db=self.db, say=_log, **options) as agent:
             if self.rounds:
                 return self._unattended(agent)
             from surefoot.cli.verbs.tools.chat import Talk
@@ -84,38 +90,35 @@ class DemoArgs:
                 agent.feedback(run, {"helpful": run.tool == tool, "right": tool})
                 agent.learn()
             shares.append(right / len(pairs))
-            if not self.json:
+            if not self.as_json:
                 print(f"round {number + 1}: {right} of {len(pairs)} questions to the right tool ({shares[-1]:.0%})")
-        if self.json:
+        if self.as_json:
             print(json.dumps({"questions": len(pairs), "rounds": shares, "encoder": agent.agent.encoder.name}))
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainToolsArgs:
-    """One pass over queries whose right tool is known: choose, be told 1 or 0, learn. Every decision is written down.
+    """Train a tool policy in one pass over queries with known tools: choose, receive the reward 1 or 0, learn.
 
-    DATA is a directory with *.csv (text, category) or queries.jsonl (text, tools, correct).
+        surefoot tools train data/banking77 -o runs/banking
 
-        surefoot tools train data/banking77 --out runs/banking
+    Every decision is logged to the output directory, for `surefoot tools replay` and `report`.
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
-    """The data set's directory."""
-    out: Path
-    """The run's directory."""
-    format: Literal["auto", "labels", "candidates"] = "auto"
-    """labels: csv files; candidates: queries.jsonl."""
+    """Directory with *.csv files (text, category) or queries.jsonl (text, tools, correct)."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    """Directory to write to."""
+    format: Format = "auto"
     topics: Path | None = None
-    """JSON that groups labels into broader tools: {name: {description, labels}}."""
+    """JSON file that groups labels into broader tools: {name: {description, labels}}."""
     chooser: Literal["ppo", "residual", "linucb", "lints", "egreedy", "nearest"] = "ppo"
-    """Who chooses; only ppo and egreedy log probabilities that can be evaluated with later."""
+    """Algorithm that chooses; only ppo and egreedy log the probabilities that off-policy evaluation needs."""
     encoder: EncoderName = "auto"
-    """How texts become numbers."""
     count: int | None = None
-    """Decisions, at most."""
-    seed: int = 0
-    """Order of the queries, and exploration."""
+    """Largest number of decisions (default: all queries)."""
+    seed: Seed = 0
 
     def run(self) -> int:
         from surefoot.decide.evaluation.datasets import read
@@ -123,35 +126,32 @@ class TrainToolsArgs:
 
         at_least_one(count=self.count)
         if (self.out / LOG).exists():
-            raise Usage(f"{self.out} already holds a trial; give another directory")
+            raise Usage(f"{self.out} already has a log; choose another directory")
         agent = _agent(self.encoder, self.chooser, self.seed)
-        for at in run_trial(
-            agent, read(self.data, self.format, self.topics), self.out, count=self.count, seed=self.seed
-        ):
-            print(f"{at.decisions:7,} decisions  success {at.success:.3f}  last 500 {at.recent:.3f}", flush=True)
-        print(f"{self.out}: `surefoot tools report {self.out}` tells more")
+        data = read(self.data, self.format, self.topics)
+        for point in run_trial(agent, data, self.out, count=self.count, seed=self.seed):
+            progress = f"{point.decisions:7,} decisions  success {point.success:.3f}  last 500 {point.recent:.3f}"
+            print(progress, flush=True)
+        print(f"{self.out}: `surefoot tools report {self.out}` shows the details")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalToolsArgs:
-    """How often the policy of a run picks the right tool, without exploring and without learning.
+    """Measure how often a policy picks the right tool, without exploration and without learning.
 
     surefoot tools eval runs/tools-demo --data queries.jsonl
     """
 
     directory: RunDirectory
-    """A directory of `surefoot tools train`."""
     data: Path
-    """Queries to ask; the same forms as for training."""
-    format: Literal["auto", "labels", "candidates"] = "auto"
-    """labels: csv files; candidates: queries.jsonl."""
+    """Queries, in the formats of `surefoot tools train`."""
+    format: Format = "auto"
     topics: Path | None = None
-    """The grouping of labels that the run was trained with, if it was."""
+    """JSON file of grouped labels, if the policy was trained with one."""
     count: int | None = None
-    """Queries, at most."""
-    json: bool = False
-    """Print one JSON object."""
+    """Largest number of queries (default: all)."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.decide.evaluation.datasets import read
@@ -163,35 +163,34 @@ class EvalToolsArgs:
             agent.options.add(name, description)
         load_agent(agent, self.directory)
         at_least_one(count=self.count)
-        asked = list(range(len(data.texts)))[: self.count]
+        indices = list(range(len(data.texts)))[: self.count]
         right = nearest = 0
-        for i in asked:
-            own = None if data.candidates is None else [data.names[k] for k in data.candidates[i]]
-            record = agent.choose(data.texts[i], allowed=own, greedy=True)
+        for i in indices:
+            allowed = None if data.candidates is None else [data.names[k] for k in data.candidates[i]]
+            record = agent.choose(data.texts[i], allowed=allowed, greedy=True)
             right += record.name == data.names[data.right[i]]
             nearest += record.names[int(record.scene.cosine.argmax())] == data.names[data.right[i]]
-        found = {"queries": len(asked), "success": right / len(asked), "nearest": nearest / len(asked)}
-        told = f"{found['queries']:,} queries: {found['success']:.1%} right; nearest description {found['nearest']:.1%}"
-        print(json.dumps(found) if self.json else told)
+        count = len(indices)
+        result = {"queries": count, "success": right / count, "nearest": nearest / count}
+        text = f"{count:,} queries: {right / count:.1%} right; nearest description {nearest / count:.1%}"
+        print(json.dumps(result) if self.as_json else text)
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayArgs:
-    """What the policy learned by now would have earned on a run's log, next to the nearest description.
+    """Estimate from a log what the current policy would have earned, compared with the nearest description.
 
         surefoot tools replay runs/tools-demo --last 2000
 
-    IPS, SNIPS, DM and DR with 95 % intervals; no verdict below an effective sample size of 500.
-    Exit code 0: it may be promoted, 1: wait, 2: it is worse.
+    Prints the off-policy estimates IPS, SNIPS, DM and DR with 95 % intervals; there is no verdict below an effective
+    sample size of 500. Exit codes: 0 the policy is better, 1 not enough evidence, 2 it is worse.
     """
 
     directory: RunDirectory
-    """A directory of `surefoot tools train`."""
     last: int = 5000
-    """Decisions of the log to look at, from its end."""
-    json: bool = False
-    """Print one JSON object."""
+    """Number of decisions at the end of the log to use."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from dataclasses import asdict
@@ -200,54 +199,52 @@ class ReplayArgs:
 
         at_least_one(last=self.last)
         agent = _agent(*made_with(self.directory), 0)
-        found = replay(agent, self.directory, last=self.last)
-        if self.json:
-            print(
-                json.dumps({"judgement": asdict(found.judgement), **{k: asdict(v) for k, v in found.policies.items()}})
-            )
+        result = replay(agent, self.directory, last=self.last)
+        if self.as_json:
+            policies = {name: asdict(estimate) for name, estimate in result.policies.items()}
+            print(json.dumps({"judgement": asdict(result.judgement), **policies}))
         else:
-            print(found.as_text())
-        return {"promote": 0, "hold": 1, "fail": 2}[found.judgement.verdict]
+            print(result.as_text())
+        return {"promote": 0, "hold": 1, "fail": 2}[result.judgement.verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportToolsArgs:
-    """Success per tool, learning curve, regret, confusion and calibration, of a trial or of an agent's episodes.
+    """Report success per tool, learning curve, regret, confusion and calibration of a log.
 
         surefoot tools report runs/tools-demo
 
-    Prints the short form and writes the whole to report-tools.html beside the log: one page, nothing fetched.
+    Prints a summary and writes report-tools.html beside the log, one page that works offline.
     """
 
     directory: RunDirectory
-    """A directory of `surefoot tools train`, `surefoot tools demo` or of a ToolAgent."""
-    out: Path | None = None
-    """Where the page goes, instead."""
-    json: bool = False
-    """Print one JSON object, and write no page unless --out names one."""
+    """Directory of `surefoot tools train`, `surefoot tools demo` or a ToolAgent."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """File of the page (default: report-tools.html beside the log; with --json, none)."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.decide.evaluation.summary import as_text, page_of, summary_of
         from surefoot.decide.tools.telemetry import rows_in
 
-        found = summary_of(rows_in(self.directory))
-        target = self.out or (None if self.json else self.directory / "report-tools.html")
+        summary = summary_of(rows_in(self.directory))
+        target = self.out or (None if self.as_json else self.directory / "report-tools.html")
         if target is not None:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(page_of(found, f"{self.directory.resolve().name} · tools"), encoding="utf-8")
-        print(json.dumps(found) if self.json else f"{as_text(found)}\n\n{target}")
+            target.write_text(page_of(summary, f"{self.directory.resolve().name} · tools"), encoding="utf-8")
+        print(json.dumps(summary) if self.as_json else f"{as_text(summary)}\n\n{target}")
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderArgs:
-    """Make the table of word vectors out of the sentence encoder, about a minute, once. Needs surefoot[embed].
+    """Build the table of word vectors from the sentence encoder (about a minute, once). Needs "surefoot[embed]".
 
     surefoot tools encoder
     """
 
     again: bool = False
-    """Make it anew even if it is there."""
+    """Rebuild an existing table."""
 
     def run(self) -> int:
         import shutil
@@ -256,8 +253,8 @@ class EncoderArgs:
 
         if self.again:
             shutil.rmtree(table_path(), ignore_errors=True)
-        made = StaticEncoder.open(say=print)
-        print(f"{made.name}: {made.dim} numbers a text, in {table_path()}")
+        encoder = StaticEncoder.open(say=print)
+        print(f"{encoder.name}: {encoder.dim} numbers per text, in {table_path()}")
         return 0
 
 
@@ -273,4 +270,4 @@ def _agent(encoder: str, chooser: str, seed: int) -> Agent:
     from surefoot.train.device import pin_threads
 
     pin_threads()
-    return Agent(make_encoder(encoder, say=_say), config=AgentConfig(chooser=chooser, seed=seed))
+    return Agent(make_encoder(encoder, say=_log), config=AgentConfig(chooser=chooser, seed=seed))

@@ -1,11 +1,11 @@
-"""`surefoot town capture`, `replay` and `scenarios`: samples out of towns, looked at, and what towns there are."""
+"""`surefoot town capture`, `replay`, `samples` and `scenarios`: data and definitions of towns."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
@@ -22,41 +22,39 @@ Names = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 
 @dataclass(frozen=True, kw_only=True)
 class TownCaptureArgs:
-    """Let agents live for some ticks and write down what they saw, did and got, one sample an agent.
+    """Run agents for some ticks and record observations, actions and rewards, one sample per agent.
 
         surefoot town capture queue_conflict -o samples
-        surefoot town capture queue_conflict --policy queues --ticks 500 -o lived
+        surefoot town capture queue_conflict --policy queues --ticks 500 -o samples
 
-    Several scenarios make a suite, each in a directory of its own. Samples of the script are for cloning; samples of a
-    run's policy carry its log-probs and can be replayed.
+    Several scenarios are written to one directory each. Samples of the script are for cloning; samples of a run's policy
+    include log-probabilities and can be replayed.
     """
 
     scenarios: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SCENARIO...")]
     """Shipped scenarios or YAML files."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o", "--output-root"])] = Path("captures")
-    """Where they are written."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("captures")
+    """Directory to write to."""
     ticks: int | None = None
-    """How long (default: an episode)."""
+    """Duration (default: one episode)."""
     policy: str = "script"
-    """script, random, idle, or a run's directory or name."""
+    """script, random, idle, or the directory or name of a run."""
     towns: int = 1
-    """Towns side by side; each agent of each is a sample."""
+    """Number of parallel towns; every agent of every town gives a sample."""
     prefix: str = "rollout_sample"
-    """Files are PREFIX_AGENT_NNN.npz."""
-    agent_id: Annotated[Names, tyro.conf.arg(aliases=["--agent-filter"])] = ()
-    """Keep only samples of these agents."""
+    """Files are called PREFIX_AGENT_NNN.npz."""
+    agent_id: Names = ()
+    """Write only samples of this agent; repeatable."""
     observations: Literal["features", "hybrid", "full", "compact"] | None = None
-    """What is kept of what agents see (default: the scenario's)."""
+    """Observations to record (default: the scenario's)."""
     no_compress: bool = False
-    """Write plain NPZ."""
+    """Write uncompressed NPZ files."""
     auto_seed_agents: bool = False
-    """Put two agents into a scenario that has none."""
+    """Add two agents and a stove to a scenario without agents."""
     minari: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Also write whole episodes as this Minari dataset; needs surefoot[minari]."""
+    """Also write complete episodes as this Minari dataset; needs "surefoot[minari]"."""
     seed: int | None = None
-    """Default: the scenario's."""
-    runs: Path | None = None
-    """Where runs are kept."""
+    """Random seed (default: the scenario's)."""
 
     def run(self) -> int:
         from surefoot.errors import ReplayError
@@ -66,25 +64,29 @@ class TownCaptureArgs:
 
         pin_threads()
         if not self.scenarios:
-            raise Usage("say which scenario; `surefoot town scenarios` lists them")
+            raise Usage("no SCENARIO given; `surefoot town scenarios` lists them")
         at_least_one(ticks=self.ticks, towns=self.towns)
         for name in self.scenarios:
             scenario = load(name, self.auto_seed_agents)
             known = [resident.id for resident in scenario.agents]
-            made = self._capture(scenario)
-            if strangers := [agent for agent in self.agent_id if agent not in known]:
-                raise ReplayError(f"{scenario.name} has no agent {', '.join(strangers)}; there are {', '.join(known)}")
+            captured = self._capture(scenario)
+            if unknown := [agent for agent in self.agent_id if agent not in known]:
+                raise ReplayError(
+                    f"{scenario.name} has no agent {', '.join(unknown)}; its agents are {', '.join(known)}"
+                )
             if self.agent_id:
-                made.samples = [sample for sample in made.samples if sample.meta["agent_id"] in self.agent_id]
-            where = self.output / scenario.name if len(self.scenarios) > 1 else self.output
-            manifest = made.save(where, self.prefix, compress=not self.no_compress)
-            events, intensity = (made.counts.get(f"queue_conflict_{x}", 0.0) for x in ("events", "intensity_sum"))
-            told = f"{events:.0f} queue conflicts, intensity {intensity:.2f}"
-            print(f"{scenario.name}: {len(made.samples)} samples of {made.ticks} ticks → {manifest}; {told}")
+                captured.samples = [sample for sample in captured.samples if sample.meta["agent_id"] in self.agent_id]
+            directory = self.out / scenario.name if len(self.scenarios) > 1 else self.out
+            manifest = captured.save(directory, self.prefix, compress=not self.no_compress)
+            events, intensity = (captured.counts.get(f"queue_conflict_{x}", 0.0) for x in ("events", "intensity_sum"))
+            conflicts = f"{events:.0f} queue conflicts, intensity {intensity:.2f}"
+            print(
+                f"{scenario.name}: {len(captured.samples)} samples of {captured.ticks} ticks → {manifest}; {conflicts}"
+            )
             if self.minari is not None:
                 if self.policy not in ("script", "random", "idle"):
                     raise Usage(
-                        "--minari is for behaviours here; `surefoot record RUN --minari NAME` writes a run's episodes"
+                        "--minari needs --policy script, random or idle; `surefoot record RUN --minari NAME` is for runs"
                     )
                 seed = scenario.seed if self.seed is None else self.seed
                 recording = record_behaviour(scenario, self.policy, self.towns, seed=seed, variant=self.observations)
@@ -102,7 +104,7 @@ class TownCaptureArgs:
             )
         from surefoot.cli.verbs.runs import load_policy
 
-        training, step = load_policy(run_directory(self.policy, self.runs), "latest", None)
+        training, step = load_policy(run_directory(self.policy), "latest", None)
         variant = self.observations or training.spec.env_kwargs.get("variant")
         return capture_samples(
             training.policy, scenario, ticks, seed=seed, towns=self.towns, variant=variant, version=step
@@ -111,25 +113,22 @@ class TownCaptureArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TownReplayArgs:
-    """Look at a replay sample, or at all samples of a manifest: numbers, or with --validate only whether it is sound.
+    """Validate a replay sample, or all samples of a manifest, and print their statistics.
 
     surefoot town replay samples/manifest.json --validate
     """
 
     sample: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="SAMPLE")]
-    """A .npz file, or a manifest in JSON or YAML."""
+    """An .npz file, or a manifest in JSON or YAML."""
     meta: Path | None = None
-    """The sample's metadata (default: the .json beside it)."""
+    """Metadata of the sample (default: the .json file beside it)."""
     agent: Names = ()
-    """Of a manifest, only samples of this agent."""
+    """Manifest: read only samples of this agent; repeatable."""
     validate: bool = False
-    """Only say whether it is sound."""
-    json: bool = False
-    """As JSON."""
+    """Print only whether the samples are valid."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
-        import json as text
-
         from surefoot.data.replay import read_sample, sample_metrics
         from surefoot.data.replayset import ReplayDataset, read_manifest
 
@@ -140,13 +139,13 @@ class TownReplayArgs:
             dataset = ReplayDataset(entries)
             samples = [dataset.sample(number) for number in range(len(entries))]
         if self.validate:
-            print("Sample validation successful." if len(samples) == 1 else f"{len(samples)} samples are sound.")
+            print("Sample validation successful." if len(samples) == 1 else f"{len(samples)} samples are valid.")
             return 0
-        told = [{"agent_id": s.meta.get("agent_id"), "sha256": s.digest(), **sample_metrics(s)} for s in samples]
-        if self.json:
-            print(text.dumps(told if len(told) > 1 else told[0], indent=2))
+        rows = [{"agent_id": s.meta.get("agent_id"), "sha256": s.digest(), **sample_metrics(s)} for s in samples]
+        if self.as_json:
+            print(json.dumps(rows if len(rows) > 1 else rows[0], indent=2))
             return 0
-        for sample, numbers in zip(samples, told, strict=True):
+        for sample, numbers in zip(samples, rows, strict=True):
             print(
                 f"{sample.meta.get('sample_id', self.sample.name)}  agent {numbers['agent_id']}  sha256 {sample.digest()[:12]}"
             )
@@ -158,7 +157,7 @@ class TownReplayArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class TownScenariosArgs:
-    """List the shipped scenarios, check a file of your own, or print the JSON Schema of scenario files.
+    """List the shipped scenarios, check a scenario file, or print the JSON Schema of scenario files.
 
     surefoot town scenarios
     surefoot town scenarios my_town.yaml
@@ -166,11 +165,10 @@ class TownScenariosArgs:
     """
 
     file: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="FILE")] = None
-    """A YAML file to check, or a scenario to print."""
+    """YAML file or shipped scenario to check; --json prints it."""
     schema: bool = False
     """Print the JSON Schema."""
-    json: bool = False
-    """As JSON."""
+    as_json: ClassVar[bool] = False
 
     def run(self) -> int:
         from surefoot.town.scenarios.scenario import load_scenario, scenario_schema, shipped
@@ -180,10 +178,10 @@ class TownScenariosArgs:
             return 0
         if self.file is not None:
             scenario = load_scenario(self.file)
-            if self.json:
+            if self.as_json:
                 print(json.dumps(scenario.to_json(), indent=2))
             else:
-                print(f"{scenario.name} is sound: {_brief(scenario)}")
+                print(f"{scenario.name} is valid: {_brief(scenario)}")
             return 0
         for name in shipped():
             print(f"{name:<24} {_brief(load_scenario(name))}")
@@ -196,21 +194,21 @@ def _brief(scenario: Scenario) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TownSamplesArgs:
-    """Copy the samples that come along, their manifest and poc_hybrid.yaml into a directory, to try things on.
+    """Copy the shipped samples, their manifest and poc_hybrid.yaml to a directory.
 
     surefoot town samples -o samples
     """
 
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("samples")
-    """Where they go."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("samples")
+    """Directory to write to."""
 
     def run(self) -> int:
         import shutil
 
         from surefoot.town.scenarios import scenario
 
-        self.output.mkdir(parents=True, exist_ok=True)
+        self.out.mkdir(parents=True, exist_ok=True)
         for path in sorted((Path(scenario.__file__).parent.parent / "samples").iterdir()):
-            shutil.copyfile(path, self.output / path.name)
-            print(self.output / path.name)
+            shutil.copyfile(path, self.out / path.name)
+            print(self.out / path.name)
         return 0

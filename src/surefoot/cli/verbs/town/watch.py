@@ -1,4 +1,4 @@
-"""`surefoot town watch` and `film`: a town before your eyes, in the terminal or as a file."""
+"""`surefoot town watch` and `film`: show a town in the terminal, or save it as a film."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from surefoot.cli.options import at_least_one, run_directory
+from surefoot.cli.options import Stochastic, at_least_one, run_directory
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import load
 
@@ -19,41 +19,47 @@ if TYPE_CHECKING:
     from surefoot.town.sim.town_loop import Frame, SimulationLoop
 
 Subject = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN|SCENARIO")]
-SIGNS = {"shower": "w", "fridge": "f", "stove": "s", "bed": "b", "bench": "n", "cafe": "c", "grocer": "g", "desk": "d"}
+SYMBOLS = {
+    "shower": "w",
+    "fridge": "f",
+    "stove": "s",
+    "bed": "b",
+    "bench": "n",
+    "cafe": "c",
+    "grocer": "g",
+    "desk": "d",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TownWatchArgs:
-    """Watch one town run: the map, queues, needs, rivalries, and what happens in words. Ctrl-C ends it.
+    """Watch a town in the terminal: map, queues, needs, rivalries and events. Ctrl-C stops it.
 
         surefoot town watch queue_conflict
         surefoot town watch queues --fps 4
 
-    Letters in capitals are people (the first of their name), small ones are things; a quarrel is red.
+    Capital letters are agents (the first letter of the name), small letters are objects; conflicts are red.
     """
 
     subject: Subject
-    """A run of `surefoot town train`, whose policy then acts, or a scenario."""
+    """A run of `surefoot town train`, whose policy acts, or a scenario."""
     policy: str = "script"
-    """For a scenario: script, random or idle."""
+    """Behavior of the agents of a scenario: script, random or idle."""
     ticks: int | None = None
-    """How long (default: an episode)."""
+    """Duration (default: one episode)."""
     fps: float = 8.0
-    """Ticks a second; 0 for as fast as it goes."""
+    """Ticks per second; 0 means no limit."""
     seed: int | None = None
-    """Which day."""
-    stochastic: bool = False
-    """A run's policy samples its actions instead of taking the likeliest."""
+    """Random seed."""
+    stochastic: Stochastic = False
     plain: bool = False
-    """Only the stories, a line each."""
-    runs: Path | None = None
-    """Where runs are kept."""
+    """Print only the events, one line each."""
 
     def run(self) -> int:
         from surefoot.town.view.story import sentence
 
         at_least_one(ticks=self.ticks)
-        loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
+        loop = open_loop(self.subject, self.policy, self.seed, self.stochastic)
         ticks = self.ticks or loop.world.scenario.ticks
         pause = 1.0 / self.fps if self.fps > 0 else 0.0
         if self.plain or not sys.stdout.isatty():
@@ -66,16 +72,16 @@ class TownWatchArgs:
             return 0
         from rich.live import Live
 
-        told: list[str] = []
+        stories: list[str] = []
         with Live(refresh_per_second=30, screen=False) as live:
             for frame in loop.run(ticks):
-                live.update(view(loop, frame, told))
+                live.update(view(loop, frame, stories))
                 time.sleep(pause)
         return 0
 
 
-def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
-    """One tick as something rich can print; `told` keeps the last stories."""
+def view(loop: SimulationLoop, frame: Frame, stories: list[str]) -> Any:
+    """Return one tick as a rich renderable; `stories` collects the last ten events."""
     from rich.columns import Columns
     from rich.panel import Panel
     from rich.table import Table
@@ -84,8 +90,8 @@ def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
     from surefoot.town.view.story import sentence
 
     scenario, state = loop.world.scenario, frame.state
-    told += [f"{frame.tick:4} {sentence(h, scenario)}" for h in frame.happened if h.kind != "use_done"]
-    del told[:-10]
+    stories += [f"{frame.tick:4} {sentence(h, scenario)}" for h in frame.happened if h.kind != "use_done"]
+    del stories[:-10]
     table = Table(box=None, pad_edge=False)
     for name in ("", "hunger", "hygiene", "energy", "money", "rivalry", "does"):
         table.add_column(name)
@@ -96,7 +102,7 @@ def view(loop: SimulationLoop, frame: Frame, told: list[str]) -> Any:
         )
     title = f"{scenario.name}  tick {frame.tick}"
     return Columns(
-        [Panel(_map(loop, frame), title=title), Panel(table), Panel("\n".join(told) or "quiet", title="stories")]
+        [Panel(_map(loop, frame), title=title), Panel(table), Panel("\n".join(stories) or "no events", title="events")]
     )
 
 
@@ -109,7 +115,7 @@ def _map(loop: SimulationLoop, frame: Frame) -> Any:
     styles: dict[tuple[int, int], str] = {}
     for k, thing in enumerate(layout.scenario.objects):
         x, y = thing.position
-        sheet[y][x] = SIGNS.get(thing.type, "o")
+        sheet[y][x] = SYMBOLS.get(thing.type, "o")
         styles[y, x] = "bold white on red" if k in quarrels else "black on yellow" if state.user[0, k] >= 0 else "cyan"
     for a, resident in enumerate(layout.scenario.agents):
         if state.here[0, a]:
@@ -137,40 +143,37 @@ def _does(loop: SimulationLoop, frame: Frame, agent: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TownFilmArgs:
-    """Make a film of one town: a GIF, an MP4, or a page that a browser plays (nothing else is needed for it).
+    """Save a film of a town as a GIF, an MP4, or a page that any browser plays.
 
     surefoot town film queues -o queues.html
     """
 
     subject: Subject
     """A run of `surefoot town train`, or a scenario."""
-    output: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("town.html")
-    """.html, .gif or .mp4."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("town.html")
+    """File to write: .html, .gif or .mp4."""
     policy: str = "script"
-    """For a scenario: script, random or idle."""
+    """Behavior of the agents of a scenario: script, random or idle."""
     ticks: int | None = None
-    """How long (default: an episode)."""
+    """Duration (default: one episode)."""
     fps: int = 8
-    """Ticks a second of a GIF or MP4."""
+    """Ticks per second of a GIF or MP4."""
     seed: int | None = None
-    """Which day."""
-    stochastic: bool = False
-    """A run's policy samples its actions."""
-    runs: Path | None = None
-    """Where runs are kept."""
+    """Random seed."""
+    stochastic: Stochastic = False
 
     def run(self) -> int:
-        if self.output.suffix not in (".html", ".gif", ".mp4"):
-            raise Usage(f"{self.output} is of no kind known here; a film is .html, .gif or .mp4")
+        if self.out.suffix not in (".html", ".gif", ".mp4"):
+            raise Usage(f"{self.out} has an unknown extension; use .html, .gif or .mp4")
         at_least_one(ticks=self.ticks, fps=self.fps)
-        loop = open_loop(self.subject, self.policy, self.seed, self.stochastic, self.runs)
-        self.output.parent.mkdir(parents=True, exist_ok=True)
+        loop = open_loop(self.subject, self.policy, self.seed, self.stochastic)
+        self.out.parent.mkdir(parents=True, exist_ok=True)
         ticks = self.ticks or loop.world.scenario.ticks
-        if self.output.suffix == ".html":
+        if self.out.suffix == ".html":
             self._write_page(loop, ticks)
         else:
             self._write_film(loop, ticks)
-        print(f"{self.output}: {self.output.stat().st_size / 1e3:,.0f} kB")
+        print(f"{self.out}: {self.out.stat().st_size / 1e3:,.0f} kB")
         return 0
 
     def _write_film(self, loop: SimulationLoop, ticks: int) -> None:
@@ -181,17 +184,17 @@ class TownFilmArgs:
         def pictures() -> list[Any]:
             return [picture(loop.world.layout, frame.state, 0, loop.world.happened) for frame in loop.run(ticks)]
 
-        if self.output.suffix == ".gif":
-            write_gif(pictures(), self.output, fps=self.fps)
+        if self.out.suffix == ".gif":
+            write_gif(pictures(), self.out, fps=self.fps)
             return
         try:
             import imageio.v2 as imageio
             import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingImports]
         except ImportError as why:
             raise EnvError(
-                'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html need nothing'
+                'an MP4 needs imageio-ffmpeg: pip install "surefoot[town]"; .gif and .html work without it'
             ) from why
-        imageio.mimwrite(self.output, pictures(), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
+        imageio.mimwrite(self.out, pictures(), fps=self.fps, macro_block_size=1)  # pyright: ignore[reportArgumentType]
 
     def _write_page(self, loop: SimulationLoop, ticks: int) -> None:
         from surefoot.town.view import story
@@ -199,14 +202,14 @@ class TownFilmArgs:
 
         layout = loop.world.layout
         film = {"scene": scene(layout), "shots": [shot(frame, layout) for frame in loop.run(ticks)]}
-        # A story cannot end the script it is written into.
+        # A "</script>" in the text of an event would end the script element that contains the data.
         text = json.dumps(film, separators=(",", ":")).replace("</", "<\\/")
         page = (Path(story.__file__).with_name("page.html")).read_text(encoding="utf-8")
-        self.output.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
+        self.out.write_text(page.replace("{{FILM}}", text), encoding="utf-8")
 
 
-def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, runs: Path | None) -> SimulationLoop:
-    """A running town: a run's policy, or a behaviour in a scenario."""
+def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool) -> SimulationLoop:
+    """Return a simulation loop of a run's policy, or of a behavior in a scenario."""
     from surefoot.town.scenarios.scenario import shipped
     from surefoot.town.sim.town_loop import SimulationLoop
 
@@ -216,11 +219,11 @@ def open_loop(subject: str, policy: str, seed: int | None, stochastic: bool, run
     from surefoot.town.scenarios.scenario import Scenario
     from surefoot.town.training.run import PolicyRuntime
 
-    training, _ = load_policy(run_directory(subject, runs), "latest", None)
+    training, _ = load_policy(run_directory(subject), "latest", None)
     kwargs = training.spec.env_kwargs
     if "scenario" not in kwargs:
-        raise Usage(f"{subject} is no run of a town; give one, or a scenario: {', '.join(shipped())}")
+        raise Usage(f"{subject} is not a run of a town; pass one, or a scenario: {', '.join(shipped())}")
     scenario = Scenario.from_json(kwargs["scenario"])
     runtime = PolicyRuntime(training.policy, seed=seed or 0, deterministic=not stochastic)
-    chosen = training.spec.seed + 1 if seed is None else seed
-    return SimulationLoop(scenario, runtime, seed=chosen, variant=kwargs.get("variant"))
+    town_seed = training.spec.seed + 1 if seed is None else seed
+    return SimulationLoop(scenario, runtime, seed=town_seed, variant=kwargs.get("variant"))

@@ -105,7 +105,7 @@ def test_the_scorer_learns_from_people_first_if_there_are_scores(prompts, tmp_pa
     ]
     args = ["--prompts", str(prompts), "--scores", str(scores), "--runs", str(tmp_path / "runs"), "--name", "mine"]
     assert main(["prompts", "train", *args, *quick]) == 0
-    assert "the scorer learned from 15 scores; on 5" in capsys.readouterr().out
+    assert "scorer fitted to 15 scores; on 5" in capsys.readouterr().out
     assert (tmp_path / "runs" / "mine" / "scorer.json").exists()
 
 
@@ -143,7 +143,8 @@ def test_a_judge_is_corrected_by_a_person(
 
 
 @pytest.mark.parametrize(
-    ("options", "why"), [(["--rounds", "0"], "nothing to judge"), (["--judge", "nobody"], "MODULE:FUNCTION")]
+    ("options", "why"),
+    [(["--rounds", "0"], "--rounds is 0; it must be at least 1"), (["--judge", "nobody"], "MODULE:FUNCTION")],
 )
 def test_a_judging_that_cannot_be_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], why: str

@@ -89,7 +89,7 @@ def reaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     heard: list[float] = []
     monkeypatch.setattr(WatchArgs, "_say", lambda *_: heard.append(time.monotonic()))
     codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(WatchArgs(run_name=folder.name, loss_threshold=5.0).run()))
+    thread = threading.Thread(target=lambda: codes.append(WatchArgs(run_name=folder.name, rule=("loss>5",)).run()))
     thread.start()
     time.sleep(0.25)
     folder.mkdir(parents=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.cli.main import main
+from surefoot.cli.main import main, read_arguments
 from surefoot.cli.usage import Usage
 from surefoot.cli.verbs.town.train import TownTrainArgs
 from surefoot.errors import ConfigError
@@ -17,19 +17,18 @@ from surefoot.town.training.teach import parse_stages
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"replay_manifest": Path("m"), "capture_dir": Path("d")}, "one place"),
-        ({"mode": "rollout", "replay_manifest": Path("m")}, "live towns only"),
-        ({"mode": "replay"}, "needs samples"),
-        ({"mode": "replay", "replay_manifest": Path("m"), "rollout_ticks": 3}, "--rollout-ticks means nothing"),
-        ({"mode": "replay", "replay_manifest": Path("m"), "steps": 3}, "no live steps"),
+        ({"mode": "rollout", "samples": Path("m")}, "live towns only"),
+        ({"mode": "replay"}, "needs --samples"),
+        ({"mode": "replay", "samples": Path("m"), "rollout_ticks": 3}, "--rollout-ticks has no effect"),
+        ({"mode": "replay", "samples": Path("m"), "steps": 3}, "no live steps"),
         ({"mode": "rollout", "rollout_ticks": 0}, "--rollout-ticks is 0; it must be at least 1"),
         ({"mode": "rollout", "towns": 0}, "--towns is 0"),
         ({"mode": "rollout", "steps": 0}, "--steps is 0"),
         ({"mode": "mixed", "epochs": 0}, "--epochs is 0"),
         ({"mode": "rollout", "steps": 3, "epochs": 3}, "one of them"),
-        ({"mode": "mixed", "replay_share": 1.0}, "between 0 and 1"),
-        ({"mode": "mixed", "replay_manifest": Path("m"), "central": True}, "leave one away"),
-        ({"mode": "bc", "train_ppo": True}, "belongs to replay"),
+        ({"mode": "mixed", "set": ("replay_share=1",)}, "between 0 and 1"),
+        ({"mode": "mixed", "samples": Path("m"), "central": True}, "leave one of them out"),
+        ({"mode": "bc", "train_ppo": True}, "belongs to mode replay"),
     ],
 )
 def test_what_makes_no_sense_together_is_refused_with_a_reason(given: dict, says: str) -> None:
@@ -41,16 +40,24 @@ def test_what_makes_no_sense_together_is_refused_with_a_reason(given: dict, says
 def test_the_mode_follows_from_what_is_given() -> None:
     scenario = load_scenario("queue_conflict")
     assert TownTrainArgs(scenario="x").chosen_mode(scenario) == "rollout"
-    assert TownTrainArgs(scenario="x", capture_dir=Path("d")).chosen_mode(scenario) == "replay"
+    assert TownTrainArgs(scenario="x", samples=Path("d")).chosen_mode(scenario) == "replay"
     assert TownTrainArgs(scenario="x", rollout_ticks=5).chosen_mode(scenario) == "rollout"
     assert TownTrainArgs(scenario="x", mode="anneal").chosen_mode(scenario) == "anneal"
 
 
-def test_flags_by_longer_names_are_settings() -> None:
-    args = TownTrainArgs(
-        scenario="x", clip_param=0.3, max_grad_norm=1.0, no_normalize_advantages=True, set=("lr=1e-4",)
-    )
-    assert args.settings() == {"clip": 0.3, "max_grad_norm": 1.0, "normalize_advantage": "off", "lr": "1e-4"}
+def test_set_holds_options_of_the_town_and_settings_of_ppo() -> None:
+    args = TownTrainArgs(scenario="x", seed=3, set=("lr=1e-4", "replay_shuffle=true", "max_lag=2", "clip=0.3"))
+    town, ppo = args.parsed_set
+    assert (town.replay_shuffle, town.max_lag, town.replay_share) == (True, 2, 0.5)
+    assert ppo == {"lr": "1e-4", "clip": "0.3", "seed": 3}
+
+
+def test_flags_of_the_earlier_system_are_settings() -> None:
+    words = ["x", "--clip-param", "0.3", "--ppo-max-grad-norm=1", "--no-normalize-advantages", "--replay-manifest", "m"]
+    args = read_arguments("town train", [*words, "--replay-share", "0.25", "--set", "lr=1e-4"])
+    assert args.samples == Path("m")
+    assert args.parsed_set[0].replay_share == 0.25
+    assert args.parsed_set[1] == {"clip": "0.3", "max_grad_norm": "1", "normalize_advantage": "off", "lr": "1e-4"}
 
 
 def test_a_schedule_is_read_and_a_wrong_one_named() -> None:
