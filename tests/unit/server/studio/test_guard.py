@@ -24,14 +24,14 @@ def test_another_sites_page_is_refused() -> None:
     for other in (b"http://evil.example", b"http://127.0.0.1:9999"):
         with pytest.raises(Refused, match="is not allowed"):
             GUARD.check_host([HOST, (b"origin", other)])
-    with pytest.raises(Refused, match="from a page of the studio"):
+    with pytest.raises(Refused, match="from the studio's page"):
         GUARD.check_socket([HOST], {GUARD.cookie: GUARD.token})
 
 
 def test_the_cookie_holds_the_token_and_names_the_port() -> None:
     GUARD.check_socket([HOST, ORIGIN], {"surefoot-studio-8765": GUARD.token})
     for cookies in ({}, {"surefoot-studio-8765": "x"}, {"surefoot-studio-1": GUARD.token}):
-        with pytest.raises(Refused, match="it has the token in it"):
+        with pytest.raises(Refused, match="it contains the token"):
             GUARD.check_socket([HOST, ORIGIN], cookies)
 
 
