@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from surefoot.train.collect.collector import Collector as Collector
     from surefoot.train.config import CollectConfig as CollectConfig
     from surefoot.train.facade import PPO as PPO
-    from surefoot.train.facade import evaluate_policy as evaluate_policy
-    from surefoot.train.facade import make_vec_env as make_vec_env
+    from surefoot.train.interop.sb3_functions import evaluate_policy as evaluate_policy
+    from surefoot.train.interop.sb3_functions import make_vec_env as make_vec_env
     from surefoot.train.interop.sb3_names import Monitor as Monitor
     from surefoot.train.interop.sb3_names import VecNormalize as VecNormalize
     from surefoot.train.loop import live as live
@@ -54,9 +54,9 @@ __getattr__, __dir__ = lazy_names(
         "__version__": "_version",
         "check_env": "envs.check",
         "check_store": "data.check",
-        "evaluate_policy": "train.facade",
+        "evaluate_policy": "train.interop.sb3_functions",
         "live": "train.loop",
-        "make_vec_env": "train.facade",
+        "make_vec_env": "train.interop.sb3_functions",
         "make_world": "envs.make",
         "training_loop": "train.loop",
     },

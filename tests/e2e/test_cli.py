@@ -268,7 +268,8 @@ def test_help_of_each_verb_says_how_to_use_it(verb: str, call: Call):
 
 
 def test_help_and_version_need_no_verb(call: Call):
-    assert all(verb in call("--help").out for verb in VERBS)
+    words = call("--help").out.replace("{", " ").replace("}", " ").replace(",", " ").split()
+    assert all(word in words for verb in VERBS for word in verb.split())
     assert call("--version").out.startswith("surefoot ")
 
 
@@ -281,7 +282,7 @@ def test_a_run_whose_record_is_switched_off_leaves_no_file_of_it_and_says_so(cal
     assert sorted(p.name for p in (runs / "quiet").iterdir() if p.name[0] != ".") == ["checkpoints", "run.json"]
     assert listed(call, runs)["quiet"]["state"] == "not recorded"
     assert "no telemetry is written" in call("resume", "quiet", "--steps", "1024", runs=runs).out
-    refused(call("telemetry", "summary", "quiet", runs=runs), "has no telemetry.ndjson", "--record off")
+    refused(call("telemetry", "summary", "quiet", runs=runs), "has no telemetry.ndjson", "--telemetry off")
     assert call("train", "CartPole-v1", "--record-minibatches", "2", runs=runs).code == 64
 
 

@@ -24,7 +24,7 @@ def test_a_clone_plays_like_its_expert_and_ppo_goes_on_from_it(expert: Path, cap
     where = ["--runs", str(expert)]
     dataset = str(expert / "expert" / "episodes.safetensors")
     assert main(["clone", dataset, "--env", "CartPole-v1", "--name", "cloned", *where]) == 0
-    assert "`surefoot resume cloned` goes on with PPO" in capsys.readouterr().out
+    assert "`surefoot resume cloned` continues with PPO" in capsys.readouterr().out
     assert main(["eval", "cloned", "--episodes", "20", "--json", *where]) == 0
     assert json.loads(capsys.readouterr().out)["mean"] > 400
     train = ["train", "CartPole-v1", "--from", "cloned", "--name", "more", "--steps", "4096", "--display", "quiet"]
@@ -47,9 +47,9 @@ def test_minari_takes_the_same_way(expert: Path, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["clone", "none.safetensors", "--env", "CartPole-v1"], 2, "`surefoot record RUN` makes one"),
+        (["clone", "none.safetensors", "--env", "CartPole-v1"], 2, "`surefoot record RUN` writes one"),
         (["clone", "DATASET", "--env", "Acrobot-v1"], 2, "use the env it was made for"),
-        (["clone", "DATASET", "--env", "CartPole-v1", "--validation", "1"], 2, "validation is 1"),
+        (["clone", "DATASET", "--env", "CartPole-v1", "--clone", "validation=1"], 64, "validation is 1"),
         (["record", "expert", "--out", "a", "--minari", "b"], 64, "pass one of them"),
         (["train", "CartPole-v1", "--from", "nobody"], 2, "no run called 'nobody'"),
         (["train", "Acrobot-v1", "--from", "expert"], 2, "use the env it was made for"),

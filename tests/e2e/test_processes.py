@@ -23,7 +23,8 @@ from surefoot.envs.make import make_world
 from surefoot.envs.workers import worker_process
 from surefoot.envs.workers.process_world import ProcessWorld, WorkerTraceback
 from surefoot.errors import CheckpointIncompatible, EnvError, ShapeError, SurefootError
-from surefoot.train.facade import PPO, make_vec_env
+from surefoot.train.facade import PPO
+from surefoot.train.interop.sb3_functions import make_vec_env
 from surefoot.train.rundir.resume_check import fingerprint
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training

@@ -50,13 +50,13 @@ def test_a_conversation_asks_rates_explains_and_refuses_what_is_no_rating(tmp_pa
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines) + "\n"))
     assert main(["tools", "demo", "--encoder", "hashing", "--dir", str(tmp_path / "d")]) == 0
     told = capsys.readouterr().out
-    for sentence in ("ask something first", "noted: buy milk", "9 is no rating", "100% →", "Query the database"):
+    for sentence in ("ask something first", "noted: buy milk", "9 is not a rating", "100% →", "Query the database"):
         assert sentence in told
     notes = LocalNotes(tmp_path / "d" / "notes.sqlite")
     assert len(notes) == 1, "looking at how it would choose now runs no tool"
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["tools", "demo", "--dir", str(tmp_path / "d")]) == 0, "the encoder is the one it began with"
-    assert "goes on from 1 earlier" in capsys.readouterr().out
+    assert "continues after 1 earlier" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_a_conversation_asks_rates_explains_and_refuses_what_is_no_rating(tmp_pa
         (["demo", "--rounds", "-1"], 64, "--rounds is -1"),
         (["demo", "--json"], 64, "--json needs --rounds"),
         (["demo", "--rounds", "1", "--db", "x"], 64, "shipped questions"),
-        (["demo", "--docs", "NONE", "--encoder", "hashing"], 2, "no directory of documents"),
-        (["demo", "--db", "TEXT", "--encoder", "hashing"], 2, "cannot be read as a SQLite database"),
+        (["demo", "--docs", "NONE", "--encoder", "hashing"], 2, "NONE is not a directory"),
+        (["demo", "--db", "TEXT", "--encoder", "hashing"], 2, "could not be read as a SQLite database"),
         (["train", "DATA", "--out", "OUT", "--count", "0"], 64, "--count is 0"),
-        (["train", "DATA", "--out", "TEXT/run", "--encoder", "hashing"], 2, "cannot be made"),
-        (["train", "DATA", "--topics", "NONE", "--out", "OUT", "--encoder", "hashing"], 2, "NONE cannot be read"),
+        (["train", "DATA", "--out", "TEXT/run", "--encoder", "hashing"], 2, "could not be created"),
+        (["train", "DATA", "--topics", "NONE", "--out", "OUT", "--encoder", "hashing"], 2, "NONE must be"),
         (["eval", "NONE", "--data", "DATA"], 2, "holds no trial"),
         (["replay", "NONE"], 2, "holds no trial"),
         (["replay", "NONE", "--last", "0"], 64, "--last is 0"),
-        (["report", "NONE"], 2, "neither a trial nor an agent's episodes"),
+        (["report", "NONE"], 2, "neither a trial nor an agent's runs"),
     ],
 )
 def test_what_cannot_work_gets_one_sentence(argv, code, sentence, data: Path, tmp_path: Path, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -157,3 +158,42 @@ for room in {LIGHT!r}:
     assert "torch" not in sys.modules, room
 """
     assert loaded_after(code, ("torch",)) == "[]"
+
+
+def _described(function: object, owner: object = None) -> list[str]:
+    """Return the parameters that neither the docstring of the function nor that of its class describes."""
+    text = (inspect.getdoc(function) or "") + "\n" + (inspect.getdoc(owner) or "" if owner else "")
+    _, _, arguments = text.partition("Args:")
+    names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    return [name for name in names if not re.search(rf"^\s+{name}: \S", arguments, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("method", ["__init__", "learn", "save", "load", "predict", "set_env"])
+def test_every_parameter_of_ppo_is_described(method: str):
+    assert _described(getattr(surefoot.PPO, method)) == []
+
+
+FUNCTIONS = (
+    "check_env",
+    "check_store",
+    "evaluate_policy",
+    "live",
+    "make_vec_env",
+    "make_world",
+    "training_loop",
+    "Monitor",
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_parameter_of_a_public_function_is_described(name: str):
+    assert _described(getattr(surefoot, name)) == []
+
+
+CLASSES = ("PPOConfig", "NetConfig", "CollectConfig", "Collector", "Training", "VecNormalize")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_parameter_of_a_public_class_is_described(name: str):
+    cls = getattr(surefoot, name)
+    assert _described(cls.__init__, cls) == []

@@ -38,7 +38,7 @@ GROUPS = {
         {
             "train": Verb("train:TrainArgs", "Train a policy with PPO: surefoot train CartPole-v1"),
             "resume": Verb("train:ResumeArgs", "Continue a stopped run, or check that it resumes exactly (--verify)"),
-            "tune": Verb("tune:TuneArgs", "Search for good settings with several seeds per trial"),
+            "tune": Verb("tune:TuneArgs", "Search for better settings with several seeds per trial"),
             "clone": Verb("record_clone:CloneArgs", "Train a policy to imitate recorded episodes"),
             "bench": Verb("bench:BenchArgs", "Measure training speed and show where the time is spent"),
         },

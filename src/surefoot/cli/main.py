@@ -111,18 +111,18 @@ def _run(name: str, argv: list[str]) -> int:
 @contextmanager
 def _runs_directory(argv: list[str]) -> Generator[list[str]]:
     """Take `--runs DIR` out of the arguments and set $SUREFOOT_RUNS for this process and its children meanwhile."""
-    rest = list(argv)
+    remaining = list(argv)
     directory = None
     for i, text in enumerate(argv):
         if text == "--runs" and i + 1 < len(argv):
-            directory, rest = argv[i + 1], argv[:i] + argv[i + 2 :]
+            directory, remaining = argv[i + 1], argv[:i] + argv[i + 2 :]
         elif text.startswith("--runs="):
-            directory, rest = text.removeprefix("--runs="), argv[:i] + argv[i + 1 :]
+            directory, remaining = text.removeprefix("--runs="), argv[:i] + argv[i + 1 :]
     previous = os.environ.get("SUREFOOT_RUNS")
     if directory is not None:
         os.environ["SUREFOOT_RUNS"] = directory
     try:
-        yield rest
+        yield remaining
     finally:
         if directory is not None and previous is None:
             del os.environ["SUREFOOT_RUNS"]

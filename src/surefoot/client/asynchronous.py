@@ -1,4 +1,4 @@
-"""The asyncio client: calls can be cancelled, connections are kept and shared."""
+"""The asyncio client: calls can be cancelled, connections are reused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AsyncSurefoot(ServiceMethods):
         return now
 
     async def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
-        """Send a request and return the raw response. Retry where that is safe."""
+        """Send a request and return the raw response. Retry if that is safe."""
         raw = None if body is None else msgspec.json.encode(body)
         tries = 0
         while True:
@@ -58,7 +58,7 @@ class AsyncSurefoot(ServiceMethods):
                 async with asyncio.timeout(self.timeout):
                     status, headers, response = await self._once(method, path, raw)
             except TimeoutError as why:
-                error = TimedOut(f"no answer from {self.base_url} within {self.timeout:g} s")
+                error = TimedOut(f"no response from {self.base_url} within {self.timeout:g} s")
                 error.__cause__ = why
             except (OSError, EOFError, ValueError) as why:
                 error = ConnectionFailed(f"cannot reach {self.base_url}: {why or type(why).__name__}")

@@ -1,4 +1,4 @@
-"""Request bodies as they go over the wire, and responses as they come back."""
+"""Encode request bodies and decode responses."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def quoted(word: str) -> str:
     return urllib.parse.quote(word, safe="")
 
 
-def encode_decision(seen: Mapping[str, Any]) -> dict[str, Any]:
+def encode_decision(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a decision, with an id."""
-    return {**encode_query(seen), "decision_id": seen.get("decision_id") or f"d-{uuid.uuid4().hex}"}
+    return {**encode_query(query), "decision_id": query.get("decision_id") or f"d-{uuid.uuid4().hex}"}
 
 
-def encode_query(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a question that needs no id."""
-    body = _packed(seen)
+def encode_query(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request that needs no id."""
+    body = _packed(query)
     if body.get("candidates") is not None:
-        body["candidates"] = [_packed(each) for each in body["candidates"]]
+        body["candidates"] = [_packed(candidate) for candidate in body["candidates"]]
     return body
 
 
@@ -65,9 +65,9 @@ def encode_observation(observation: Any, how: Mapping[str, Any]) -> dict[str, An
     return {**body, **how}
 
 
-def _packed(seen: Mapping[str, Any]) -> dict[str, Any]:
+def _packed(query: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy in which an embedding that is a buffer is base64."""
-    body = dict(seen)
+    body = dict(query)
     if body.get("embedding") is not None:
         key, value = _listed_or_packed("embedding", body.pop("embedding"))
         body[key] = value
@@ -75,7 +75,7 @@ def _packed(seen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed_or_packed(field: str, numbers: Any) -> tuple[str, Any]:
-    """Return field and value: a list as it is, any buffer of floats as little-endian float32 in base64."""
+    """Return field and value: a list unchanged, any buffer of floats as little-endian float32 in base64."""
     if isinstance(numbers, (list, tuple)):
         return field, numbers  # pyright: ignore[reportUnknownVariableType]
     flat = list(_flat(memoryview(numbers).tolist()))
@@ -122,7 +122,7 @@ def read(response: bytes, kind: type[T]) -> T:
         return msgspec.convert(_known(msgspec.json.decode(response), kind), kind)
     except msgspec.MsgspecError as why:
         name = wire_name(getattr(kind, "__name__", str(kind)))
-        raise SurefootError(f"the answer is not a {name}: {why}") from why
+        raise SurefootError(f"the response is not a {name}: {why}") from why
 
 
 def _known(value: Any, kind: Any) -> Any:

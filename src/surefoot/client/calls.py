@@ -109,7 +109,7 @@ class ServiceMethods(ABC):
         """
         parts = urllib.parse.urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"base_url is {base_url!r}; it is like http://127.0.0.1:8765")
+            raise ValueError(f"base_url is {base_url!r}; it must be like http://127.0.0.1:8765")
         self.base_url, self.timeout = base_url.rstrip("/"), timeout
         self.max_retries, self.max_retry_after = max_retries, max_retry_after
         self._url, self._host, self._prefix = parts, parts.hostname, parts.path.rstrip("/")
@@ -118,14 +118,14 @@ class ServiceMethods(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Create what the client keeps between requests."""
+        """Create the state that the client needs between requests."""
 
     @abstractmethod
     def _send(self, call: Call[Any]) -> Any:
         """Send a request, with retries, and return the decoded response; a coroutine of it in the asynchronous client."""
 
     def _pause(self, error: SurefootError, tries: int, *, repeatable: bool) -> float:
-        """Return the seconds to wait before the next try. Raise the error if there is to be none."""
+        """Return the seconds to wait before the next try. Raise the error if no further try is allowed."""
         wait, safe = 0.0, repeatable
         if isinstance(error, StatusError):
             wait = min(error.retry_after or 0.0, self.max_retry_after)
@@ -168,25 +168,25 @@ class ServiceMethods(ABC):
         return _post("/v1/policies", {"name": name, "actions": list(actions), **settings}, schema.PolicyResponse)
 
     @_call
-    def decide(self, policy: str, **seen: Any) -> Call[schema.DecisionResponse]:
+    def decide(self, policy: str, **query: Any) -> Call[schema.DecisionResponse]:
         """Choose an action for `text` or an `embedding`, or one of `candidates`; fields are those of `schema.NewDecision`.
 
         The decision's id is generated here unless you pass one, so that a retry is the same decision. An embedding that
         is a numpy array or another buffer of floats is sent as base64, a list as JSON.
         """
-        return _post(f"{policy_path(policy)}/decisions", encode_decision(seen), schema.DecisionResponse)
+        return _post(f"{policy_path(policy)}/decisions", encode_decision(query), schema.DecisionResponse)
 
     @_call
     def decide_many(self, policy: str, many: Iterable[Mapping[str, Any]]) -> Call[list[schema.DecisionResponse]]:
         """Choose many actions, all or none."""
-        body = {"decisions": [encode_decision(seen) for seen in many]}
+        body = {"decisions": [encode_decision(query) for query in many]}
         call = _post(f"{policy_path(policy)}/decisions/batch", body, schema.DecisionList)
         return _part(call, lambda response: response.decisions)
 
     @_call
-    def distribution(self, policy: str, **seen: Any) -> Call[schema.Chances]:
+    def distribution(self, policy: str, **query: Any) -> Call[schema.Chances]:
         """Return the probability of every choice; nothing is decided or stored. Fields as for `decide`."""
-        return _post(f"{policy_path(policy)}/distribution", encode_query(seen), schema.Chances)
+        return _post(f"{policy_path(policy)}/distribution", encode_query(query), schema.Chances)
 
     @_call
     def runs(self) -> Call[list[schema.RunResponse]]:
@@ -209,8 +209,10 @@ class ServiceMethods(ABC):
     @_call
     def act_many(self, run: str, observations: Iterable[Any], **how: Any) -> Call[list[schema.Act]]:
         """Return the actions for many observations, with the same options for all."""
-        body = {"acts": [encode_observation(each, how) for each in observations]}
-        return _part(_post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList), lambda found: found.acts)
+        body = {"acts": [encode_observation(observation, how) for observation in observations]}
+        return _part(
+            _post(f"/v1/runs/{quoted(run)}/actions/batch", body, schema.ActList), lambda response: response.acts
+        )
 
     @_call
     def reward(self, decision: str, value: float | None = None, **outcome: Any) -> Call[schema.RewardResponse]:
@@ -240,7 +242,7 @@ class ServiceMethods(ABC):
     def promote(
         self, policy: str, version: int, *, share: float = 1.0, gate: bool = False
     ) -> Call[schema.PolicyResponse]:
-        """Let a version decide; with a share below 1 as a canary, with `gate` only if the log says it is not worse."""
+        """Let a version decide; a share below 1 makes it a canary, `gate` requires that it is not worse by the log."""
         body = {"version": version, "share": share, "gate": gate}
         return _post(f"{policy_path(policy)}/promote", body, schema.PolicyResponse)
 

@@ -1,4 +1,4 @@
-"""What can go wrong with asking the service, one class a status; all of them are SurefootErrors."""
+"""Exceptions of the clients, one class per HTTP status; all are `SurefootError`s."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from surefoot.errors import SurefootError
 
 
 class ConnectionFailed(SurefootError, ConnectionError):
-    """The service could not be reached, or went away before it had answered."""
+    """The service could not be reached, or closed the connection without a response."""
 
 
 class TimedOut(SurefootError, TimeoutError):
-    """No answer in time."""
+    """No response within the timeout."""
 
 
 class StatusError(SurefootError):
-    """The service answered with a problem (RFC 9457)."""
+    """The service responded with a problem document (RFC 9457)."""
 
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float | None = None) -> None:
         self.status, self.retry_after = status, retry_after
@@ -34,23 +34,23 @@ class Malformed(StatusError):
 
 
 class Unauthorized(StatusError):
-    """401: a token is needed, or that one is not known."""
+    """401: the token is missing or unknown."""
 
 
 class Forbidden(StatusError):
-    """403: this token may not."""
+    """403: the token does not have the required scope."""
 
 
 class NotFound(StatusError):
-    """404: there is no such policy, decision, version, job or checkpoint."""
+    """404: the policy, decision, version, job or checkpoint does not exist."""
 
 
 class Conflict(StatusError):
-    """409: an id was used for another question, a reward was told before, an update runs already."""
+    """409: the id belongs to another request, the reward was already reported, or an update is already running."""
 
 
 class Expired(StatusError):
-    """410: the reward comes too late."""
+    """410: the reward was reported after its deadline."""
 
 
 class TooLarge(StatusError):
@@ -58,7 +58,7 @@ class TooLarge(StatusError):
 
 
 class Invalid(StatusError):
-    """422: the body says what cannot be; `pointer` says where."""
+    """422: a value in the body is invalid; `pointer` is its JSON pointer."""
 
 
 class RateLimited(StatusError):
@@ -70,11 +70,11 @@ class ServiceFailed(StatusError):
 
 
 class Unavailable(StatusError):
-    """502, 503, 504: not now."""
+    """502, 503, 504: the service is temporarily unavailable."""
 
 
 class DiskFull(StatusError):
-    """507: its disk is full."""
+    """507: the disk of the service is full."""
 
 
 BY_STATUS: dict[int, type[StatusError]] = {

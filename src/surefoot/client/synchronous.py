@@ -22,7 +22,7 @@ class Surefoot(ServiceMethods):
     """A client of the decision service. Threads may share it: each has its own connection."""
 
     def _prepare(self) -> None:
-        self._mine = threading.local()
+        self._local = threading.local()
 
     def __enter__(self) -> Surefoot:
         return self
@@ -32,10 +32,10 @@ class Surefoot(ServiceMethods):
 
     def close(self) -> None:
         """Close this thread's connection."""
-        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is not None:
             connection.close()
-            self._mine.connection = None
+            self._local.connection = None
 
     def finished(self, job: JobResponse | str, *, every: float = 0.2) -> JobResponse:
         """Wait until a job is over and return it; raise `SurefootError` if it failed."""
@@ -45,7 +45,7 @@ class Surefoot(ServiceMethods):
         return now
 
     def send(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> bytes:
-        """Send a request and return the raw response. Retry where that is safe."""
+        """Send a request and return the raw response. Retry if that is safe."""
         raw = None if body is None else msgspec.json.encode(body)
         tries = 0
         while True:
@@ -67,10 +67,10 @@ class Surefoot(ServiceMethods):
             connection.request(method, self._prefix + path, raw, headers)
             response = connection.getresponse()
             content = response.read()
-            self._mine.used = time.monotonic()
+            self._local.used = time.monotonic()
         except TimeoutError as why:
             connection.close()
-            raise TimedOut(f"no answer from {self.base_url} within {self.timeout:g} s") from why
+            raise TimedOut(f"no response from {self.base_url} within {self.timeout:g} s") from why
         except (OSError, http.client.HTTPException) as why:
             connection.close()
             raise ConnectionFailed(f"cannot reach {self.base_url}: {why or type(why).__name__}") from why
@@ -78,12 +78,12 @@ class Surefoot(ServiceMethods):
 
     def _connection(self) -> http.client.HTTPConnection:
         """Return this thread's connection; a new one after some idle seconds, when the service may have closed it."""
-        connection: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
-        if connection is not None and time.monotonic() - getattr(self._mine, "used", 0.0) < IDLE:
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is not None and time.monotonic() - getattr(self._local, "used", 0.0) < IDLE:
             return connection
         self.close()
         kind = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
-        self._mine.connection = connection = kind(self._host, self._url.port, timeout=self.timeout)
+        self._local.connection = connection = kind(self._host, self._url.port, timeout=self.timeout)
         return connection
 
     def _send(self, call: Call[T]) -> T:

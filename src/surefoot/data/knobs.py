@@ -7,6 +7,7 @@ import difflib
 import functools
 import inspect
 import reprlib
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -114,6 +115,22 @@ def warn_renamed(former: str, name: str) -> None:
         level, frame = level + 1, frame.f_back
     message = f"the setting {former} is now {name}; the old name goes in the next release"
     warnings.warn(message, RenamedWarning, stacklevel=level)
+
+
+def args_section(helps: Mapping[str, str]) -> str:
+    """Return {parameter: help} as the `Args:` section of a docstring."""
+    rows = (f"{name}: {' '.join(text.split())}" for name, text in helps.items())
+    # 112: with the four spaces that `help` adds, lines stay within 120 characters.
+    return "Args:\n" + "\n".join(
+        textwrap.fill(row, 112, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False)
+        for row in rows
+    )
+
+
+def documented(cls: type[C]) -> type[C]:
+    """Add the help of every setting to the docstring of a config class."""
+    cls.__doc__ = f"{cls.__doc__}\n\n{args_section({x.name: x.metadata['help'] for x in fields(cls)})}\n"
+    return cls
 
 
 def accept_former_names(cls: type[C]) -> type[C]:

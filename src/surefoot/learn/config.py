@@ -20,7 +20,7 @@ from surefoot.data.kinds import (
     optional,
     real,
 )
-from surefoot.data.knobs import Config, Vocabulary, accept_former_names, knob, read_texts
+from surefoot.data.knobs import Config, Vocabulary, accept_former_names, documented, knob, read_texts
 from surefoot.errors import ConfigError
 from surefoot.learn.aliases import PPO_NAMES, canonical
 from surefoot.learn.minibatches import minibatch_size_for
@@ -49,6 +49,7 @@ AT_LEAST_ONE = integer(Interval(1))
 
 
 @accept_former_names
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig(Config):
     """What the learner needs to know. `PPOConfig()` has SB3's values; `PPOConfig.make` takes any library's names."""

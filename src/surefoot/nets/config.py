@@ -21,7 +21,7 @@ from surefoot.data.kinds import (
     whole_number,
     words,
 )
-from surefoot.data.knobs import Config, Vocabulary, knob, vocabulary_of
+from surefoot.data.knobs import Config, Vocabulary, documented, knob, vocabulary_of
 from surefoot.errors import ConfigError
 
 CNNS = ("auto", "nature", "small", "off")
@@ -29,6 +29,7 @@ MEMORIES = ("none", "gru", "lstm")
 ACTIVATIONS = ("tanh", "relu", "elu", "silu", "gelu", "leaky_relu")
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetConfig(Config):
     """The architecture of a policy and its critic. The defaults are SB3's MlpPolicy."""

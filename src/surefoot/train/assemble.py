@@ -1,4 +1,4 @@
-"""From what people write, or from a saved model, to a `Training`."""
+"""Builds a `Training` from arguments in SB3's style, or from a saved model."""
 
 from __future__ import annotations
 
@@ -33,98 +33,102 @@ from surefoot.train.rundir.rundir import RunDir
 from surefoot.train.spec import RunSpec, make_spec
 from surefoot.train.training import Training
 
+# Envs that an evaluation steps side by side: as many as the default number of episodes, so that each plays one.
 EVAL_STREAMS = 10
+# Fewest steps per env when they follow from the preset's rollout size: in shorter rollouts GAE has little to sum.
 SHORTEST_STEPS = 16
-"""Fewest steps per env that following the preset's rollout size may lead to: below that GAE sees little."""
 
 
 @runtime_checkable
 class _AnyPolicy(Policy, Protocol):
-    """`Policy`, so that one can be told from another module at run time."""
+    """`Policy` as a protocol that can be checked at run time."""
 
 
 def assemble(
     policy: Any, env: EnvLike | VecNormalize, settings: Mapping[str, Any], preset_name: str | None
 ) -> tuple[Training, str]:
-    """A training of `policy` in `env`, and a sentence that says where its settings come from."""
+    """Return a training of `policy` in `env`, and a sentence about the origin of its settings."""
     refuse_replaced(settings)
-    own = own_policy(policy)
+    custom = own_policy(policy)
     tagged = env if isinstance(env, VecNormalize) else None
     if tagged is not None:
         settings = {**tagged.settings, **settings}
     if isinstance(policy, str):
-        # What the policy's name stands for, where the settings do not say otherwise.
-        said = split_settings(settings)[1]
-        settings = {**{name: value for name, value in POLICIES[policy].items() if name not in said}, **settings}
+        # The settings that the policy's name stands for; explicit settings win.
+        explicit = split_settings(settings)[1]
+        settings = {**{name: value for name, value in POLICIES[policy].items() if name not in explicit}, **settings}
     ppo, net, collect = split_settings(settings)
-    if own is not None and net:
-        raise ConfigError(f"{', '.join(net)} belong to the network, which is built already; set them where it is built")
+    if custom is not None and net:
+        raise ConfigError(
+            f"{', '.join(net)} belong to the network, which is built already; set them where you build it"
+        )
     world = make_world(_env_of(env), workers=0 if _can_be_made_again(env) else collect.get("workers", 0))
     spec = make_spec(world.name, world.action, preset_name=preset_name, settings=settings)
     fixed = world.num_envs if not _can_be_made_again(env) else None
     if fixed is not None and ppo.get("envs", fixed) != fixed:
-        raise ConfigError(f"n_envs is {ppo['envs']} but the env that was given has {fixed}; leave n_envs away")
+        raise ConfigError(f"n_envs is {ppo['envs']} but the env that you passed has {fixed}; leave n_envs out")
     spec = replace(spec, ppo=keep_rollout(spec.ppo, set(ppo), spec.preset, fixed))
     if tagged is not None and tagged.gamma not in (None, spec.ppo.gamma):
         raise ConfigError(
-            f"VecNormalize has gamma={tagged.gamma} and PPO gamma={spec.ppo.gamma}; rewards must be scaled with the "
-            "learner's own: leave it out of VecNormalize"
+            f"VecNormalize has gamma={tagged.gamma} and PPO gamma={spec.ppo.gamma}; they must be equal: leave gamma "
+            "out of VecNormalize"
         )
-    if own is not None:
-        spec = replace(spec, net=own.config if isinstance(own, ActorCritic) else NetConfig())
-        if isinstance(own, ActorCritic):
-            refuse_other_spaces(own.observation, own.action, world)
+    if custom is not None:
+        spec = replace(spec, net=custom.config if isinstance(custom, ActorCritic) else NetConfig())
+        if isinstance(custom, ActorCritic):
+            refuse_other_spaces(custom.observation, custom.action, world)
     if _can_be_made_again(env) and spec.ppo.envs > 1:
         world.close()
         world = make_world(_env_of(env), spec.ppo.envs, workers=spec.collect.workers)
-    if world.num_envs != spec.ppo.envs:  # n_envs copies of an env with several agents are more streams than that
+    if world.num_envs != spec.ppo.envs:  # an env with several agents has more streams than copies
         spec = with_streams(spec, settings, world.num_envs)
     from_preset = [f"{name}={getattr(spec.ppo, name)}" for name in preset(spec.preset).ppo if name not in ppo]
     values = f": {' '.join(from_preset)}" if from_preset else ""
-    origin = f"{spec.env}: what was left unset is from the preset {spec.preset!r}{values}"
-    return Training(spec, world=world, policy=own), origin
+    origin = f"{spec.env}: settings that you left out are from the preset {spec.preset!r}{values}"
+    return Training(spec, world=world, policy=custom), origin
 
 
 def own_policy(policy: Any) -> Policy | None:
-    """A policy the user built; None for a name, which stands for one that is built here."""
+    """Return a policy that the user built, or None for a name. Raise if it is neither."""
     if isinstance(policy, str):
         if policy not in POLICIES:
-            raise ConfigError(f"policy is {policy!r}; it is one of {', '.join(POLICIES)}, or a policy of your own")
+            raise ConfigError(
+                f"policy is {policy!r}; it must be one of {', '.join(POLICIES)}, or a policy that you built"
+            )
         return None
     if isinstance(policy, type):
-        raise ConfigError(f"policy is the class {policy.__name__}; build one and pass it, or say 'MlpPolicy'")
+        raise ConfigError(f"policy is the class {policy.__name__}; pass an instance of it, or 'MlpPolicy'")
     if isinstance(policy, _AnyPolicy):
         return policy
     kind = type(policy).__name__
     if isinstance(policy, torch.nn.Module):
         raise PolicyError(
-            f"{kind} is a network but not yet a policy; ActorCritic(world.observation, world.action, torso=…) or "
-            "network=… makes one of it"
+            f"{kind} is a network but not a policy; pass it to ActorCritic(world.observation, world.action, torso=…) "
+            "or network=…"
         )
-    raise ConfigError(f"policy is a {kind}; it is one of {', '.join(POLICIES)}, or a policy of your own")
+    raise ConfigError(f"policy is a {kind}; it must be one of {', '.join(POLICIES)}, or a policy that you built")
 
 
-def keep_rollout(ppo: PPOConfig, said: set[str], preset_name: str, fixed_envs: int | None) -> PPOConfig:
-    """`ppo` with steps and envs that fit each other.
+def keep_rollout(ppo: PPOConfig, explicit: set[str], preset_name: str, fixed_envs: int | None) -> PPOConfig:
+    """Return `ppo` with the rollout size of the preset, if exactly one of rollout_steps and envs is set explicitly.
 
-    A preset that names envs means a rollout of steps · envs. Where only one of the two is said (or the env that was
-    given has its number already), the other follows, so that the rollout keeps its size.
+    `fixed_envs` is the number of streams of an env that was passed; it counts as explicit.
     """
-    meant = preset(preset_name).ppo
+    defaults = preset(preset_name).ppo
     if fixed_envs is not None:
-        ppo, said = ppo.replace(envs=fixed_envs), said | {"envs"}
-    if "envs" not in meant or len(said & {"rollout_steps", "envs"}) != 1:
+        ppo, explicit = ppo.replace(envs=fixed_envs), explicit | {"envs"}
+    if "envs" not in defaults or len(explicit & {"rollout_steps", "envs"}) != 1:
         return ppo
-    size = PPOConfig(**meant).batch_size
-    if "envs" in said:
-        return ppo.replace(rollout_steps=max(min(SHORTEST_STEPS, meant["rollout_steps"]), round(size / ppo.envs)))
+    size = PPOConfig(**defaults).batch_size
+    if "envs" in explicit:
+        return ppo.replace(rollout_steps=max(min(SHORTEST_STEPS, defaults["rollout_steps"]), round(size / ppo.envs)))
     return ppo.replace(envs=max(1, round(size / ppo.rollout_steps)))
 
 
 def with_streams(spec: RunSpec, settings: Mapping[str, Any], streams: int) -> RunSpec:
-    """A spec for copies of an env with several agents: more streams than were said, in a rollout of the same size."""
-    said = set(split_settings(settings)[0]) - {"envs"}
-    return replace(spec, ppo=keep_rollout(spec.ppo, said, spec.preset, streams))
+    """Return the spec with `streams` envs and the same rollout size, for an env with several agents."""
+    explicit = set(split_settings(settings)[0]) - {"envs"}
+    return replace(spec, ppo=keep_rollout(spec.ppo, explicit, spec.preset, streams))
 
 
 def _can_be_made_again(env: Any) -> bool:
@@ -136,7 +140,7 @@ def _env_of(env: EnvLike | VecNormalize) -> EnvLike:
 
 
 def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None:
-    """Where training ends, counted from here, and with it where its schedules do."""
+    """Set the end of a training, and with it of its schedules, counted from the current step."""
     try:
         total = whole_number(total_timesteps)
     except (TypeError, ValueError, OverflowError):
@@ -145,32 +149,39 @@ def set_length(training: Training, total_timesteps: int, *, fresh: bool) -> None
         raise ConfigError(f"total_timesteps is {total_timesteps!r}; it must be a whole number, at least 1")
     if fresh:
         training.collector.env_steps = training.learner.updates = 0
-    spec = replace(training.spec, total_steps=training.env_steps + total)
-    training.spec = spec
+    training.spec = replace(training.spec, total_steps=training.env_steps + total)
 
 
 def open_world(env: EnvLike | VecNormalize, envs: int, workers: Workers = 0) -> World:
-    """`env` as a world: with `envs` streams and `workers` if it can be built, else with those it has."""
+    """Return `env` as a world, with `envs` streams and `workers` if it is built here."""
     if not _can_be_made_again(env):
         return make_world(_env_of(env))
     return make_streams(_env_of(env), envs, workers=workers)
 
 
 @contextmanager
-def playground(training: Training | None, env: EnvLike | VecNormalize, episodes: int) -> Generator[World]:
-    """A world to play `episodes` in: made for it and closed again, or the one that was given.
+def evaluation_world(training: Training | None, env: EnvLike | VecNormalize, episodes: int) -> Generator[World]:
+    """Yield a world for `episodes` episodes: one that is built and closed again, or the one that was passed.
 
-    Where that is the world of `training`, its streams go on afterwards where they were.
+    If that is the world of `training`, its streams continue afterwards where they were.
     """
     plain = _env_of(env)
-    own = [] if training is None else [training.world]
-    own += [env for world in own if isinstance(world, EnvsWorld) for env in world.envs]
-    if training is not None and any(plain is each for each in own):
+    training_envs = [] if training is None else [training.world]
+    training_envs += [env for world in training_envs if isinstance(world, EnvsWorld) for env in world.envs]
+    if training is not None and any(plain is each for each in training_envs):
         before = training.collector_state()
         try:
             yield training.world
         finally:
-            _put_back(training, before)
+            collector, streams = training.collector, training.world.num_envs
+            if training.world.inexact is None:
+                collector.set_state(before)
+            else:
+                # The world cannot be put back into its episodes, so all streams start new ones.
+                collector.view = training.world.set_state(before["world"])
+                collector.guard.quarantined = np.zeros(streams, dtype=bool)
+                collector.context = training.policy.initial_context(streams)
+                collector.begin_new_episodes(np.ones(streams, dtype=bool))
         return
     world = open_world(plain, max(1, min(episodes, EVAL_STREAMS)))
     try:
@@ -180,39 +191,25 @@ def playground(training: Training | None, env: EnvLike | VecNormalize, episodes:
             world.close()
 
 
-def _put_back(training: Training, before: dict[str, Any]) -> None:
-    """The collector's streams as they were; in a world that cannot be put back they begin new episodes."""
-    collector, streams = training.collector, training.world.num_envs
-    if training.world.inexact is None:
-        collector.set_state(before)
-        return
-    collector.view = training.world.set_state(before["world"])
-    collector.start, collector.guard.quarantined = np.ones(streams, dtype=bool), np.zeros(streams, dtype=bool)
-    collector.context = training.policy.initial_context(streams)
-    collector.scaler.running = np.zeros(streams)
-    for stream in range(streams):
-        collector.episodes.forget(stream)
-
-
 def move_in(training: Training, parts: Mapping[str, Any], *, came_from: str) -> str | None:
-    """Go on from a checkpoint's parts; a sentence if the streams begin new episodes, as they were of another world."""
-    saved, own = parts["collector"], training.collector.state()
+    """Continue from a checkpoint's parts. Return why the streams start new episodes, or None if they continue."""
+    saved, current = parts["collector"], training.collector.state()
     before, now = len(saved["start"]), training.world.num_envs
-    if before == now and came_from == training.world.name and set(saved["world"]) == set(own["world"]):
+    if before == now and came_from == training.world.name and set(saved["world"]) == set(current["world"]):
         training.set_state(dict(parts))
         return training.world.inexact
-    # The saved counters and statistics go on with the streams of this world.
-    streams = {name: own[name] for name in ("world", "start", "context", "quarantined")}
-    running = {name: own["episodes"][name] for name in ("returns", "lengths")}
+    # Counters and statistics are those of the checkpoint, streams those of this world.
+    streams = {name: current[name] for name in ("world", "start", "context", "quarantined")}
+    running = {name: current["episodes"][name] for name in ("returns", "lengths")}
     streams["episodes"] = {**saved["episodes"], **running}
-    streams["scaler"] = {**saved["scaler"], "running": own["scaler"]["running"]}
+    streams["scaler"] = {**saved["scaler"], "running": current["scaler"]["running"]}
     training.set_state({**parts, "collector": {**saved, **streams}})
-    return f"the model came from {before} streams of {came_from} and goes on in {now} of {training.world.name}"
+    return f"the model was trained in {before} streams of {came_from} and continues in {now} of {training.world.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """What a checkpoint says about a model."""
+    """A model as a checkpoint describes it."""
 
     spec: RunSpec
     spaces: Spaces
@@ -220,46 +217,42 @@ class SavedModel:
 
 
 def refuse_other_place(path: Path) -> None:
-    """Raise if `path` is a file, or a directory that holds other things than checkpoints."""
+    """Raise `CheckpointError` if `path` is a file, or a directory with other files than checkpoints."""
     if path.is_file():
-        raise CheckpointError(f"{path} is a file; save(…) writes a directory, so give it another name")
+        raise CheckpointError(f"{path} is a file, but save(…) writes a directory; choose another name")
     if path.is_dir() and any(path.iterdir()) and not newest_first(path):
-        raise CheckpointError(f"{path} holds other things than checkpoints; save into a directory of its own")
+        raise CheckpointError(f"{path} contains other files than checkpoints; save into an empty directory")
 
 
 def read_model(path: Path) -> SavedModel:
-    """From a checkpoint, the directory of several, or a run; the newest whole one."""
+    """Read the newest complete checkpoint of a run or of a directory that `model.save` wrote."""
     if path.suffix == ".zip" or path.with_name(path.name + ".zip").is_file():
         raise CheckpointIncompatible(
-            f"{path} is a file, as Stable-Baselines3 writes them; what is loaded here is a directory from model.save(…) "
-            "or a run, as a pickle could run code"
+            f"{path} is a file of Stable-Baselines3, whose pickles could run code; pass a directory from model.save(…) "
+            "or a run, or convert it with `surefoot import sb3`"
         )
     if path.is_file():
-        raise CheckpointIncompatible(
-            f"{path} is a file; what is loaded here is a directory from model.save(…) or a run"
-        )
+        raise CheckpointIncompatible(f"{path} is a file; pass a directory from model.save(…) or a run")
     run = RunDir(path)
     checkpoint = load_checkpoint(run.checkpoints if run.header.is_file() else path)
     parts = checkpoint.parts
     try:
         if "facade" in parts:
-            mine = parts["facade"]
-            return SavedModel(RunSpec.from_json(mine["spec"]), Spaces.from_tree(mine["spaces"]), parts)
+            model = parts["facade"]
+            return SavedModel(RunSpec.from_json(model["spec"]), Spaces.from_tree(model["spaces"]), parts)
         run = RunDir(checkpoint.path.resolve().parent.parent)
         if not run.header.is_file():
             raise CheckpointIncompatible(
-                f"{checkpoint.path} does not say how it was trained; give one from model.save(…) or a run directory"
+                f"{checkpoint.path} has no settings with it; pass a directory from model.save(…) or a run"
             )
-        return SavedModel(RunSpec.from_json(run.read_spec()), _described_spaces(parts["policy"]), parts)
+        # A run does not store the env's own spaces, so they are rebuilt from the policy's description.
+        policy = parts["policy"]
+        if policy.get("kind") != "actor_critic":
+            raise CheckpointIncompatible(
+                f"a policy of kind {policy.get('kind')!r} does not describe its spaces; save it with PPO.save"
+            )
+        observation: Any = {name: space_from_json(spec) for name, spec in policy["observation"].items()}
+        spaces = Spaces(observation_to_gym(observation), action_to_gym(space_from_json(policy["action"])))
+        return SavedModel(RunSpec.from_json(run.read_spec()), spaces, parts)
     except (KeyError, TypeError, AttributeError) as why:
         raise CheckpointError(f"{checkpoint.path} is not a model's checkpoint: {why!r}") from why
-
-
-def _described_spaces(policy: Mapping[str, Any]) -> Spaces:
-    """From the policy's own description, where the env's words for its spaces were not kept."""
-    if policy.get("kind") != "actor_critic":
-        raise CheckpointIncompatible(
-            f"a policy of kind {policy.get('kind')!r} says nothing of its spaces; save it with PPO.save"
-        )
-    observation: Any = {name: space_from_json(spec) for name, spec in policy["observation"].items()}
-    return Spaces(observation_to_gym(observation), action_to_gym(space_from_json(policy["action"])))

@@ -26,7 +26,7 @@ from surefoot.data.kinds import (
     sizes,
     whole_number,
 )
-from surefoot.data.knobs import Config, knob, require_known
+from surefoot.data.knobs import Config, documented, knob, require_known
 from surefoot.envs.workers.env_workers import Timeout
 from surefoot.envs.workers.placement import Workers
 from surefoot.errors import ConfigError
@@ -36,6 +36,7 @@ from surefoot.learn.schedule import Schedule
 from surefoot.nets.config import NET_HINTS, NET_NAMES, POLICIES, NetConfig
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectConfig(Config):
     """Where envs are stepped, and what happens to rewards on their way into a rollout. Reports show the raw ones."""

@@ -1,56 +1,44 @@
-"""The names people know from Stable-Baselines3: `PPO`, `evaluate_policy`, `make_vec_env`, on the engine of this house."""
+"""`PPO` with the methods of Stable-Baselines3's class, on this package's engine."""
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Self
 
-import gymnasium as gym
 import torch
 
+from surefoot.data.knobs import args_section
 from surefoot.envs.api import World
-from surefoot.envs.gym.single_envs import EnvsWorld
-from surefoot.envs.make import Backend, EnvLike, Wrap, backend_of, make_world, placement_of
-from surefoot.envs.workers.placement import Workers
+from surefoot.envs.make import EnvLike, backend_of, placement_of
 from surefoot.errors import ConfigError
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
+from surefoot.learn.config import PPOConfig
 from surefoot.nets.actor_critic import policy_from_description
+from surefoot.nets.config import POLICIES, NetConfig
 from surefoot.nets.policy import Policy, load_weights
 from surefoot.train.assemble import (
     assemble,
     move_in,
     open_world,
     own_policy,
-    playground,
     read_model,
     refuse_other_place,
     set_length,
 )
 from surefoot.train.config import split_settings
 from surefoot.train.device import choose_device, pin_threads
-from surefoot.train.evaluate import EVAL_SEED_OFFSET, play
-from surefoot.train.interop.sb3_names import (
-    DummyVecEnv,
-    SubprocVecEnv,
-    VecNormalize,
-    refuse_attribute,
-    says_stop,
-    watchers,
-)
+from surefoot.train.interop.sb3_names import VecNormalize, refuse_attribute, says_stop, watchers
 from surefoot.train.interrupt import GentleStop
-from surefoot.train.learn_output import Telling, curves_directory
+from surefoot.train.learn_output import LearnOutput, curves_directory
 from surefoot.train.predict import Spaces, choose, refuse_other_spaces, spaces_of
 from surefoot.train.spec import RunSpec
 from surefoot.train.training import Training
 
-log = logging.getLogger("surefoot")
-
+# Added to a run's seed for `predict`, so that predicting never changes the numbers that training draws.
 PREDICT_SEED_OFFSET = 2_000_003
-"""Added to a run's seed for `predict`, so that looking at a policy never moves the numbers it trains with."""
 
 
 class _Unset:
@@ -62,11 +50,11 @@ UNSET: Any = _Unset()
 
 
 class PPO:
-    """A policy, the world it lives in and all that learning needs, behind the methods of SB3's PPO.
+    """Proximal policy optimization with the methods of SB3's PPO.
 
-    What is left unset comes from the preset of the env's family (verbose=1 prints it); preset="sb3" takes SB3's
-    defaults instead. Every other name a knob goes by works too, as in PPO("MlpPolicy", env, clip_coef=0.1).
-    Unlike SB3's, seed=None means 0: two runs are the same unless they are told not to be.
+    Settings that you leave out come from the preset of the env's family (verbose=1 prints them); preset="sb3" uses SB3's
+    defaults. Every other name of a setting works too, as in PPO("MlpPolicy", env, clip_coef=0.1). Unlike in SB3, seed=None
+    means 0: two runs are the same unless you pass different seeds.
     """
 
     def __init__(
@@ -98,32 +86,15 @@ class PPO:
         n_envs: int | None = None,
         **aliases: Any,
     ) -> None:
-        said = {
-            "learning_rate": learning_rate,
-            "n_steps": n_steps,
-            "batch_size": batch_size,
-            "n_epochs": n_epochs,
-            "gamma": gamma,
-            "gae_lambda": gae_lambda,
-            "clip_range": clip_range,
-            "clip_range_vf": clip_range_vf,
-            "normalize_advantage": normalize_advantage,
-            "ent_coef": ent_coef,
-            "vf_coef": vf_coef,
-            "max_grad_norm": max_grad_norm,
-            "use_sde": use_sde,
-            "sde_sample_freq": sde_sample_freq,
-            "target_kl": target_kl,
-            "policy_kwargs": UNSET if policy_kwargs is None else policy_kwargs,
-            "seed": UNSET if seed is None else seed,
-            "device": device,
-            "n_envs": UNSET if n_envs is None else n_envs,
-        }
+        arguments = dict(locals())
+        not_settings = ("self", "policy", "env", "tensorboard_log", "verbose", "preset", "aliases")
+        # None is a value of target_kl and clip_range_vf; of these three it means "not passed", as in SB3.
+        absent = {name for name in ("policy_kwargs", "seed", "n_envs") if arguments[name] is None}
+        absent |= {name for name, value in arguments.items() if value is UNSET} | set(not_settings)
+        settings = {name: value for name, value in arguments.items() if name not in absent} | aliases
         threads = pin_threads()
-        settings = {name: value for name, value in said.items() if value is not UNSET} | aliases
         training, origin = assemble(policy, env, settings, preset)
-        self.training: Training | None = training
-        """World, collector and learner; None for a model that was loaded without an env."""
+        self._training: Training | None = training
         self._parts: dict[str, Any] = {}
         self._begin(training.spec, training.policy, spaces_of(training.world), verbose, tensorboard_log)
         if verbose >= 1:
@@ -139,6 +110,13 @@ class PPO:
         self.device = choose_device(spec.ppo.device)
         self._generator = torch.Generator(self.device).manual_seed(spec.seed + PREDICT_SEED_OFFSET)
 
+    @property
+    def training(self) -> Training:
+        """World, collector and learner. Iterating over it yields one report per update."""
+        if self._training is None:
+            raise ConfigError("the model was loaded without an env, so it cannot be trained; call set_env(env) first")
+        return self._training
+
     def learn(
         self,
         total_timesteps: int,
@@ -148,27 +126,35 @@ class PPO:
         reset_num_timesteps: bool = True,
         tb_log_name: str = "PPO",
     ) -> Self:
-        """Train for `total_timesteps` env steps, rounded up to whole rollouts.
+        """Train, and return the model. Ctrl-C stops after the current update, a second Ctrl-C immediately.
 
-        `callback` is a function (or a list of them) that gets the UpdateReport of each update; False ends the training.
-        Schedules run over the length of this call. With reset_num_timesteps=False the counters go on and a schedule is
-        stretched over the steps so far and the new ones: a learn(100) stopped at 60 is completed by 40 more.
-        Ctrl-C lets the running update finish and returns; a second one interrupts at once.
+        Args:
+            total_timesteps: Env steps to train for, rounded up to complete rollouts. Schedules run over this length.
+            callback: A function, or a list of them, called with the `UpdateReport` of each update. Return False to stop.
+            log_interval: Updates between two printed lines (with verbose=1).
+            progress_bar: Show a progress bar.
+            reset_num_timesteps: False continues the counters, and stretches schedules over the steps so far and the new
+                ones: a learn(100) that was stopped at 60 is completed by 40 more.
+            tb_log_name: Name of the run under `tensorboard_log`.
         """
-        training, watching = self._need_env("learn"), watchers(callback)
+        training, callbacks = self.training, watchers(callback)
         set_length(training, total_timesteps, fresh=reset_num_timesteps)
         self.spec = training.spec
         curves = curves_directory(self.tensorboard_log, tb_log_name, fresh=reset_num_timesteps)
-        lines = log_interval if self.verbose >= 1 else 0
-        telling = Telling(training, lines_every=lines, progress_bar=progress_bar, curves=curves)
-        with GentleStop() as stop, telling:
+        lines_every = log_interval if self.verbose >= 1 else 0
+        output = LearnOutput(training, lines_every=lines_every, progress_bar=progress_bar, curves=curves)
+        with GentleStop() as stop, output:
             for report in training:
-                telling.tell(report)
-                answers = [watch(report) for watch in watching]
+                output.add(report)
+                # Every callback runs, also after one of them asked to stop.
+                answers = [call(report) for call in callbacks]
                 if stop.requested or any(says_stop(answer) for answer in answers):
                     break
         if stop.requested:
-            print(f"stopped after {self.num_timesteps:,} steps; the model can be saved or go on", file=sys.stderr)
+            print(
+                f"stopped after {self.num_timesteps:,} steps; the model can be saved or trained further",
+                file=sys.stderr,
+            )
         return self
 
     def predict(
@@ -180,12 +166,19 @@ class PPO:
         *,
         action_masks: Any = None,
     ) -> tuple[Any, dict[str, torch.Tensor] | None]:
-        """The action for one observation, or for each of a batch, as the env takes it; and what to pass as `state`
-        next time (None for a policy without memory)."""
+        """Return the action for one observation or a batch, and the state to pass next time (None without memory).
+
+        Args:
+            obs: One observation as the env gives it, or a batch of them.
+            state: The state that the last call returned, for a policy with memory; None at first.
+            episode_start: Whether an episode starts with this observation, one flag each: its memory is cleared.
+            deterministic: Take the most likely action instead of sampling.
+            action_masks: Which choices are allowed, [A] or [N, A].
+        """
         return choose(
             self.policy,
             self.spaces,
-            self.spaces.look(obs, action_masks),
+            self.spaces.read(obs, action_masks),
             memory=state,
             start=episode_start,
             generator=self._generator,
@@ -193,13 +186,17 @@ class PPO:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint into the directory `path`: weights, optimiser, statistics, counters, world. No pickle."""
+        """Write weights, optimizer, statistics, counters and world as a checkpoint, without pickle.
+
+        Args:
+            path: A new or empty directory, or one with earlier checkpoints.
+        """
         refuse_other_place(Path(path))
         parts = self._state()
-        inexact = None if self.training is None else self.training.world.inexact
-        mine = {"spec": self.spec.to_json(), "spaces": self.spaces.to_tree()}
+        inexact = None if self._training is None else self._training.world.inexact
+        model = {"spec": self.spec.to_json(), "spaces": self.spaces.to_tree()}
         meta = {"exact": inexact is None, "why": inexact or ""}
-        save_checkpoint(Path(path), int(parts["learner"]["updates"]), {**parts, "facade": mine}, meta=meta)
+        save_checkpoint(Path(path), int(parts["learner"]["updates"]), {**parts, "facade": model}, meta=meta)
 
     @classmethod
     def load(
@@ -212,22 +209,27 @@ class PPO:
         tensorboard_log: str | Path | None = None,
         **settings: Any,
     ) -> Self:
-        """The model in a checkpoint, a directory of checkpoints or a run, as it was, with `settings` changed.
+        """Return a saved model. With the same kind of env, training continues bit-exactly.
 
-        Without an env it can predict; with the same kind of env it goes on to the last bit. A policy with a network
-        of your own inside must be built by you and passed as `policy`.
+        Args:
+            path: A checkpoint, a directory of checkpoints, or a run directory.
+            env: The environment to train in. Without one the model can only predict.
+            policy: Your policy with the same architecture, if the saved one contains a network that you wrote.
+            verbose: 1 prints progress.
+            tensorboard_log: Directory for TensorBoard.
+            settings: Settings to change, by any of their names; not those of the network.
         """
         pin_threads()
         saved = read_model(Path(path))
         ppo, net, collect = split_settings(settings)
         changed = {"ppo": saved.spec.ppo.replace(**ppo), "collect": saved.spec.collect.replace(**collect)}
         if net:
-            raise ConfigError(f"{', '.join(net)} shaped the saved network; only a new PPO can have another")
+            raise ConfigError(f"{', '.join(net)} cannot be changed in a saved network; create a new PPO instead")
         model = cls.__new__(cls)
         built = policy_from_description(saved.parts["policy"]) if policy is None else own_policy(policy)
         assert built is not None
         load_weights(built, saved.parts["weights"])
-        model.training, model._parts = None, saved.parts
+        model._training, model._parts = None, saved.parts
         model._begin(replace(saved.spec, **changed), built, saved.spaces, verbose, tensorboard_log)
         built.to(model.device)
         if env is not None:
@@ -235,7 +237,11 @@ class PPO:
         return model
 
     def set_env(self, env: EnvLike | VecNormalize) -> None:
-        """Go on in another env of the same spaces; the learner keeps all it has."""
+        """Continue in another env with the same spaces; the learner keeps its state.
+
+        Args:
+            env: The environment to train in from now on.
+        """
         parts, before = self._state(), self.spec
         world = open_world(env, before.ppo.envs, before.collect.workers)
         refuse_other_spaces(self.spaces.observation, self.spaces.action, world)
@@ -243,116 +249,55 @@ class PPO:
         training = Training(replace(before, env=world.name, ppo=ppo), world=world, policy=self.policy)
         note = move_in(training, parts, came_from=before.env)
         if note and self.verbose >= 1:
-            print(f"new episodes begin: {note}")
-        self.training, self.spec, self.spaces = training, training.spec, spaces_of(world)
-        self._parts = {}
+            print(f"new episodes start: {note}")
+        self._training, self._parts = training, {}
+        self.spec, self.spaces = training.spec, spaces_of(world)
 
     def get_env(self) -> World | None:
-        """The world it trains in."""
-        return None if self.training is None else self.training.world
+        """Return the world it trains in; None for a model that was loaded without an env."""
+        return None if self._training is None else self._training.world
 
     @property
     def num_timesteps(self) -> int:
-        """Env steps since the counters were last set to 0."""
-        return int(self._parts["collector"]["env_steps"]) if self.training is None else self.training.env_steps
+        """Env steps since the counters were last reset."""
+        return int(self._parts["collector"]["env_steps"]) if self._training is None else self._training.env_steps
 
     @property
     def recent_return(self) -> float | None:
         """Mean raw return of the last 100 training episodes; None before the first has ended."""
-        return None if self.training is None else self.training.collector.episodes.recent()[0]
+        return None if self._training is None else self._training.collector.episodes.recent()[0]
 
     def _state(self) -> dict[str, Any]:
-        return self._parts if self.training is None else self.training.state()
+        return self._parts if self._training is None else self._training.state()
 
-    def _need_env(self, what: str) -> Training:
-        if self.training is None:
-            raise ConfigError(f"the model was loaded without an env, so it cannot {what}; call set_env(env) first")
-        return self.training
+    # Hidden from type checkers, which accept every attribute of a class with __getattr__.
+    if not TYPE_CHECKING:
 
-    def __getattr__(self, name: str) -> Any:
-        refuse_attribute(name)
+        def __getattr__(self, name: str) -> Any:
+            refuse_attribute(name)
 
 
-@overload
-def evaluate_policy(
-    model: PPO | Policy,
-    env: EnvLike | VecNormalize,
-    n_eval_episodes: int = ...,
-    deterministic: bool = ...,
-    *,
-    return_episode_rewards: Literal[False] = ...,
-    seed: int | None = ...,
-) -> tuple[float, float]: ...
-@overload
-def evaluate_policy(
-    model: PPO | Policy,
-    env: EnvLike | VecNormalize,
-    n_eval_episodes: int = ...,
-    deterministic: bool = ...,
-    *,
-    return_episode_rewards: Literal[True],
-    seed: int | None = ...,
-) -> tuple[list[float], list[int]]: ...
-def evaluate_policy(
-    model: PPO | Policy,
-    env: EnvLike | VecNormalize,
-    n_eval_episodes: int = 10,
-    deterministic: bool = True,
-    *,
-    return_episode_rewards: bool = False,
-    seed: int | None = None,
-) -> tuple[float, float] | tuple[list[float], list[int]]:
-    """Mean and standard deviation of the raw returns of whole episodes; or all returns and lengths.
-
-    `seed` is 1,000,003 above the model's unless given, so that the episodes are none it trained on. In the model's own
-    env, training goes on afterwards as if nothing had been.
-    """
-    policy, device = (model.policy, model.device) if isinstance(model, PPO) else (model, torch.device("cpu"))
-    training = model.training if isinstance(model, PPO) else None
-    if seed is None:
-        seed = EVAL_SEED_OFFSET + (model.spec.seed if isinstance(model, PPO) else 0)
-    with playground(training, env, n_eval_episodes) as world:
-        if isinstance(model, PPO):
-            refuse_other_spaces(model.spaces.observation, model.spaces.action, world)
-        played = play(policy, world, n_eval_episodes, seed=seed, deterministic=deterministic, device=device)
-    return (played.returns, played.lengths) if return_episode_rewards else (played.mean, played.std)
+_HELP = {
+    "policy": f"{', '.join(POLICIES)}, or a policy that you built.",
+    "env": "An id, a function that makes an env, an env, a world, or `VecNormalize` of one.",
+    "tensorboard_log": "Directory for TensorBoard; None writes nothing.",
+    "policy_kwargs": "Settings of the network under SB3's names, as dict(net_arch=[64, 64]).",
+    "verbose": "1 prints the settings and one line per update.",
+    "preset": "Name of the preset for settings that are left out. Default: that of the env's family.",
+    "aliases": "Other settings of PPOConfig, NetConfig and CollectConfig, by any of their names.",
+}
 
 
-def make_vec_env(
-    env_id: EnvLike,
-    n_envs: int = 1,
-    seed: int | None = None,
-    *,
-    env_kwargs: Mapping[str, Any] | None = None,
-    wrapper_class: Wrap | None = None,
-    vec_env_cls: Any = None,
-    backend: Backend = "auto",
-    workers: Workers = "auto",
-) -> World:
-    """`n_envs` streams of an env as one world.
-
-    Where there is a vectorised world of our own for the id it is taken, and the log of "surefoot" says so;
-    backend="gymnasium" gives Gymnasium's. Its envs are stepped by `workers` processes and this one, "auto" measures
-    what pays; DummyVecEnv means 0. PPO seeds its world itself: `seed` only counts if you step it by hand.
-    """
-    wrappers = [] if wrapper_class is None else [wrapper_class]
-    if vec_env_cls is SubprocVecEnv:
-        single = lambda: make_world(env_id, backend="gymnasium", env_kwargs=env_kwargs, wrappers=wrappers)  # noqa: E731
-        world = SubprocVecEnv([lambda: _only_env(single())] * n_envs)
-    elif vec_env_cls in (None, DummyVecEnv):
-        several: Workers = workers if vec_env_cls is None else 0
-        world = make_world(env_id, n_envs, backend=backend, env_kwargs=env_kwargs, wrappers=wrappers, workers=several)
-    else:
-        raise ConfigError(
-            f"vec_env_cls is {vec_env_cls!r}; surefoot.train.interop.sb3_names has DummyVecEnv and SubprocVecEnv"
-        )
-    if backend_of(world) == "surefoot":
-        log.info("%s: our own vectorised world; backend='gymnasium' gives Gymnasium's", world.name)
-    if seed is not None:
-        world.reset(seed)
-    return world
+def _document_arguments() -> None:
+    # The help of a setting is written once, where the setting is declared.
+    helps = {
+        name: row["help"]
+        for c in (NetConfig, PPOConfig)
+        for row in c.describe()
+        for name in (row["name"], *row["aliases"])
+    }
+    names = list(PPO.__init__.__annotations__)[:-1]
+    PPO.__init__.__doc__ = f"Create a model.\n\n{args_section({n: _HELP.get(n) or helps[n] for n in names})}\n"
 
 
-def _only_env(world: World) -> gym.Env[Any, Any]:
-    assert isinstance(world, EnvsWorld)
-    return world.envs[0]
+_document_arguments()

@@ -65,9 +65,9 @@ def test_a_connection_that_was_idle_is_made_anew(fakes: Any, monkeypatch: pytest
     fake = fakes(lambda n, body: (200, {}, {"status": "ok"}))
     client = Surefoot(fake.url)
     client.health()
-    first = client._mine.connection
+    first = client._local.connection
     client.health()
-    assert client._mine.connection is first
+    assert client._local.connection is first
     monkeypatch.setattr("surefoot.client.synchronous.IDLE", 0.0)
     client.health()
-    assert client._mine.connection is not first
+    assert client._local.connection is not first

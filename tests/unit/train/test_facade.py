@@ -29,7 +29,8 @@ from surefoot.errors import (
 )
 from surefoot.learn.checkpoint.checkpoint import save_checkpoint
 from surefoot.nets.actor_critic import ActorCritic
-from surefoot.train.facade import PPO, evaluate_policy, make_vec_env
+from surefoot.train.facade import PPO
+from surefoot.train.interop.sb3_functions import evaluate_policy, make_vec_env
 from surefoot.train.interop.sb3_names import DummyVecEnv, Monitor, VecNormalize, set_random_seed
 from surefoot.train.run import create_run
 from surefoot.train.rundir.rundir import RunDir
@@ -109,7 +110,7 @@ def test_an_env_that_was_given_keeps_its_number_and_the_rollout_its_size() -> No
     assert PPO("MlpPolicy", gym.make("CartPole-v1")).spec.ppo.rollout_steps == 256  # 8 envs of 32 in the preset
     assert PPO("MlpPolicy", make_world("CartPole-v1", 2)).spec.ppo.rollout_steps == 128
     assert PPO("MlpPolicy", make_world("CartPole-v1", 2), preset="sb3").spec.ppo.rollout_steps == 2048
-    with pytest.raises(ConfigError, match="n_envs is 3 but the env that was given has 2"):
+    with pytest.raises(ConfigError, match="n_envs is 3 but the env that you passed has 2"):
         PPO("MlpPolicy", make_world("CartPole-v1", 2), n_envs=3)
 
 
@@ -145,8 +146,8 @@ def test_one_thread_is_used() -> None:
     ("policy", "error", "says"),
     [
         ("CnnGruPolicy", ConfigError, "MlpLstmPolicy"),
-        ("LstmPolicy", ConfigError, "or a policy of your own"),
-        (ActorCritic, ConfigError, "the class ActorCritic; build one"),
+        ("LstmPolicy", ConfigError, "or a policy that you built"),
+        (ActorCritic, ConfigError, "the class ActorCritic; pass an instance"),
         (nn.Linear(4, 2), PolicyError, "ActorCritic"),
         (7, ConfigError, "policy is a int"),
     ],
@@ -492,7 +493,7 @@ def test_what_cannot_be_loaded_gets_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(CheckpointIncompatible, match="Stable-Baselines3"):
             PPO.load(tmp_path / name)
     save_checkpoint(tmp_path / "other", 1, {"weights": {}})
-    with pytest.raises(CheckpointIncompatible, match="does not say how it was trained"):
+    with pytest.raises(CheckpointIncompatible, match="has no settings with it"):
         PPO.load(tmp_path / "other")
     small().save(tmp_path / "cartpole")
     with pytest.raises(ConfigError, match=r"Acrobot-v1 shows"):
@@ -554,7 +555,7 @@ def test_a_classic_id_is_our_own_world_and_the_log_says_so(caplog: pytest.LogCap
     with caplog.at_level(logging.INFO, "surefoot"):
         world = make_vec_env("CartPole-v1", 3, seed=1)
         assert (backend_of(world), world.num_envs) == ("surefoot", 3)
-        assert "our own vectorised world" in caplog.text
+        assert "built-in vectorized world" in caplog.text
         caplog.clear()
         assert backend_of(make_vec_env("CartPole-v1", backend="gymnasium")) == "gymnasium"
         assert backend_of(make_vec_env("CartPole-v1", env_kwargs={"sutton_barto_reward": True})) == "gymnasium"
@@ -599,7 +600,7 @@ def test_attributes_of_sb3_say_where_they_went() -> None:
 
 
 def test_a_world_that_is_there_already_cannot_get_workers() -> None:
-    with pytest.raises(ConfigError, match="workers=1 goes where it is built"):
+    with pytest.raises(ConfigError, match="pass workers=1 where it is built"):
         PPO("MlpPolicy", make_vec_env("CartPole-v1", 2), workers=1)
-    with pytest.raises(ConfigError, match="our own CartPole-v1"):
+    with pytest.raises(ConfigError, match="built-in CartPole-v1"):
         PPO("MlpPolicy", "CartPole-v1", n_envs=2, workers=1)

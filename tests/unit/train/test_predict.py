@@ -15,7 +15,8 @@ from gymnasium import spaces
 from recall import Recall, RecallShape
 from surefoot.data.spaces import Box, Discrete, Hybrid
 from surefoot.errors import ConfigError, ShapeError, SpaceError
-from surefoot.train.facade import PPO, evaluate_policy
+from surefoot.train.facade import PPO
+from surefoot.train.interop.sb3_functions import evaluate_policy
 from surefoot.train.predict import Spaces, refuse_other_spaces
 
 SMALL: dict[str, Any] = {"n_steps": 8, "batch_size": 8, "n_epochs": 1, "preset": "sb3"}
@@ -91,7 +92,7 @@ def test_a_hybrid_policy_may_live_in_its_own_world_and_in_no_other() -> None:
     narrow = Hybrid((2,), Box((1,), -0.5, 0.5))  # bounds may differ
     refuse_other_spaces(world.observation, narrow, world)
     for other in (Hybrid((3,), Box((1,))), Hybrid((2,), Box((2,))), Discrete(2), Box((2,))):
-        with pytest.raises(ConfigError, match="use its own env"):
+        with pytest.raises(ConfigError, match="use the env it was made for"):
             refuse_other_spaces(world.observation, other, world)
 
 
@@ -147,7 +148,7 @@ def test_rows_remember_each_for_itself() -> None:
 def test_a_state_of_other_streams_is_refused() -> None:
     model = a_model("gru")
     _, state = model.predict(np.zeros((2, 4), np.float32))
-    with pytest.raises(ShapeError, match="state is of 2 streams but there are 3 observations"):
+    with pytest.raises(ShapeError, match="state is for 2 streams but there are 3 observations"):
         model.predict(np.zeros((3, 4), np.float32), state=state)
     with pytest.raises(ShapeError, match="episode_start has 1 entries for 2"):
         model.predict(np.zeros((2, 4), np.float32), state=state, episode_start=[True])
@@ -171,10 +172,10 @@ def test_a_model_with_memory_predicts_the_same_after_a_save(tmp_path: Path) -> N
 @pytest.mark.parametrize("state", [(np.zeros(3), np.zeros(3)), {"x": np.zeros(1)}, {}])
 def test_a_state_of_another_kind_is_told_apart(state):
     model = PPO("MlpGruPolicy", "surefoot/CartPoleNoVel-v0", n_steps=8, n_envs=1, batch_size=8)
-    with pytest.raises(ShapeError, match="state is not this policy's, which keeps 'memory', 'critic_memory'"):
+    with pytest.raises(ShapeError, match="state does not fit this policy, which keeps 'memory', 'critic_memory'"):
         model.predict(np.zeros(2, np.float32), state=state)
 
 
 def test_a_policy_is_left_something_to_see():
-    with pytest.raises(SpaceError, match="no parts left for the policy"):
+    with pytest.raises(SpaceError, match="no observation part left"):
         PPO("MlpPolicy", "CartPole-v1", critic_only=("obs",))

@@ -1,6 +1,6 @@
-"""Curves in a terminal: braille characters carry 2 x 4 dots each, so 80 columns draw 160 points.
+"""Charts in a terminal: braille characters have 2 x 4 dots each, so 80 columns draw 160 points.
 
-Nothing here knows of colours. A chart comes out as rows of (text, role) runs; whoever prints it gives a role its look.
+A chart is a list of rows of (text, role) runs; the caller maps roles to colours.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from typing import Literal
 import numpy as np
 
 from surefoot.cli.dashboard.numbers import compact, number
-from surefoot.errors import ConfigError
 
 Role = Literal["line", "band", "mark", "best", "target", "axis", "label"]
 Run = tuple[str, Role]
-"""A stretch of text that looks the same."""
+"""A piece of text with one role."""
 
 Floats = Sequence[float] | np.ndarray
 
 SPARKS = " ▁▂▃▄▅▆▇█"
-# Which bit of U+2800 + bits stands for the dot at [row, column] of a cell.
+# Bit of the code point U+2800 + bits for the dot at [row, column] of a cell (Unicode block Braille Patterns).
 BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartData:
-    """What a chart shows. The four arrays are [P], x ascending; NaN is "nothing known here"."""
+    """Data of a chart. The four arrays are [P], x ascending; NaN means unknown."""
 
     x: np.ndarray
     y: np.ndarray
@@ -38,29 +37,12 @@ class ChartData:
     x_end: float
     """Edges of the chart; points outside are drawn on the edge."""
     marks: tuple[tuple[float, float], ...] = ()
-    """Points worth a diamond; the highest gets its value written beside it."""
+    """Points drawn as diamonds; the value of the highest is written beside it."""
     target: float | None = None
 
 
-def curve(values: Floats, width: int, height: int) -> list[str]:
-    """`height` strings of `width` characters with one line through all values, first to last.
-
-    Values that are not finite leave no dot of their own; the line goes from one neighbour to the other.
-    """
-    if width < 1 or height < 1:
-        raise ConfigError(f"a curve of {width} x {height} characters has no room; both must be at least 1")
-    y = np.asarray(values, dtype=float)
-    x = np.arange(y.size, dtype=float)
-    columns = _columns(x, y, 0.0, max(1.0, y.size - 1.0), width * 2)
-    known = columns[np.isfinite(columns)]
-    if known.size == 0:
-        return [" " * width] * height
-    bottom, top = float(known.min()), float(known.max())
-    return ["".join(row) for row in _braille(_line(columns, bottom, top, height * 4))]
-
-
 def sparkline(values: Floats, width: int) -> str:
-    """One row of eighth blocks from the smallest value to the largest; a constant lies on the floor."""
+    """Return one row of eighth blocks from the smallest value to the largest; a constant is at the bottom."""
     y = np.asarray(values, dtype=float)
     y = y[np.isfinite(y)]
     if y.size == 0 or width < 1:
@@ -68,24 +50,24 @@ def sparkline(values: Floats, width: int) -> str:
     if y.size > width:
         edges = np.linspace(0, y.size, width + 1).astype(int)
         y = np.add.reduceat(y, edges[:-1]) / np.diff(edges)
-    low, span = float(y.min()), float(y.max() - y.min())
-    # A tenth of a thousandth of wobble is noise, not a shape.
-    if span <= 1e-4 * abs(low) or span == 0:
+    low, extent = float(y.min()), float(y.max() - y.min())
+    # Without this, rounding noise of a constant would be drawn as full-height waves.
+    if extent <= 1e-4 * abs(low) or extent == 0:
         return (SPARKS[1] * y.size).rjust(width)
-    levels = 1 + np.rint((y - low) / span * 7).astype(int)
+    levels = 1 + np.rint((y - low) / extent * 7).astype(int)
     return "".join(SPARKS[i] for i in levels).rjust(width)
 
 
 def chart(picture: ChartData, width: int, height: int) -> list[list[Run]]:
-    """`height` rows of `width` cells: y labels at the left, the x axis in the last row."""
+    """Return `height` rows of `width` cells: y labels at the left, the x axis in the last row."""
     rows = max(1, height - 1)
     bottom, top = _extent(picture)
     ticks = _ticks(bottom, top, max(3, rows // 3))
     gutter = max((len(_plain(t)) for t in ticks), default=1) + 2
     columns = max(2, width - gutter)
-    span = (picture.x_start, max(picture.x_end, picture.x_start + 1.0))
+    x_range = (picture.x_start, max(picture.x_end, picture.x_start + 1.0))
 
-    grid = _cells(picture, columns, rows, span, (bottom, top))
+    grid = _cells(picture, columns, rows, x_range, (bottom, top))
     labels = {_cell_row(t, bottom, top, rows): _plain(t) for t in ticks}
     out: list[list[Run]] = []
     for r in range(rows):
@@ -93,16 +75,16 @@ def chart(picture: ChartData, width: int, height: int) -> list[list[Run]]:
         edge = "┤" if label else "│"
         left: Run = (f"{label or '':>{gutter - 2}} {edge}", "axis")
         out.append([left, *grid.runs(r)])
-    out.append([(_x_axis(span, gutter, columns), "axis")])
+    out.append([(_x_axis(x_range, gutter, columns), "axis")])
     return out
 
 
 def _cells(
-    picture: ChartData, columns: int, rows: int, x_span: tuple[float, float], y_span: tuple[float, float]
+    picture: ChartData, columns: int, rows: int, x_range: tuple[float, float], y_range: tuple[float, float]
 ) -> Grid:
-    """The plot area: shading under target under line under diamonds."""
+    """Return the plot area, drawn in the order shading, target, line, diamonds."""
     dots = columns * 2
-    (start, end), (bottom, top) = x_span, y_span
+    (start, end), (bottom, top) = x_range, y_range
     line = _line(_columns(picture.x, picture.y, start, end, dots), bottom, top, rows * 4)
     low = _columns(picture.x, picture.low, start, end, dots, "lowest")
     high = _columns(picture.x, picture.high, start, end, dots, "highest")
@@ -146,7 +128,7 @@ class Grid:
         self.roles[row][column:end] = roles
 
     def write_where_free(self, row: int, columns: Iterable[int], text: str, role: Role) -> None:
-        """At the first of the columns where the text has room and hides nothing but shading, else nowhere."""
+        """Write at the first of the columns where the text fits and covers only shading; otherwise not at all."""
         for column in columns:
             behind = self.roles[row][max(0, column) : column + len(text)]
             if column >= 0 and len(behind) == len(text) and not {"line", "mark", "best", "label"} & set(behind):
@@ -172,21 +154,21 @@ def _columns(
     dots: int,
     keep: Literal["mean", "lowest", "highest"] = "mean",
 ) -> np.ndarray:
-    """[dots] one value a dot column, made of the points that fall there; straight lines in between."""
+    """Return [dots], one value per dot column from the points in it, interpolated linearly in between."""
     out = np.full(dots, np.nan)
     known = np.isfinite(y)
     x, y = x[known], y[known]
     if x.size == 0:
         return out
-    at = np.clip(((x - start) / (end - start) * (dots - 1)).round().astype(int), 0, dots - 1)
+    column = np.clip(((x - start) / (end - start) * (dots - 1)).round().astype(int), 0, dots - 1)
     if keep == "mean":
-        counts = np.bincount(at, minlength=dots)
+        counts = np.bincount(column, minlength=dots)
         with np.errstate(invalid="ignore"):
-            out = np.bincount(at, weights=y, minlength=dots) / counts
+            out = np.bincount(column, weights=y, minlength=dots) / counts
     elif keep == "lowest":
-        np.fmin.at(out, at, y)
+        np.fmin.at(out, column, y)
     else:
-        np.fmax.at(out, at, y)
+        np.fmax.at(out, column, y)
     filled = np.flatnonzero(np.isfinite(out))
     between = np.arange(int(filled[0]), int(filled[-1]) + 1)
     out[between] = np.interp(between, filled, out[filled])
@@ -194,14 +176,13 @@ def _columns(
 
 
 def _rows(values: np.ndarray, bottom: float, top: float, dots: int) -> np.ndarray:
-    """Dot row of each value, 0 at the top; NaN values get 0 and must be masked by the caller."""
-    span = top - bottom
-    share = np.full(values.shape, 0.5) if span <= 0 else (top - values) / span
+    """Return the dot row of each value, 0 at the top; NaN gives 0 and must be masked by the caller."""
+    share = np.full(values.shape, 0.5) if top <= bottom else (top - values) / (top - bottom)
     return np.clip(np.nan_to_num(share) * (dots - 1), 0, dots - 1).round().astype(int)
 
 
 def _line(values: np.ndarray, bottom: float, top: float, dots: int) -> np.ndarray:
-    """[dots, columns] bool: each column reaches half-way to its neighbours, so steep lines stay connected."""
+    """Return [dots, columns] bool; each column reaches half-way to its neighbours, so steep lines stay connected."""
     known = np.isfinite(values)
     r = _rows(values, bottom, top, dots)
     half = (r[:-1] + r[1:]) // 2
@@ -215,7 +196,7 @@ def _line(values: np.ndarray, bottom: float, top: float, dots: int) -> np.ndarra
 
 
 def _band(low: np.ndarray, high: np.ndarray, bottom: float, top: float, dots: int) -> np.ndarray:
-    """[dots, columns] bool: one dot in four between low and high, so that the line stands out without colours."""
+    """Return [dots, columns] bool with one dot in four between low and high, so the line stands out without colours."""
     known = np.isfinite(low) & np.isfinite(high)
     first, last = _rows(high, bottom, top, dots), _rows(low, bottom, top, dots)
     grid, column = np.arange(dots)[:, None], np.arange(low.size)
@@ -223,7 +204,7 @@ def _band(low: np.ndarray, high: np.ndarray, bottom: float, top: float, dots: in
 
 
 def _braille(dots: np.ndarray) -> list[list[str]]:
-    """[4·rows, 2·columns] bool -> rows of characters; an empty cell is a plain space."""
+    """Return rows of characters for [4·rows, 2·columns] bool; an empty cell is a space."""
     rows, columns = dots.shape[0] // 4, dots.shape[1] // 2
     cells = dots.reshape(rows, 4, columns, 2)
     codes = (cells * BITS[:, None, :]).sum(axis=(1, 3))
@@ -231,19 +212,19 @@ def _braille(dots: np.ndarray) -> list[list[str]]:
 
 
 def _extent(picture: ChartData) -> tuple[float, float]:
-    """Lowest and highest value that must be visible, with a little air."""
+    """Return the lowest and highest value that must be visible, with a margin of 4 %."""
     extra = [y for _, y in picture.marks] + ([] if picture.target is None else [picture.target])
     every = np.concatenate([picture.y, picture.low, picture.high, np.asarray(extra, dtype=float)])
     every = every[np.isfinite(every)]
     if every.size == 0:
         return 0.0, 1.0
     bottom, top = float(every.min()), float(every.max())
-    air = (top - bottom) * 0.04 or max(1.0, abs(top) * 0.1)
-    return bottom - air, top + air
+    margin = (top - bottom) * 0.04 or max(1.0, abs(top) * 0.1)
+    return bottom - margin, top + margin
 
 
 def _ticks(bottom: float, top: float, most: int) -> list[float]:
-    """Round values inside the range, 1, 2 or 5 times a power of ten apart, at most `most` of them."""
+    """Return at most `most` round values inside the range, 1, 2 or 5 times a power of ten apart."""
     rough = (top - bottom) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next((m * power for m in (1, 2, 5) if m * power >= rough), 10 * power)
@@ -265,15 +246,15 @@ def _cell_column(x: float, start: float, end: float, columns: int) -> int:
     return min(columns - 1, max(0, int((x - start) / (end - start) * columns)))
 
 
-def _x_axis(span: tuple[float, float], gutter: int, columns: int) -> str:
-    start, end = span
+def _x_axis(x_range: tuple[float, float], gutter: int, columns: int) -> str:
+    start, end = x_range
     line = ["─"] * columns
     for tick in _ticks(start, end, max(3, columns // 14)):
         text = f" {compact(tick)} "
-        at = int((tick - start) / (end - start) * columns) - len(text) // 2
-        at = min(max(0, at), columns - len(text))
-        if at >= 0 and "".join(line[at : at + len(text)]).strip("─") == "":
-            line[at : at + len(text)] = list(text)
+        left = int((tick - start) / (end - start) * columns) - len(text) // 2
+        left = min(max(0, left), columns - len(text))
+        if left >= 0 and "".join(line[left : left + len(text)]).strip("─") == "":
+            line[left : left + len(text)] = list(text)
     name = " steps "
     if columns > 40 and "".join(line[-len(name) :]).strip("─") == "":
         line[-len(name) :] = list(name)

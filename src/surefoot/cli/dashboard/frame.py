@@ -1,7 +1,6 @@
-"""One picture of a run, cut to the size of the terminal.
+"""One frame of the dashboard, in the size of the terminal.
 
-Everything is built from lines of (text, style) pairs rather than from rich's tables and layouts: the same picture takes
-a fifth of the time, and it is drawn while somebody waits for their policy.
+It consists of lines of (text, style) pairs instead of rich's tables and layouts, which take five times as long to draw.
 """
 
 from __future__ import annotations
@@ -44,12 +43,13 @@ PARTS = {
     "rest": ("░", "dim"),
 }
 WIDE, TWO_COLUMNS = 116, 80
+"""Columns from which the layout has a right column, and from which metrics are in two columns."""
 SIDE = 52
 """Width of the right column of a wide terminal."""
 
 
 def frame(history: RunHistory, width: int, height: int, elapsed: float) -> list[Line]:
-    """Exactly `height` lines of exactly `width` cells."""
+    """Return exactly `height` lines of exactly `width` cells."""
     head = [_title(history.header, width), _progress(history, width, elapsed)]
     foot = [_footer(history.header, width)]
     room = height - len(head) - len(foot)
@@ -64,14 +64,14 @@ def frame(history: RunHistory, width: int, height: int, elapsed: float) -> list[
 
 
 def _wide(history: RunHistory, width: int, room: int) -> list[Line]:
-    """The curve at the left, everything else in a column at its right, notes below."""
+    """Return the layout with the curve on the left, the other panels on the right, and notes below."""
     note_rows = min(8, max(3, room // 6))
     upper = room - note_rows - 2
-    found = history.readings()
-    side = metrics_panel(history, found, SIDE, one_column=True)
+    metrics = history.readings()
+    side = metrics_panel(history, metrics, SIDE, one_column=True)
     side += box("time", _split_lines(history, SIDE - 4), SIDE)
     about = _run_lines(history.header, SIDE - 4)
-    side += _small_charts(history, found, upper - len(side) - len(about) - 2)
+    side += _small_charts(history, metrics, upper - len(side) - len(about) - 2)
     spare = upper - len(side)
     if spare >= 3:
         side += box("run", about[: spare - 2], SIDE, rows=spare - 2)
@@ -83,11 +83,11 @@ def _wide(history: RunHistory, width: int, room: int) -> list[Line]:
 
 
 def _stacked(history: RunHistory, width: int, room: int) -> list[Line]:
-    """Curve, numbers, time, notes from top to bottom; the last ones go first when there is no room."""
-    found = history.readings()
-    numbers = metrics_panel(history, found, width, one_column=width < TWO_COLUMNS)
+    """Return curve, metrics, time and notes from top to bottom; the last ones are dropped first if there is no space."""
+    metrics = history.readings()
+    numbers = metrics_panel(history, metrics, width, one_column=width < TWO_COLUMNS)
     if room - len(numbers) < 6:
-        numbers = [_words(found)]
+        numbers = [_metrics_line(metrics)]
     left = room - len(numbers)
     time_rows = 1 if left >= 8 else 0
     note_rows = 0 if left < 12 else min(6, 2 + (left - 14) // 4)
@@ -110,8 +110,8 @@ def _progress(history: RunHistory, width: int, elapsed: float) -> Line:
     last = history.last
     share = history.progress
     if last is None:
-        return [(" the first update is on its way …", "dim")]
-    # While an update is under way the clock goes on, so the estimate has to come down with it.
+        return [(" waiting for the first update …", "dim")]
+    # During an update the clock advances, so the estimate has to decrease with it.
     eta = max(0.0, history.eta - max(0.0, elapsed - last.seconds))
     steps = f"{last.env_steps:,}"
     tail: Line = [(f" {share * 100:5.1f} % ", ACCENT)]
@@ -134,7 +134,7 @@ def _footer(header: RunHeader, width: int) -> Line:
 
 
 def curve_panel(history: RunHistory, width: int, height: int) -> list[Line]:
-    """The return curve in its box, `height` lines with the borders."""
+    """Return the box with the curve of returns, `height` lines including the borders."""
     last = history.last
     title: Line = [("return", "bold")]
     right: Line = []
@@ -152,12 +152,12 @@ def curve_panel(history: RunHistory, width: int, height: int) -> list[Line]:
     return box(title, lines, width, right=right)
 
 
-def _small_charts(history: RunHistory, found: Sequence[MetricReading], room: int) -> list[Line]:
-    """As many of the telling numbers as have a place for six rows, drawn larger."""
-    telling = [r for key in ("approx_kl", "explained_variance", "entropy") for r in found if r.key == key]
-    count = min(len(telling), max(0, room) // 8)
+def _small_charts(history: RunHistory, metrics: Sequence[MetricReading], room: int) -> list[Line]:
+    """Return larger charts of up to three metrics, as many as fit with six rows each."""
+    charted = [r for key in ("approx_kl", "explained_variance", "entropy") for r in metrics if r.key == key]
+    count = min(len(charted), max(0, room) // 8)
     out: list[Line] = []
-    for reading in telling[:count]:
+    for reading in charted[:count]:
         rows = chart(history.metric_picture(reading.key), SIDE - 4, min(9, room // count - 2))
         lines = [[(text, "blue" if role == "line" else ROLE_STYLES[role]) for text, role in row] for row in rows]
         word: Line = [(f"{DOTS[reading.level]} {reading.word}", LEVEL_STYLES[reading.level])]
@@ -165,18 +165,18 @@ def _small_charts(history: RunHistory, found: Sequence[MetricReading], room: int
     return out
 
 
-def metrics_panel(history: RunHistory, found: Sequence[MetricReading], width: int, *, one_column: bool) -> list[Line]:
-    """The PPO numbers: a mark, the name, the value, its course, the healthy range, and the word for it."""
+def metrics_panel(history: RunHistory, metrics: Sequence[MetricReading], width: int, *, one_column: bool) -> list[Line]:
+    """Return the PPO metrics: symbol, name, value, curve, normal range, and one word of assessment."""
     inner = width - 4
     if one_column:
-        lines = [_metric(history, reading, inner) for reading in found]
+        lines = [_metric(history, reading, inner) for reading in metrics]
     else:
         half = (inner - 2) // 2
-        rows = (len(found) + 1) // 2
-        cells = [fit(_metric(history, reading, half), half) for reading in found]
+        rows = (len(metrics) + 1) // 2
+        cells = [fit(_metric(history, reading, half), half) for reading in metrics]
         cells += [[(" " * half, "")]] * (rows * 2 - len(cells))
         lines = [[*cells[i], ("  ", ""), *cells[i + rows]] for i in range(rows)]
-    return box([("ppo", "bold"), *_health(found)], lines, width, right=[("value · course · healthy", "dim")])
+    return box([("ppo", "bold"), *_health(metrics)], lines, width, right=[("value · course · healthy", "dim")])
 
 
 def _metric(history: RunHistory, reading: MetricReading, width: int) -> Line:
@@ -194,9 +194,9 @@ def _metric(history: RunHistory, reading: MetricReading, width: int) -> Line:
     ]
 
 
-def _health(found: Sequence[MetricReading]) -> Line:
-    odd = out_of_range(found)
-    if not found:
+def _health(metrics: Sequence[MetricReading]) -> Line:
+    odd = out_of_range(metrics)
+    if not metrics:
         return []
     if not odd:
         return [("  ● ", "green"), ("all in range", "green")]
@@ -205,10 +205,10 @@ def _health(found: Sequence[MetricReading]) -> Line:
     return [(f"  {DOTS[odd[0].level]} {named}", style)]
 
 
-def _words(found: Sequence[MetricReading]) -> Line:
-    """The numbers in one line, for a terminal too short for the panel."""
+def _metrics_line(metrics: Sequence[MetricReading]) -> Line:
+    """Return the metrics in one line, for a terminal too low for the panel."""
     out: Line = []
-    for reading in found:
+    for reading in metrics:
         style = LEVEL_STYLES[reading.level]
         out += [(f" {reading.label} ", "dim"), (number(reading.value), ""), (f" {reading.word} ", style)]
     return out
@@ -244,14 +244,14 @@ def _split_lines(history: RunHistory, width: int) -> list[Line]:
 
 
 def _run_lines(header: RunHeader, width: int) -> list[Line]:
-    """Which world, which implementation, which settings, wrapped to the width."""
+    """Return environment, implementation and settings, wrapped to the width."""
     lines = [[(text, "")] for note in (header.world_note, header.path_note) for text in wrap(note, width)]
     settings = "  ".join(f"{name} {value}" for name, value in header.settings.items())
     return lines + [[(text, "dim")] for text in wrap(settings, width)]
 
 
 def _finding_lines(history: RunHistory) -> list[Line]:
-    """What the doctor found and is not over, the gravest first: what it is, and what to set."""
+    """Return the open findings of the doctor with their remedy, the most serious first."""
     lines: list[Line] = []
     for finding in sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity))):
         level: Level = "warn" if finding.severity == "warn" else "bad"
@@ -262,7 +262,7 @@ def _finding_lines(history: RunHistory) -> list[Line]:
 
 
 def _note_lines(history: RunHistory, width: int, rows: int) -> list[Line]:
-    """The newest events, oldest of them first; before there are enough, what the run started with."""
+    """Return the newest events in order; while there are few, preceded by how the run started."""
     if rows <= 0:
         return []
     lines = _finding_lines(history)[: max(1, rows // 2)]
@@ -270,6 +270,6 @@ def _note_lines(history: RunHistory, width: int, rows: int) -> list[Line]:
     for event in list(history.events)[-room:] if room else ():
         times = f"  ×{event.times}" if event.times > 1 else ""
         lines.append([(f"{duration(event.seconds):>7}  ", "dim"), (event.text, ""), (times, "dim")])
-    opening = [f"{history.header.world_note} · {history.header.path_note}"] if len(lines) < rows else []
-    lines = [[(f"{'start':>7}  {text}", "dim")] for text in opening] + lines
+    start = [f"{history.header.world_note} · {history.header.path_note}"] if len(lines) < rows else []
+    lines = [[(f"{'start':>7}  {text}", "dim")] for text in start] + lines
     return [fit(line, width) for line in lines] + [[("", "")]] * (rows - len(lines))

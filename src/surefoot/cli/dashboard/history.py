@@ -1,4 +1,4 @@
-"""What a screen remembers of a run: a bounded amount, however long the run is."""
+"""The data behind a progress display, in bounded memory for runs of any length."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ X, MEAN, LOW, HIGH, METRICS = 0, 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeader:
-    """What is known of a run before its first update."""
+    """Properties of a run that are known before its first update."""
 
     env: str
     run_dir: str
     settings: dict[str, str]
-    """The algorithm in a few words: {"lr": "3e-4", "clip": "0.2", …}."""
+    """Main settings as short texts: {"lr": "3e-4", "clip": "0.2", …}."""
     seed: int
     path_note: str
-    """Which implementation learns, and why."""
+    """Implementation that learns, and the reason."""
     world_note: str
-    """Which world is stepped, and how many of it."""
+    """Environment, and the number of its copies."""
     preset: str
     target: float | None = None
     """Mean return at which the task counts as solved, if known."""
@@ -41,12 +41,12 @@ class RunHeader:
     max_entropy: float | None = None
     """Entropy of the uniform policy, ln|A|; None for continuous actions."""
     recorded: bool = True
-    """A record is written, and a report left."""
+    """Telemetry and a report are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something worth a line: a note, an evaluation, a checkpoint. `times` counts repetitions."""
+    """A note, an evaluation or a checkpoint. `times` counts repetitions."""
 
     seconds: float
     text: str
@@ -54,10 +54,10 @@ class Notice:
 
 
 class Trace:
-    """A whole run in at most `capacity` rows.
+    """The rows of a run, merged to at most `capacity`.
 
-    When it is full, neighbours are merged, and from then on a row stands for twice as many updates: means are averaged,
-    lowest and highest are kept.
+    When it is full, neighbouring rows are merged, and each row then stands for twice as many updates: means are averaged,
+    the lowest and highest values remain.
     """
 
     def __init__(self, columns: int, capacity: int = 512) -> None:
@@ -80,7 +80,7 @@ class Trace:
             self._halve()
 
     def rows(self) -> np.ndarray:
-        """[R, columns], oldest first, the unfinished one included."""
+        """Return [R, columns], oldest first, including the incomplete last row."""
         finished = self._rows[: self._used]
         if self._pending is None:
             return finished
@@ -107,16 +107,16 @@ def _mean(summed: np.ndarray, count: int) -> np.ndarray:
 
 @dataclass(slots=True)
 class RunHistory:
-    """Everything a screen shows, fed one moment at a time; `add` costs microseconds."""
+    """All data that a display shows; `add` takes one moment and costs microseconds."""
 
     header: RunHeader
     last: Moment | None = None
     evaluations: list[EvalPoint] = field(default_factory=list[EvalPoint])
     events: deque[Notice] = field(default_factory=lambda: deque[Notice](maxlen=64))
     checkpoint: int | None = None
-    """Update number of the newest one saved by this process."""
+    """Update number of the newest checkpoint saved by this process."""
     findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
-    """What the doctor found and is not over, by rule; advice left out."""
+    """Open findings of the doctor by rule, without advice."""
     best_return: float | None = None
     """Highest mean over 100 episodes so far."""
     _first: UpdateReport | None = None
@@ -140,7 +140,7 @@ class RunHistory:
         for name, seconds in report.seconds.items():
             self._spent[name] = self._spent.get(name, 0.0) + seconds
         mean = moment.recent_return
-        # A mean over fewer than 100 episodes is luck more often than skill.
+        # Means over fewer than 100 episodes vary too much to be compared.
         if mean is not None and moment.episodes >= 100 and (self.best_return is None or mean > self.best_return):
             self.best_return = mean
         self._note(moment)
@@ -161,7 +161,7 @@ class RunHistory:
             self.say(moment.seconds, checkpoint_sentence(moment.checkpoint))
 
     def say(self, seconds: float, text: str) -> None:
-        """Adds an event; one that is already there moves to the end and counts up."""
+        """Add an event; an existing one moves to the end and its count increases."""
         text = printable(text)
         for event in self.events:
             if event.text == text:
@@ -188,7 +188,7 @@ class RunHistory:
 
     @property
     def rate(self) -> float:
-        """Env steps a second over the last ten seconds or so; 0 when not known."""
+        """Environment steps per second over about the last ten seconds; 0 if unknown."""
         if self.last is None:
             return 0.0
         seconds, steps = self._clock[0]
@@ -197,14 +197,14 @@ class RunHistory:
 
     @property
     def overall_rate(self) -> float:
-        """Env steps a second since this process began; 0 when not known."""
+        """Environment steps per second since this process started; 0 if unknown."""
         if self.last is None or self.last.seconds <= 0:
             return 0.0
         return (self.last.env_steps - self._started_at) / self.last.seconds
 
     @property
     def eta(self) -> float:
-        """Seconds to the end of the run at the present rate; infinite when not known."""
+        """Seconds to the end of the run at the current rate; infinite if unknown."""
         if self.last is None or self.rate <= 0:
             return math.inf
         return max(0, self.last.total_steps - self.last.env_steps) / self.rate
@@ -227,28 +227,28 @@ class RunHistory:
         return readings(self._recent, around)
 
     def metric(self, key: str) -> np.ndarray:
-        """The whole run of one number, oldest first."""
+        """Return the values of one metric over the run, oldest first."""
         return self._trace.rows()[:, METRICS + KEYS.index(key)]
 
     def metric_picture(self, key: str) -> ChartData:
-        """The curve of one number, on the same x axis as the return's."""
+        """Return the curve of one metric on the x axis of the return curve."""
         rows = self._trace.rows()
         y = rows[:, METRICS + KEYS.index(key)]
-        none = np.full_like(y, np.nan)
+        missing = np.full_like(y, np.nan)
         return ChartData(
-            x=rows[:, X], y=y, low=none, high=none, x_start=float(self._started_at), x_end=self._right_edge()
+            x=rows[:, X], y=y, low=missing, high=missing, x_start=float(self._started_at), x_end=self._right_edge()
         )
 
     def _right_edge(self) -> float:
-        """1/16, 1/8, … of the run: the edge stands still for a while, so that the line is seen to grow."""
+        """Return 1/16, 1/8, … of the run: the axis stays fixed for a while, so that the line visibly grows."""
         if self.last is None:
             return 1.0
-        start, whole = float(self._started_at), float(self.last.total_steps)
-        edges = (start + (whole - start) / part for part in (16, 8, 4, 2, 1))
+        start, end = float(self._started_at), float(self.last.total_steps)
+        edges = (start + (end - start) / part for part in (16, 8, 4, 2, 1))
         return next((edge for edge in edges if edge >= self.last.env_steps), float(self.last.env_steps))
 
     def picture(self) -> ChartData:
-        """The return curve with its evaluations and its target."""
+        """Return the curve of returns with its evaluations and its target."""
         rows = self._trace.rows()
         return ChartData(
             x=rows[:, X],
@@ -262,7 +262,7 @@ class RunHistory:
         )
 
     def time_split(self) -> list[tuple[str, float]]:
-        """Shares of the wall time that add up to 1: env, policy, learn, rest; empty when not known."""
+        """Return shares of the wall time that add up to 1: env, policy, learn, rest; empty if unknown."""
         wall = 0.0 if self.last is None else self.last.seconds
         spent = self._spent
         parts = {name: spent.get(name, 0.0) for name in ("env", "policy")}
@@ -270,14 +270,14 @@ class RunHistory:
             parts = {"collect": spent.get("collect", 0.0)}
         parts["learn"] = spent.get("learn", 0.0) + spent.get("prepare", 0.0)
         known = sum(parts.values())
-        whole = max(wall, known)
-        if whole <= 0:
+        total = max(wall, known)
+        if total <= 0:
             return []
-        return [*((name, seconds / whole) for name, seconds in parts.items()), ("rest", (whole - known) / whole)]
+        return [*((name, seconds / total) for name, seconds in parts.items()), ("rest", (total - known) / total)]
 
 
 def printable(text: str) -> str:
-    """Text on one line without control characters: a note must not be able to move the cursor."""
+    """Return the text on one line without control characters, since a note must not move the cursor."""
     return "".join(c if c.isprintable() else " " for c in text).strip()
 
 

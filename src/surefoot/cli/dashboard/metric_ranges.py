@@ -1,7 +1,7 @@
-"""Where each PPO number should lie, and the word for one that does not.
+"""Normal ranges of the PPO metrics on the dashboard, and the assessment of a value.
 
-The limits are those of the run doctor's rules (R02 to R09, R13). Here they only colour a live picture: what is judged
-is the middle of the last five updates, so one odd update in five raises no alarm.
+The limits are those of the doctor's rules R02 to R09 and R13. The median of the last five updates is compared with them,
+so that a single unusual update changes no colour.
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ LABELS = {
     "lr": "lr",
     "action_std": "action std",
 }
-"""The numbers on the dashboard, in its order."""
+"""The metrics of the dashboard, in its order."""
 
 KEYS = tuple(LABELS)
 RECENT = 5
+"""Updates whose median is compared with the limits."""
 WARM_UP_UPDATES, WARM_UP_SHARE = 10, 0.02
+"""Beginning of a run in which an untrained critic raises no warning: both must be over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the numbers are compared with."""
+    """Values of the run that the limits depend on."""
 
     progress: float
-    """Share of the run's steps already taken, 0 to 1."""
+    """Completed share of the run's steps, 0 to 1."""
     first: UpdateReport
-    """The first update seen."""
+    """The first update of this process."""
     usual_value_loss: float
-    """Median over a longer past than the last five."""
+    """Median over more than the last five updates."""
     target_reached: bool = False
     target_kl: float | None = None
     max_grad_norm: float | None = None
@@ -55,7 +57,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A healthy range; `alarm` is where "high" turns from a warning into an error."""
+    """A normal range; beyond `alarm`, "high" is an error instead of a warning."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -65,12 +67,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class MetricReading:
-    """One number with its judgement."""
+    """The value of a metric with its assessment."""
 
     key: str
     value: float
     healthy: str
-    """The range as text; empty where there is none."""
+    """The normal range as text; empty if there is none."""
     word: Word
     level: Level
 
@@ -80,7 +82,7 @@ class MetricReading:
 
 
 def readings(recent: Sequence[UpdateReport], around: Surroundings) -> list[MetricReading]:
-    """A reading for each key in `KEYS`; action_std only where the policy has one. `recent` must not be empty."""
+    """Return one reading per key in `KEYS`; action_std only if the policy has one. `recent` must not be empty."""
     learned = [r for r in recent if r.skipped_reason is None][-RECENT:] or [recent[-1]]
     out: list[MetricReading] = []
     for key in KEYS:
@@ -91,9 +93,9 @@ def readings(recent: Sequence[UpdateReport], around: Surroundings) -> list[Metri
     return out
 
 
-def out_of_range(found: Sequence[MetricReading]) -> list[MetricReading]:
-    """The readings that deserve a look, worst first."""
-    return sorted((r for r in found if r.level in ("warn", "bad")), key=lambda r: r.level != "bad")
+def out_of_range(metrics: Sequence[MetricReading]) -> list[MetricReading]:
+    """Return the readings outside their range, the worst first."""
+    return sorted((r for r in metrics if r.level in ("warn", "bad")), key=lambda r: r.level != "bad")
 
 
 def _value(report: UpdateReport, key: str) -> float:
@@ -104,7 +106,7 @@ def _value(report: UpdateReport, key: str) -> float:
 def _read(key: str, values: list[float], last: UpdateReport, around: Surroundings) -> MetricReading:
     if not all(math.isfinite(v) for v in values):
         return MetricReading(key, next(v for v in values if not math.isfinite(v)), "finite", "nan", "bad")
-    # The mismatch alarm is not an average: one bad update already means a wrong log-prob.
+    # Not the median: a single large ratio error already means a wrong log-probability.
     value = max(values) if key == "first_ratio_error" else median(values)
     limits = _limits(key, last, around)
     word, level = _judge(value, limits)
@@ -127,7 +129,7 @@ def _judge(value: float, limits: Limits) -> tuple[Word, Level]:
 
 
 def _limits(key: str, last: UpdateReport, around: Surroundings) -> Limits:
-    # A learning rate that was annealed away moves nothing, and should not: no "low" then.
+    # With an annealed learning rate the policy hardly moves, so small values are normal.
     annealed = last.lr < 0.1 * around.first.lr
     match key:
         case "approx_kl":
@@ -157,7 +159,7 @@ def _limits(key: str, last: UpdateReport, around: Surroundings) -> Limits:
 
 
 def _targets_are_flat(last: UpdateReport) -> bool:
-    """Targets that hardly vary leave nothing to explain: a solved CartPole has explained variances of -5."""
+    """Return whether the targets hardly vary; explained variance is then meaningless (-5 in a solved CartPole)."""
     return last.target_std < 0.01 * abs(last.target_mean)
 
 
@@ -168,31 +170,31 @@ def _below(high: float) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    """At most 7 characters; the zero before the point gives way: .03–.66"""
+    """Return at most 7 characters, without the zero before the point: .03–.66"""
     ends = (f"{low:.1g}", f"{high:.2g}" if high < 100 else f"{high:.0f}")
     return "–".join(end.removeprefix("0") if "." in end else end for end in ends)
 
 
 def _entropy_limits(around: Surroundings) -> Limits:
-    """R06 and R07: between 5 % and 95 % of the uniform policy's, once it has had time to move.
+    """Return R06 and R07: 5 % to 95 % of the uniform policy's entropy, after the first fifth of the run.
 
-    A policy that has reached its target may be as sure as it likes.
+    There is no lower limit for a policy that has reached its target.
     """
     if around.max_entropy is None:
         start = around.first.entropy
         if start <= 0 or around.first.action_std is not None or around.progress >= 0.1:
             return Limits()
         return Limits(low=0.2 * start, shown=f">{0.2 * start:.2g}")
-    sure_is_fine = around.target_reached and around.progress >= 0.3
-    low = -1.0 if sure_is_fine else 0.05 * around.max_entropy
+    may_be_deterministic = around.target_reached and around.progress >= 0.3
+    low = -1.0 if may_be_deterministic else 0.05 * around.max_entropy
     if around.progress < 0.2:
         return Limits(low=low, shown=f">{0.05 * around.max_entropy:.1g}")
     high = 0.95 * around.max_entropy
-    return Limits(low, high, shown=_below(high) if sure_is_fine else _between(low, high))
+    return Limits(low, high, shown=_below(high) if may_be_deterministic else _between(low, high))
 
 
 def _value_loss_limits(last: UpdateReport, around: Surroundings) -> Limits:
-    """R09. value_loss is half the squared error, so 1.5 times the variance of the targets is 0.75 of it here."""
+    """Return R09; value_loss is half the squared error, so its limit 1.5 becomes 0.75 times the variance of targets."""
     bounds = [10 * around.usual_value_loss, 0.0 if _targets_are_flat(last) else 0.75 * last.target_std**2]
     high = min((b for b in bounds if b > 0), default=math.inf)
     return Limits(-1.0, high, shown="" if math.isinf(high) else _below(high))

@@ -1,4 +1,4 @@
-"""Numbers as people read them: few digits, fixed widths, no surprises with NaN."""
+"""Short texts of numbers, durations and counts, with bounded widths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def number(value: float) -> str:
-    """Two to four digits in at most 6 characters, 7 with a minus: 0.0081, 1.2e-5, 0.62, 187.3, 12,288, 1.5e7."""
+    """Return two to four digits in at most 6 characters, 7 with a minus sign: 0.0081, 1.2e-5, 0.62, 187.3, 12,288, 1.5e7."""
     if math.isnan(value):
         return "nan"
     if math.isinf(value):
@@ -31,20 +31,19 @@ def number(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """0:08, 12:40, 3:05:00, 2d 03:10; "-:--" when it cannot be known."""
+    """Return 0:08, 12:40, 3:05:00 or 2d 03:10; "-:--" if it is unknown."""
     if not math.isfinite(seconds) or seconds < 0:
         return "-:--"
-    whole = round(seconds)
-    hours, rest = divmod(whole, 3600)
+    hours, seconds = divmod(round(seconds), 3600)
     if hours >= 24:
-        return f"{hours // 24}d {hours % 24:02}:{rest // 60:02}"
+        return f"{hours // 24}d {hours % 24:02}:{seconds // 60:02}"
     if hours:
-        return f"{hours}:{rest // 60:02}:{rest % 60:02}"
-    return f"{rest // 60}:{rest % 60:02}"
+        return f"{hours}:{seconds // 60:02}:{seconds % 60:02}"
+    return f"{seconds // 60}:{seconds % 60:02}"
 
 
 def compact(value: float) -> str:
-    """A count for an axis: 0, 512, 4.1k, 50k, 1.2M."""
+    """Return a count for an axis: 0, 512, 4.1k, 50k, 1.2M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"

@@ -1,30 +1,32 @@
-"""The screen for logs and pipes: now and then one aligned line, in plain characters."""
+"""The display for logs and pipes: aligned plain lines, and the summary at the end of a run."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TextIO
 
-from surefoot.cli.dashboard.end_summary import facts
 from surefoot.cli.dashboard.history import RunHeader, RunHistory, evaluation_sentence
 from surefoot.cli.dashboard.metric_ranges import out_of_range
 from surefoot.cli.dashboard.numbers import duration, number
+from surefoot.telemetry.doctor.findings import gravity
 from surefoot.train.progress_event import Moment
 
 EVERY_SECONDS, EVERY_SHARE = 1.0, 0.01
+"""At most one line per second and about 100 lines per run, so that a log stays readable."""
 
 
 class LinesScreen:
-    """A line a second or a line for each 1 % of the run, whichever comes later; evaluations and new notes always."""
+    """One line per second or per 1 % of the run, whichever is later; evaluations and new notes always."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._history: RunHistory | None = None
         self._written: Moment | None = None
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
 
     def open(self, header: RunHeader) -> None:
         self._history = RunHistory(header)
-        self._written, self._told = None, set()
+        self._written, self._noted = None, set()
         self._write(f"surefoot train {header.env}, seed {header.seed}, preset {header.preset}")
         self._write("  " + ", ".join(f"{name} {value}" for name, value in header.settings.items()))
         for text in (header.world_note, header.path_note, f"writing to {header.run_dir}"):
@@ -36,7 +38,7 @@ class LinesScreen:
             return
         history.add(moment)
         if moment.notes or moment.evaluation is not None:
-            self._tell(moment)
+            self._write_notes(moment)
         if self._is_due(moment):
             self._written = moment
             self._write(status_line(history))
@@ -47,7 +49,7 @@ class LinesScreen:
             return
         if history.last is not None and history.last is not self._written:
             self._write(status_line(history))
-        for name, text in facts(history, ending):
+        for name, text in summary(history, ending):
             self._write(f"  {name:<10}  {text}")
 
     def _is_due(self, moment: Moment) -> bool:
@@ -57,16 +59,16 @@ class LinesScreen:
         later = moment.seconds - before.seconds >= EVERY_SECONDS
         return later and moment.env_steps - before.env_steps >= EVERY_SHARE * moment.total_steps
 
-    def _tell(self, moment: Moment) -> None:
+    def _write_notes(self, moment: Moment) -> None:
         for text in moment.notes:
-            if text not in self._told and len(self._told) < 1000:
-                self._told.add(text)
+            if text not in self._noted and len(self._noted) < 1000:
+                self._noted.add(text)
                 self._write(f"  note: {text}")
         if moment.evaluation is not None:
             self._write(f"  {evaluation_sentence(moment.evaluation)}")
 
     def _write(self, text: str) -> None:
-        # A log that cannot hold "±", or a pipe whose reader left, is no reason to lose a run.
+        # A stream that cannot encode "±" or a closed pipe must not end the training.
         encoding = self._stream.encoding or "utf-8"
         text = text.encode(encoding, "replace").decode(encoding)
         try:
@@ -77,7 +79,7 @@ class LinesScreen:
 
 
 class QuietScreen:
-    """Says nothing."""
+    """Show nothing."""
 
     def open(self, header: RunHeader) -> None: ...
 
@@ -87,12 +89,12 @@ class QuietScreen:
 
 
 def status_line(history: RunHistory) -> str:
-    """Where the run is, in one line: numbers that are out of their range are named at its end."""
+    """Return the state of the run in one line; metrics outside their normal range are named at its end."""
     last = history.last
     if last is None:
         return "no update yet"
-    found = {r.key: r for r in history.readings()}
-    kl = found["approx_kl"]
+    by_key = {r.key: r for r in history.readings()}
+    kl = by_key["approx_kl"]
     mean = "-" if last.recent_return is None else number(last.recent_return)
     over = f"({min(100, last.episodes)} ep)"
     width = len(f"{last.total_steps:,}")
@@ -101,10 +103,55 @@ def status_line(history: RunHistory) -> str:
         f"{last.env_steps:>{width},} steps",
         f"return {mean:>7} {over:<8}",
         f"kl {number(kl.value):<7} {kl.word:<4}",
-        f"clip {found['clip_fraction'].value:.2f}",
-        f"ev {found['explained_variance'].value:5.2f}",
+        f"clip {by_key['clip_fraction'].value:.2f}",
+        f"ev {by_key['explained_variance'].value:5.2f}",
         f"{history.rate:>7,.0f} steps/s",
         f"eta {duration(history.eta)}",
     ]
-    odd = [f"{r.label} {r.word}" for r in out_of_range(list(found.values())) if r is not kl]
+    odd = [f"{r.label} {r.word}" for r in out_of_range(list(by_key.values())) if r is not kl]
     return "   ".join([*parts, *(["! " + ", ".join(odd)] if odd else [])])
+
+
+def summary(history: RunHistory, ending: str) -> list[tuple[str, str]]:
+    """Return the lines at the end of a run as (name, text): the ending, the result, the next commands."""
+    run, saved = history.header.run_dir, history.checkpoint
+    checkpoint = "none saved by this process" if saved is None else f"{run}/checkpoints/{saved:06}"
+    lines = [("ending", ending), *_results(history)]
+    findings = sorted(history.findings.values(), key=lambda f: (not f.primary, -gravity(f.severity)))
+    if findings:
+        more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
+        lines.append(("doctor", f"{findings[0].title}{more}: surefoot doctor {shlex.quote(run)}"))
+    return [
+        *lines,
+        ("checkpoint", checkpoint),
+        ("next", f"surefoot eval {shlex.quote(run)}"),
+        ("", f"surefoot play {run}"),
+        ("", f"surefoot resume {shlex.quote(run)}"),
+        *([("", f"open {run}/report.html")] if history.header.recorded else []),
+    ]
+
+
+def _results(history: RunHistory) -> list[tuple[str, str]]:
+    last = history.last
+    if last is None:
+        return [("result", "no update was completed")]
+    pace = f"{duration(last.seconds)} ({history.overall_rate:,.0f} steps/s)"
+    steps = f"{last.env_steps:,} of {last.total_steps:,}, this process in {pace}"
+    out = [("steps", steps)]
+    if last.recent_return is not None:
+        recent = min(100, last.episodes)
+        out.append(
+            ("return", f"{number(last.recent_return)} (mean of the last {recent} of {last.episodes:,} episodes)")
+        )
+    if last.recent_success is not None:
+        out.append(("success", f"{last.recent_success * 100:.0f} % of them"))
+    best = history.best_evaluation
+    if best is not None:
+        spread = f"{number(best.mean)} ± {number(best.std)}"
+        out.append(("best eval", f"{spread} over {best.episodes} episodes, at {best.env_steps:,} steps"))
+    target = history.header.target
+    if target is not None:
+        reached = max((e.mean for e in history.evaluations), default=history.best_return)
+        verb = "reached" if reached is not None and reached >= target else "not reached"
+        out.append(("target", f"{number(target)} {verb}"))
+    return out

@@ -1,4 +1,4 @@
-"""Training on the terminal: a live dashboard, plain lines, or nothing, all with the methods of `Screen`."""
+"""Progress displays of training: a live dashboard, plain lines, or nothing; all implement `Screen`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.style import Style
 
-from surefoot.cli.dashboard.end_summary import facts
 from surefoot.cli.dashboard.frame import curve_panel, frame
 from surefoot.cli.dashboard.history import RunHeader, RunHistory
-from surefoot.cli.dashboard.plain_lines import LinesScreen, QuietScreen
+from surefoot.cli.dashboard.plain_lines import LinesScreen, QuietScreen, summary
 from surefoot.cli.dashboard.text_boxes import Line, box
 from surefoot.errors import ConfigError
 from surefoot.train.progress_event import Moment
@@ -29,16 +28,16 @@ __all__ = ["LiveScreen", "Mode", "RunHeader", "Screen", "make_screen"]
 
 Mode = Literal["auto", "live", "lines", "quiet"]
 
-FASTEST = 1 / 8
-"""Seconds between two pictures, at least."""
-DEAREST = 0.03
-"""Share of the time that drawing may take: a slow terminal gets fewer pictures, not a slower run."""
+MIN_INTERVAL = 1 / 8
+"""Shortest time between two frames in seconds; more than 8 frames per second cannot be read."""
+MAX_DRAW_SHARE = 0.03
+"""Share of the time that drawing may take: a slow terminal gets fewer frames instead of a slower run."""
 HEARTBEAT = 1.0
-"""Seconds after which the clock is redrawn even if no update came."""
+"""Seconds after which the clock is redrawn even without an update."""
 
 
 class Screen(Protocol):
-    """Something that watches a run. `close` may be called twice; the second time does nothing."""
+    """Protocol of progress displays. A second call of `close` does nothing."""
 
     def open(self, header: RunHeader) -> None: ...
 
@@ -48,7 +47,7 @@ class Screen(Protocol):
 
 
 def make_screen(mode: Mode = "auto", stream: TextIO | None = None) -> Screen:
-    """A screen on `stream` (standard output if None). "auto" is live on a real terminal and plain lines elsewhere."""
+    """Return a display on `stream` (default: standard output); "auto" is live on a terminal, otherwise plain lines."""
     out: TextIO = sys.stdout if stream is None else stream
     if mode == "auto":
         mode = "live" if _can_draw(out) else "lines"
@@ -60,11 +59,11 @@ def make_screen(mode: Mode = "auto", stream: TextIO | None = None) -> Screen:
         case "quiet":
             return QuietScreen()
         case _:
-            raise ConfigError(f"unknown screen {mode!r}; it can be auto, live, lines or quiet")
+            raise ConfigError(f"the display is {mode!r}; it must be auto, live, lines or quiet")
 
 
 def _can_draw(stream: TextIO) -> bool:
-    """A terminal that moves its cursor and knows braille, with a person in front of it."""
+    """Return whether `stream` is an interactive terminal that supports cursor movement and braille characters."""
     if not stream.isatty() or os.environ.get("TERM", "") in ("", "dumb", "unknown") or os.environ.get("CI"):
         return False
     try:
@@ -75,7 +74,7 @@ def _can_draw(stream: TextIO) -> bool:
 
 
 class RichLines:
-    """Lines as something rich can print."""
+    """Lines as a rich renderable."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._lines = lines
@@ -92,10 +91,10 @@ class RichLines:
 
 
 class LiveScreen:
-    """The dashboard, on the terminal's alternate screen: what was there before comes back when it closes.
+    """The dashboard on the terminal's alternate screen; the previous content returns when it closes.
 
-    `show` is cheap; it draws only when a picture is due. A second thread keeps the clock going during long updates.
-    What other code prints meanwhile is shown among the notes and printed again, whole, at the end.
+    `show` is cheap: it draws only when a frame is due. A second thread updates the clock during long updates. Output of
+    other code is shown among the notes and printed again completely at the end.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -105,7 +104,7 @@ class LiveScreen:
         self._stop = threading.Event()
         self._history: RunHistory | None = None
         self._live: Live | None = None
-        self._printed: dict[str, _Kept] = {}
+        self._printed: dict[str, _Capture] = {}
         self._next_draw = 0.0
         self._opened_at = self._shown_at = 0.0
 
@@ -123,7 +122,7 @@ class LiveScreen:
             redirect_stderr=False,
         )
         self._live.start()
-        self._keep_prints()
+        self._capture_output()
         self._draw()
         threading.Thread(target=self._tick, name="surefoot-clock", daemon=True).start()
 
@@ -150,7 +149,7 @@ class LiveScreen:
             return
 
     def _draw(self) -> None:
-        """Draws, and decides when the next picture is due."""
+        """Draw a frame, and set the time of the next one."""
         history, live = self._history, self._live
         if history is None or live is None:
             return
@@ -160,11 +159,11 @@ class LiveScreen:
         try:
             live.update(RichLines(frame(history, width, height, elapsed)), refresh=True)
         except (OSError, ValueError):
-            # The terminal is gone. The run is worth more than its picture.
+            # The terminal was closed. Training continues without a display.
             self._next_draw = float("inf")
             return
         end = self._clock()
-        self._next_draw = end + max(FASTEST, (end - start) / DEAREST)
+        self._next_draw = end + max(MIN_INTERVAL, (end - start) / MAX_DRAW_SHARE)
 
     def _tick(self) -> None:
         while not self._stop.wait(HEARTBEAT):
@@ -172,44 +171,44 @@ class LiveScreen:
                 if not self._stop.is_set() and self._clock() >= self._next_draw + HEARTBEAT / 2:
                     self._draw()
 
-    def _keep_prints(self) -> None:
-        """Takes over those of stdout and stderr that lead to a terminal; a redirected one is left alone."""
+    def _capture_output(self) -> None:
+        """Replace stdout and stderr if they are terminals; redirected streams are not changed."""
         for name in ("stdout", "stderr"):
             stream: TextIO = getattr(sys, name)
             if stream.isatty():
-                self._printed[name] = kept = _Kept(stream, self._overheard)
-                setattr(sys, name, kept)
+                self._printed[name] = capture = _Capture(stream, self._note_output)
+                setattr(sys, name, capture)
 
-    def _overheard(self, line: str) -> None:
+    def _note_output(self, line: str) -> None:
         with self._lock:
             if self._history is not None and line.strip():
                 self._history.say(self._clock() - self._opened_at, line)
 
     def _restore(self) -> list[str]:
-        """Gives the terminal back, and what was printed while it was away. Safe at any time, any number of times."""
+        """Restore the terminal and return the captured output. Can be called at any time, repeatedly."""
         with self._lock:
             self._stop.set()
             atexit.unregister(self._restore)
             live, self._live, self._history = self._live, None, None
             printed, self._printed = self._printed, {}
-            for name, kept in printed.items():
-                if getattr(sys, name) is kept:
-                    setattr(sys, name, kept.original)
+            for name, capture in printed.items():
+                if getattr(sys, name) is capture:
+                    setattr(sys, name, capture.original)
             if live is not None:
                 try:
                     live.stop()
                 except (OSError, ValueError):
                     return []
-            return [text for kept in printed.values() for text in kept.texts]
+            return [text for capture in printed.values() for text in capture.texts]
 
 
-class _Kept(io.TextIOBase):
-    """A stand-in for stdout or stderr that keeps what is written, the last 2000 pieces of it."""
+class _Capture(io.TextIOBase):
+    """Replacement of stdout or stderr that stores the last 2000 writes, which bounds the memory of a long run."""
 
-    def __init__(self, original: TextIO, hear: Callable[[str], None]) -> None:
+    def __init__(self, original: TextIO, on_line: Callable[[str], None]) -> None:
         self.original = original
         self.texts: deque[str] = deque(maxlen=2000)
-        self._hear = hear
+        self._on_line = on_line
         self._open_line = ""
 
     @property
@@ -223,7 +222,7 @@ class _Kept(io.TextIOBase):
         self.texts.append(text)
         *lines, self._open_line = (self._open_line + text).split("\n")
         for line in lines:
-            self._hear(line)
+            self._on_line(line)
         return len(text)
 
     def fileno(self) -> int:
@@ -231,10 +230,10 @@ class _Kept(io.TextIOBase):
 
 
 def closing(history: RunHistory, ending: str, width: int) -> list[Line]:
-    """The curve once more and the facts, for the scrollback."""
+    """Return the final curve and the summary, which remain in the scrollback."""
     width = max(40, min(width, 100))
     lines: list[Line] = []
-    for name, text in facts(history, ending):
+    for name, text in summary(history, ending):
         style = "bold" if name in ("return", "best eval") else "cyan" if name in ("next", "") else ""
         lines.append([(f"{name:<10}  ", "dim"), (text, style)])
     curve = [] if history.last is None else curve_panel(history, width, 12)

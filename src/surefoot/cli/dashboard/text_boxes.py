@@ -1,15 +1,15 @@
-"""Lines of styled text and the boxes around them: cut, padded, joined, all to exact widths."""
+"""Lines of styled text and boxes around them, cut or padded to exact widths."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
 Line = list[tuple[str, str]]
-"""Stretches of text, each with a rich style."""
+"""Pieces of text, each with a rich style."""
 
 
 def box(title: str | Line, lines: list[Line], width: int, *, right: Line | None = None, rows: int = 0) -> list[Line]:
-    """Lines inside a rounded border that carries the title; `rows` pads to a height."""
+    """Return lines inside a rounded border with a title; `rows` pads to a height."""
     left: Line = [(title, "bold")] if isinstance(title, str) else title
     right = right or []
     rule = width - 6 - length(left) - (length(right) + 2 if right else 0)
@@ -28,7 +28,7 @@ def length(line: Line) -> int:
 
 
 def fit(line: Line, width: int) -> Line:
-    """The line cut or padded to exactly `width` cells; a cut one ends in an ellipsis."""
+    """Return the line cut or padded to exactly `width` cells; a cut one ends with an ellipsis."""
     over = length(line) - width
     if over <= 0:
         return [*line, (" " * -over, "")] if over else line
@@ -44,7 +44,7 @@ def fit(line: Line, width: int) -> Line:
 
 
 def spread(left: Line, right: Line, width: int) -> Line:
-    """Left and right with the gap between them; the right side goes if both do not fit."""
+    """Return left and right with a gap between them; only left if both do not fit."""
     gap = width - length(left) - length(right)
     return [*left, (" " * gap, ""), *right] if gap >= 2 else left
 

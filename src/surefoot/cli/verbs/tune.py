@@ -1,4 +1,4 @@
-"""`surefoot tune`: search for good settings."""
+"""`surefoot tune`: search for better settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TuneArgs:
-    """Search for good settings of an environment with Optuna.
+    """Search for better settings of an environment with Optuna.
 
         surefoot tune Pendulum-v1 --trials 60 --minutes 30 --jobs 2
         surefoot train Pendulum-v1 --config runs/Pendulum-v1-tune-…/best.yaml

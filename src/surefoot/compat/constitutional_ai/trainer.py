@@ -121,7 +121,7 @@ class PPOTrainer:
         ids = [self.speech.prompt(prompt) for prompt in prompts]
         for prompt, tokens in zip(prompts, ids, strict=True):
             if len(tokens) == 0:
-                raise ConfigError("a prompt is empty; a response needs something to follow")
+                raise ConfigError("a prompt is empty; write at least one token")
             if len(tokens) >= max_length:
                 raise ConfigError(
                     f"the prompt {prompt[:40]!r} has {len(tokens)} tokens, which leaves no room in max_length={max_length}"
@@ -184,16 +184,9 @@ class PPOTrainer:
         reward, value = (x.reshape(1, -1) if flat else x for x in (rewards, values))
         end = torch.zeros_like(reward, dtype=torch.bool) if dones is None else dones.reshape(reward.shape).bool()
         following = torch.cat([value[:, 1:], torch.zeros_like(value[:, :1])], 1)
-        advantage = gae(
-            reward.T,
-            value.T,
-            following.T,
-            end.T,
-            end.T,
-            None if mask is None else mask.reshape(reward.shape).bool().T,
-            gamma=self.config.gamma,
-            lam=self.config.lam,
-        ).T
+        valid = None if mask is None else mask.reshape(reward.shape).bool().T
+        gamma, lam = self.config.gamma, self.config.lam
+        advantage = gae(reward.T, value.T, following.T, end.T, end.T, valid, gamma=gamma, lam=lam).T
         returns = advantage + value
         return (advantage[0], returns[0]) if flat else (advantage, returns)
 
@@ -214,37 +207,25 @@ class PPOTrainer:
         """Sample, score and learn once; return policy_loss, value_loss, kl_divergence, mean_reward, mean_advantage."""
         _, responses = self.generate_responses(prompts, max_length, temperature)
         rewards = self.compute_rewards(prompts, responses).numpy().astype(np.float64)
-        laid = lay_out(responses)
-        consult(
-            self.policy,
-            laid,
-            exact_in_reward=self.kl_in == "reward" and self.kl == "exact",
-            exact_in_loss=self.kl_in == "loss" and self.kl == "exact",
-            rescore=False,
-            values=self.value_model is not None,
-        )
-        beta = self.kl_penalty if self.kl_in == "reward" else 0.0
+        batch = lay_out(responses)
+        in_loss, exact = self.kl_in == "loss", self.kl == "exact"
+        choices = {"exact_in_reward": exact and not in_loss, "exact_in_loss": exact and in_loss}
+        consult(self.policy, batch, **choices, rescore=False, values=self.value_model is not None)
+        beta = 0.0 if in_loss else self.kl_penalty
         bad = ~np.isfinite(rewards)
-        reward = token_rewards(laid, np.where(bad, 0.0, rewards), beta=beta, decay=self.config.gamma * self.config.lam)
-        kl = float(np.where(laid.valid, laid.log_prob - laid.ref_log_prob, 0.0).sum() / max(1, laid.valid.sum()))
-        laid.valid[:, bad] = False
+        reward = token_rewards(batch, np.where(bad, 0.0, rewards), beta=beta, decay=self.config.gamma * self.config.lam)
+        kl = float(np.where(batch.valid, batch.log_prob - batch.ref_log_prob, 0.0).sum() / max(1, batch.valid.sum()))
+        batch.valid[:, bad] = False
         self.learner.config = self.config.replace(epochs=num_epochs_per_batch)
-        rollout = to_rollout(
-            laid, reward, version=self.learner.policy_version, kl_in_loss=self.kl_in == "loss", stats={}
-        )
-        report = self.learner.update(rollout)
+        version = self.learner.policy_version
+        report = self.learner.update(to_rollout(batch, reward, version=version, kl_in_loss=in_loss, stats={}))
         self.step += 1
         mean = float(rewards[~bad].mean()) if (~bad).any() else 0.0
-        losses = report.policy_loss, report.value_loss
-        for name, value in zip(HISTORY, (*losses, kl, mean, mean), strict=True):
+        result = {"policy_loss": report.policy_loss, "value_loss": report.value_loss, "kl_divergence": kl}
+        result["mean_reward"] = mean
+        for name, value in zip(HISTORY, (*result.values(), mean), strict=True):
             self.stats[name].append(value)
-        return {
-            "policy_loss": report.policy_loss,
-            "value_loss": report.value_loss,
-            "kl_divergence": kl,
-            "mean_reward": mean,
-            "mean_advantage": report.advantage_mean,
-        }
+        return result | {"mean_advantage": report.advantage_mean}
 
     def train(
         self,

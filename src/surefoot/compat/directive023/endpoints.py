@@ -1,6 +1,6 @@
 """The eight endpoints of Directive-023's server, with its bodies and status codes, over the decision service.
 
-Its clients run unchanged. One thing is different: a reward must belong to a decision that was made here.
+Its clients run unchanged, with one difference: a reward must belong to a decision of this service.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from surefoot.server.http.problems import Refused
 from surefoot.server.http.route import Route, route, routes_of
 
 POLICY = "prompts"
+# Allowed difference between the log-probability of a request and of the response: clients print and parse it.
 TOLERANCE = 1e-5
-"""Allowed difference between a log-probability in a request and the one in the response: clients print and parse it."""
+# Rewards and updates that /stats averages over, as in Directive-023.
 LAST_REWARDS, LAST_UPDATES = 100, 10
-"""Rewards and updates that /stats averages over, as Directive-023 does."""
+# Seconds that a decision waits for its reward: the maximum of a policy. Directive-023 has no limit.
 WEEK = 604_800.0
-"""Seconds that a decision waits for its reward: the longest that a policy can have. Directive-023 waits for ever."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -113,12 +113,12 @@ class Directive023:
             await self.service.create(self.config)
         elif self.service.policy(POLICY).config.embedding_size != self.config.embedding_size:
             known = self.service.policy(POLICY).config.embedding_size
-            raise Refused("conflict", f"the policy here sees {known} numbers; start with --input-dim {known}")
+            raise Refused("conflict", f"the stored policy takes {known} numbers; start with --input-dim {known}")
         for entry in self.service.store.reader.latest("decision", 100_000, tag=POLICY):
             waiting = self.service.decisions.get(entry.id)
             if waiting is not None and waiting.final is None:
-                made, _ = made_of(entry, self.config)
-                self._wait_for(entry.id, made.obs["obs"], made.action, made.log_prob)
+                decision, _ = made_of(entry, self.config)
+                self._wait_for(entry.id, decision.obs["obs"], decision.action, decision.log_prob)
         for entry in self.service.store.reader.latest("reward", 100_000, tag=POLICY):
             self._count(RewardRecord(**entry.body))
 
@@ -176,7 +176,7 @@ class Directive023:
         size = self.config.embedding_size
         for name, row in (("state", body.state), ("next_state", body.next_state)):
             if len(row) != size:
-                raise Refused("invalid", f"{name} has {len(row)} numbers; this policy sees {size}", pointer=f"/{name}")
+                raise Refused("invalid", f"{name} has {len(row)} numbers; this policy takes {size}", pointer=f"/{name}")
         id = self._match(body)
         reward = schema.NewReward(value=body.reward, terminated=body.done, truncated=not body.done)
         serving, waiting = self.service.decision(id)
@@ -221,7 +221,7 @@ class Directive023:
     async def load(self, body: WhereBody) -> dict[str, Any]:
         """Return to the policy that was saved under a name."""
         if body.path is UNSET:
-            raise Refused("invalid", "path is missing: the name that /save answered", pointer="/path")
+            raise Refused("invalid", "path is missing; pass the name that /save returned", pointer="/path")
         try:
             await self.steward.activate_checkpoint(_plain(body.path))
         except Refused as why:
@@ -244,7 +244,7 @@ class Directive023:
                 if not waiting:
                     del self._open[key]
                 return id
-        raise Refused("conflict", "no open decision has this state, action and log_prob; /select_action makes one")
+        raise Refused("conflict", "no open decision has this state, action and log_prob; call /select_action first")
 
     def _count(self, reward: RewardRecord) -> None:
         self._rewards.append(reward.value)

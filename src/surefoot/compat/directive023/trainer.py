@@ -56,7 +56,7 @@ class PPOConfig:
     weight_decay: float = 0.01
     seed: int = 0
     allow_stateful_norm: bool = False
-    """True: BatchNorm and dropout as in Directive-023. The ratio is then not 1 at the first step; the doctor reports it."""
+    """Use BatchNorm and dropout as in Directive-023. The ratio is then not 1 at the first step; the doctor reports it."""
 
     def __post_init__(self) -> None:
         for name in ("input_dim", "action_dim", "hidden_dim", "buffer_size", "min_buffer_size"):
@@ -123,10 +123,10 @@ class PPOTrainer:
 
     def select_action(self, embedding: Sequence[float] | np.ndarray, deterministic: bool = False) -> dict[str, Any]:
         """Return {action, mutation_type, log_prob, value} for one embedding."""
-        seen = PolicyInput(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
+        inputs = PolicyInput(obs={"obs": torch.from_numpy(self._checked(embedding)[None])})
         self.policy.eval()
         with torch.no_grad():
-            out = self.policy.act(seen, generator=self.generator, deterministic=deterministic)
+            out = self.policy.act(inputs, generator=self.generator, deterministic=deterministic)
         action = int(out.action[0])
         return {
             "action": action,
@@ -193,13 +193,11 @@ class PPOTrainer:
                 self.store_experience(
                     Experience(
                         state=state,
-                        action=chosen["action"],
                         reward=reward,
                         next_state=after,
                         done=done,
-                        log_prob=chosen["log_prob"],
-                        value=chosen["value"],
                         policy_version=self.learner.policy_version,
+                        **{name: chosen[name] for name in ("action", "log_prob", "value")},
                     )
                 )
                 rewards.append(reward)
@@ -263,7 +261,7 @@ class PPOTrainer:
         if row.shape != (self.config.input_dim,):
             raise ShapeError(f"the embedding is {list(row.shape)}; this policy takes {[self.config.input_dim]}")
         if not np.isfinite(row).all():
-            raise NonFiniteValue("the embedding holds NaN or infinity")
+            raise NonFiniteValue("the embedding contains NaN or infinity")
         return row
 
     def _chains(self) -> list[list[Step]]:
@@ -292,10 +290,8 @@ class PPOTrainer:
                 ahead = float(self.policy.value(PolicyInput(obs={"obs": row}))[0])
         steps: list[Step] = []
         for i, e in enumerate(chain):
-            ends = e is last
-            name = f"{number}/{i}"
             decision = Decision(
-                id=name,
+                id=f"{number}/{i}",
                 episode=str(number),
                 obs={"obs": np.asarray(e.state, np.float32)},
                 action=e.action,
@@ -303,8 +299,9 @@ class PPOTrainer:
                 value=e.value,
                 policy_version=e.policy_version,
             )
-            cut = ends and not e.done
-            outcome = Outcome(decision=name, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
+            # The last experience of an open chain is truncated: its next state is bootstrapped.
+            cut = e is last and not e.done
+            outcome = Outcome(decision=decision.id, reward=e.reward, terminated=e.done, truncated=cut, bootstrap=ahead)
             steps.append((decision, outcome))
         return steps
 
@@ -321,13 +318,6 @@ def mutation_name(action: int) -> str:
 
 def update_stats(report: UpdateReport) -> dict[str, Any]:
     """Return an update's metrics under Directive-023's names."""
-    return {
-        "policy_loss": report.policy_loss,
-        "value_loss": report.value_loss,
-        "entropy": report.entropy,
-        "approx_kl": report.approx_kl,
-        "clip_fraction": report.clip_fraction,
-        "learning_rate": report.lr,
-        "buffer_size": report.samples,
-        "update_count": report.update,
-    }
+    names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
+    renamed = {"learning_rate": report.lr, "buffer_size": report.samples, "update_count": report.update}
+    return {name: getattr(report, name) for name in names} | renamed

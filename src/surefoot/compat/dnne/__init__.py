@@ -13,6 +13,7 @@ from surefoot._lazy import lazy_names
 if TYPE_CHECKING:
     from surefoot.compat.dnne.workflow import from_workflow as from_workflow
 
+# {node of the catalogue: its names in DNNE}
 ALIASES = {
     "Environment": ("IsaacGymEnvNode",),
     "Step": ("IsaacGymStepNode",),
@@ -22,12 +23,11 @@ ALIASES = {
     "StringConstant": ("ConstantStringNode",),
     "Print": ("PrintValue", "DebugPrintNode"),
 }
-"""{node of the catalogue: what DNNE calls it}"""
 _load, __dir__ = lazy_names(__name__, {"from_workflow": "workflow"})
 
 
 def register() -> None:
-    """Make DNNE's node types and workflows known to `surefoot.graph`; a second call changes nothing."""
+    """Register DNNE's node types and workflows with `surefoot.graph`; a second call changes nothing."""
     from surefoot.graph.import_.formats import register_format
     from surefoot.graph.nodes import REGISTRY
 
@@ -39,7 +39,7 @@ def register() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """DNNE's node types are constructors here: `IsaacGymEnvNode(env_name="CartPole-v1")`."""
+    """Return a constructor for a DNNE node type: `IsaacGymEnvNode(env_name="CartPole-v1")`."""
     known = next((node for node, aliases in ALIASES.items() if name in aliases), None)
     if known is None:
         return _load(name)

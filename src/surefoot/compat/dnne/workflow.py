@@ -1,4 +1,4 @@
-"""ComfyUI workflows (version 0.4) with DNNE's nodes, read as graphs; the notes say what was changed."""
+"""Import of ComfyUI workflows (version 0.4) with DNNE's nodes as graphs; the notes list the changes."""
 
 from __future__ import annotations
 
@@ -15,89 +15,61 @@ from surefoot.graph.spec.params import read_params
 from surefoot.graph.spec.text import MOST_EDGES, MOST_NODES, parse_json
 from surefoot.graph.wiring import LATER, READY
 
+# The parameters of DNNE's panels, in their order: a workflow stores values without names.
 WIDGETS: dict[str, tuple[str, ...]] = {
     "IsaacGymEnvNode": (
-        "env_name",
-        "num_envs",
-        "isaac_gym_path",
-        "isaac_gym_envs_path",
-        "headless",
-        "device",
-        "physics_engine",
+        *("env_name", "num_envs", "isaac_gym_path", "isaac_gym_envs_path", "headless", "device", "physics_engine"),
     ),
     "PPOAgentNode": (
-        "hidden_sizes",
-        "activation",
-        "action_space",
-        "action_dim",
-        "learning_rate",
-        "deterministic",
-        "init_log_std",
+        *("hidden_sizes", "activation", "action_space", "action_dim", "learning_rate", "deterministic", "init_log_std"),
     ),
     "PPOTrainerNode": (
-        *(
-            "horizon_length",
-            "num_epochs",
-            "minibatch_size",
-            "gamma",
-            "gae_lambda",
-            "clip_param",
-            "value_coef",
-            "entropy_coef",
-        ),
-        *(
-            "learning_rate",
-            "max_grad_norm",
-            "checkpoint_enabled",
-            "checkpoint_trigger_type",
-            "checkpoint_trigger_value",
-        ),
+        *("horizon_length", "num_epochs", "minibatch_size", "gamma", "gae_lambda", "clip_param", "value_coef"),
+        *("entropy_coef", "learning_rate", "max_grad_norm"),
+        *("checkpoint_enabled", "checkpoint_trigger_type", "checkpoint_trigger_value"),
     ),
     "CartpoleActionNode": ("max_push_effort",),
-    "FloatConstant": ("value",),
-    "IntConstant": ("value",),
-    "StringConstant": ("value",),
+    **dict.fromkeys(("FloatConstant", "IntConstant", "StringConstant"), ("value",)),
     "PrintValue": ("prefix",),
 }
-"""In which order the original's panels list their parameters."""
 _DROPPED = {
     "IsaacGymEnvNode": {"isaac_gym_path", "isaac_gym_envs_path", "headless", "device", "physics_engine"},
     "PPOTrainerNode": {"checkpoint_enabled", "checkpoint_trigger_type", "checkpoint_trigger_value"},
     "CartpoleActionNode": {"max_push_effort"},
 }
 CARTPOLE = "surefoot/CartPoleContinuous-v0"
+# Defaults of DNNE's nodes for parameters that a workflow leaves out; its trainer's differ from its documentation.
 DEFAULTS = {
     "IsaacGymEnvNode": {"num_envs": 64},
     "PPOTrainerNode": {"rollout_steps": 16, "epochs": 4, "minibatch_size": 32},
 }
-"""What the original's nodes have where a workflow leaves a parameter out; its trainer differs from its document."""
 
 
 def from_workflow(text: str) -> Imported:
-    """From a workflow's JSON text."""
+    """Return the graph of a workflow's JSON text."""
     register()
-    told = parse_json(text)
-    if not is_workflow(told):
-        raise GraphError("this is not a ComfyUI workflow; one has nodes, links and a version")
-    return _Workflow(told).read()
+    workflow = parse_json(text)
+    if not is_workflow(workflow):
+        raise GraphError("this is not a ComfyUI workflow; a workflow has nodes, links and a version")
+    return _Workflow(workflow).read()
 
 
-def is_workflow(told: Mapping[str, Any]) -> bool:
-    """True for an object that looks like one."""
-    return isinstance(told.get("nodes"), list) and isinstance(told.get("links"), list)
+def is_workflow(data: Mapping[str, Any]) -> bool:
+    """Return whether an object looks like a workflow."""
+    return isinstance(data.get("nodes"), list) and isinstance(data.get("links"), list)
 
 
 class _Workflow:
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.told, self.graph, self.notes = told, Graph("workflow"), list[str]()
+    def __init__(self, workflow: Mapping[str, Any]) -> None:
+        self.workflow, self.graph, self.notes = workflow, Graph("workflow"), list[str]()
         self.ids: dict[int, str] = {}
         self.origin: dict[str, str] = {}
         self.ports: dict[str, tuple[list[str], list[str]]] = {}
 
     def read(self) -> Imported:
-        if self.told.get("version") not in (0.4, "0.4"):
-            raise GraphError(f"the workflow's version is {str(self.told.get('version'))[:20]}; 0.4 is read")
-        nodes, links = as_list(self.told["nodes"]) or [], as_list(self.told["links"]) or []
+        if self.workflow.get("version") not in (0.4, "0.4"):
+            raise GraphError(f"the workflow's version is {str(self.workflow.get('version'))[:20]}; it must be 0.4")
+        nodes, links = as_list(self.workflow["nodes"]) or [], as_list(self.workflow["links"]) or []
         if len(nodes) > MOST_NODES or len(links) > MOST_EDGES:
             raise GraphError(
                 f"{len(nodes):,} nodes and {len(links):,} links are too many; at most {MOST_NODES:,} and {MOST_EDGES:,}"
@@ -113,7 +85,7 @@ class _Workflow:
         spec = as_mapping(entry)
         number = None if spec is None else spec.get("id")
         if spec is None or not isinstance(number, int) or isinstance(number, bool) or number in self.ids:
-            raise GraphError(f"a node of the workflow has the id {str(number)[:20]}; ids are whole numbers, each once")
+            raise GraphError(f"a node of the workflow has the id {str(number)[:20]}; ids must be unique integers")
         original = str(spec.get("type"))
         declared = REGISTRY.find(original)
         if declared is None:
@@ -122,39 +94,38 @@ class _Workflow:
         self.ids[number], self.origin[id] = id, original
         self.ports[id] = (_names(spec.get("inputs")), _names(spec.get("outputs")))
         self.graph.nodes[id] = Node(declared.name, self._params(id, original, spec))
-        at = as_list(spec.get("pos"))
-        if at is not None and len(at) >= 2 and all(isinstance(x, int | float) for x in at[:2]):
-            self.graph.layout[id] = (float(at[0]), float(at[1]))
+        position = as_list(spec.get("pos"))
+        if position is not None and len(position) >= 2 and all(isinstance(x, int | float) for x in position[:2]):
+            self.graph.layout[id] = (float(position[0]), float(position[1]))
 
     def _params(self, id: str, original: str, spec: Mapping[str, Any]) -> dict[str, Any]:
         values = as_list(spec.get("widgets_values")) or []
         order = WIDGETS.get(original, tuple(param.name for param in REGISTRY.get(original).params))
         if len(values) > len(order):
             raise GraphError(f"{id}: {original} has {len(order)} widgets, not {len(values)}")
-        said: dict[str, Any] = dict(zip(order, values, strict=False))
+        params: dict[str, Any] = dict(zip(order, values, strict=False))
         for name in sorted(_DROPPED.get(original, set())):
-            if name in said:
-                self._note_dropped(id, name, said.pop(name))
+            if name in params:
+                self._note_dropped(id, name, params.pop(name))
         if original == "IsaacGymEnvNode":
-            said["env_id"] = self._isaac(id, str(said.pop("env_name", "Cartpole")))
+            params["env_id"] = self._isaac(id, str(params.pop("env_name", "Cartpole")))
         if original == "PPOAgentNode":
-            said["input_size"] = 4
-            said.setdefault("action_dim", 1)
+            params["input_size"] = 4
+            params.setdefault("action_dim", 1)
         if original == "CartpoleActionNode":
-            said["mode"] = "clip"
+            params["mode"] = "clip"
         if original == "ORNode":
-            said = {"mode": "fby"}
-        declared = REGISTRY.get(original)
-        params = read_params(declared, said, who=id)
-        return {**{n: v for n, v in DEFAULTS.get(original, {}).items() if n not in params}, **params}
+            params = {"mode": "fby"}
+        known = read_params(REGISTRY.get(original), params, who=id)
+        return {**DEFAULTS.get(original, {}), **known}
 
     def _note_dropped(self, id: str, name: str, value: Any) -> None:
         if name == "max_push_effort":
             self.notes.append(
-                f"{id}: max_push_effort={value} is left out; the environment itself takes -1 to 1 and pushes with up to 400 N"
+                f"{id}: max_push_effort={value} is left out; the environment takes -1 to 1 and pushes with up to 400 N"
             )
         elif name == "checkpoint_enabled" and value:
-            self.notes.append(f"{id}: checkpoints are a node of their own here; add a Checkpoint behind the trainer")
+            self.notes.append(f"{id}: checkpoints need a Checkpoint node; add one after the trainer")
         elif name in ("device", "physics_engine"):
             self.notes.append(f"{id}: {name}={value!r} is left out; this environment runs on the CPU")
 
@@ -162,10 +133,10 @@ class _Workflow:
         if task != "Cartpole":
             raise GraphError(
                 f"{id}: the Isaac task {task[:40]!r} needs Isaac Lab (`pip install isaaclab`, a GPU); only 'Cartpole' has a "
-                f"stand-in without it, {CARTPOLE}"
+                f"replacement without it, {CARTPOLE}"
             )
         self.notes.append(
-            f"{id}: Isaac's 'Cartpole' becomes {CARTPOLE}: the same constants, stepped on the CPU for all copies at once"
+            f"{id}: Isaac's 'Cartpole' becomes {CARTPOLE}: the same constants, stepped on the CPU in one batch"
         )
         return CARTPOLE
 
@@ -185,7 +156,7 @@ class _Workflow:
         self.graph.edges.append(Edge(End(a, ends[0]), End(b, ends[1])))
 
     def _slot(self, id: str, slot: int, side: int) -> str:
-        """The port behind a slot: by the name the workflow gives it, else by position."""
+        """Return the port of a slot: by its name in the workflow, else by position."""
         declared, names = REGISTRY.get(self.graph.nodes[id].type), self.ports[id][side]
         find = declared.output if side else declared.input
         if 0 <= slot < len(names):
@@ -193,13 +164,13 @@ class _Workflow:
             if port is not None:
                 return port.name
             raise GraphError(f"{id}: {declared.name} has no {'output' if side else 'input'} {names[slot][:40]!r}")
-        there = declared.outputs if side else declared.inputs
-        if not 0 <= slot < len(there):
+        ports = declared.outputs if side else declared.inputs
+        if not 0 <= slot < len(ports):
             raise GraphError(f"{id}: {declared.name} has no slot {slot}")
-        return there[slot].name
+        return ports[slot].name
 
     def _complete(self) -> None:
-        """What the original left to chance: delays on the edges that go back, and steps paired with what they were taken on."""
+        """Add what DNNE leaves undefined: delays on backward edges, and the observation that each action was chosen for."""
         graph = self.graph
         by_type = {id: node.type for id, node in graph.nodes.items()}
         for edge in list(graph.edges):
@@ -207,12 +178,12 @@ class _Workflow:
             if kinds == ("Step", "OR"):
                 self._delay(edge, LATER, "the first value comes from the environment")
             elif kinds == ("PPOTrainerNode", "Step"):
-                self._delay(edge, READY, "it begins with ready, or both would wait for each other")
+                self._delay(edge, READY, "it starts with ready, because both would wait for each other otherwise")
             elif kinds == ("Step", "PPOTrainerNode") and edge.target.port == "states":
                 self._pair(edge, by_type)
         for id, type in by_type.items():
             if type == "PPOTrainerNode":
-                self._tell_ends_apart(id, by_type)
+                self._split_dones(id, by_type)
                 self._one_learning_rate(id)
 
     def _delay(self, edge: Edge, delay: Any, why: str) -> None:
@@ -220,33 +191,33 @@ class _Workflow:
         self.notes.append(f"{edge}: a delay of one tick; {why}")
 
     def _pair(self, edge: Edge, by_type: Mapping[str, str]) -> None:
-        """The original hands the trainer the observation *after* the step as its state."""
+        """Connect the observation that the agent acted on; DNNE passes the one *after* the step as the state."""
         agent = next(
             (e.source.node for e in self.graph.edges if e.target == End(edge.target.node, "policy_outputs")), None
         )
-        seen = next(
+        observed = next(
             (e.source for e in self.graph.edges if agent is not None and e.target == End(agent, "observations")), None
         )
-        if seen is None:
+        if observed is None:
             return
         self.graph.edges.remove(edge)
-        self.graph.edges.append(Edge(seen, edge.target))
+        self.graph.edges.append(Edge(observed, edge.target))
         self.graph.edges.append(Edge(End(edge.source.node, "next_observations"), End(edge.target.node, "next_states")))
         self.notes.append(
-            f"{edge.target}: now {seen}, what the agent acted on; where the step led goes to next_states. "
-            "The original paired each action with the observation after it"
+            f"{edge.target}: now {observed}, which the agent acted on; the observation after the step goes to next_states. "
+            "DNNE pairs each action with the observation after it"
         )
 
     def _one_learning_rate(self, trainer: str) -> None:
-        """The original has a learning rate on agent and trainer and uses the trainer's."""
+        """Keep the trainer's learning rate; DNNE has one on the agent too and ignores it."""
         model = next((e.source.node for e in self.graph.edges if e.target == End(trainer, "model")), None)
         if model is not None and "lr" in self.graph.nodes[trainer].params:
             rate = self.graph.nodes[model].params.pop("lr", None)
             if rate is not None:
                 self.notes.append(f"{model}: lr={rate} is left out; that of {trainer} is used")
 
-    def _tell_ends_apart(self, trainer: str, by_type: Mapping[str, str]) -> None:
-        """`done` of our own Step becomes the two flags it was made of."""
+    def _split_dones(self, trainer: str, by_type: Mapping[str, str]) -> None:
+        """Replace `done` of a Step by its two flags."""
         edge = next((e for e in self.graph.edges if e.target == End(trainer, "dones")), None)
         if edge is None or by_type[edge.source.node] != "Step" or edge.source.port != "dones":
             return
@@ -254,7 +225,7 @@ class _Workflow:
         for port in ("terminated", "truncated"):
             self.graph.edges.append(Edge(End(edge.source.node, port), End(trainer, port)))
         self.notes.append(
-            f"{trainer}.dones: now terminated and truncated of {edge.source.node}, so that a time limit is no end"
+            f"{trainer}.dones: now terminated and truncated of {edge.source.node}, so that a time limit is not termination"
         )
 
 
@@ -270,5 +241,5 @@ def _short(type: str) -> str:
         "Environment": "env",
         "OR": "either",
     }
-    found = name.get(type, type.lower())
-    return found if NAME.fullmatch(found) else "node"
+    short = name.get(type, type.lower())
+    return short if NAME.fullmatch(short) else "node"

@@ -9,8 +9,8 @@ from surefoot._lazy import lazy_names
 if TYPE_CHECKING:
     from surefoot.compat.hololoom.buffer import ReflectionBuffer as ReflectionBuffer
     from surefoot.compat.hololoom.buffer import ReflectionMetrics as ReflectionMetrics
-    from surefoot.compat.hololoom.rewards import RewardConfig as RewardConfig
-    from surefoot.compat.hololoom.rewards import RewardExtractor as RewardExtractor
+    from surefoot.compat.hololoom.buffer import RewardConfig as RewardConfig
+    from surefoot.compat.hololoom.buffer import RewardExtractor as RewardExtractor
     from surefoot.compat.hololoom.shuttle import Memory as Memory
     from surefoot.compat.hololoom.shuttle import PatternCard as PatternCard
     from surefoot.compat.hololoom.shuttle import Query as Query
@@ -36,8 +36,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         **dict.fromkeys((*_SHUTTLE, *_FUNCTIONS), "shuttle"),
-        **dict.fromkeys(("ReflectionBuffer", "ReflectionMetrics"), "buffer"),
-        **dict.fromkeys(("RewardConfig", "RewardExtractor"), "rewards"),
+        **dict.fromkeys(("ReflectionBuffer", "ReflectionMetrics", "RewardConfig", "RewardExtractor"), "buffer"),
         **dict.fromkeys(("FabricCollection", "Spacetime", "WeavingTrace"), "spacetime"),
         **dict.fromkeys(("PPOConfig", "PPOTrainer"), "trainer"),
         "LearningSignal": "signals",

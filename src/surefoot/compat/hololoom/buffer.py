@@ -1,4 +1,4 @@
-"""ReflectionBuffer: a `RunLog` by its earlier names, with the statistics that went with them."""
+"""ReflectionBuffer: a `RunLog` under HoloLoom's names, with its statistics; RewardExtractor: its rewards."""
 
 from __future__ import annotations
 
@@ -8,17 +8,34 @@ from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from surefoot.compat.hololoom.rewards import RewardConfig, RewardExtractor
 from surefoot.compat.hololoom.signals import LearningSignal, signals_of
 from surefoot.compat.hololoom.spacetime import Spacetime, experience_in
 from surefoot.decide.core.store import KIND
-from surefoot.decide.rewards import Feedback, Reward
+from surefoot.decide.rewards import Feedback, Reward, reward_of
+from surefoot.decide.rewards import RewardConfig as RewardConfig
 from surefoot.decide.tools.run_log import LoggedRun, RunLog, run_json
+
+
+class RewardExtractor:
+    """Compute the reward of a Spacetime; all of its parts are in `reward(…).parts`."""
+
+    def __init__(self, config: RewardConfig | None = None) -> None:
+        self.config = config or RewardConfig()
+
+    def reward(self, spacetime: Spacetime, user_feedback: Feedback | None = None) -> Reward:
+        return reward_of(spacetime.run().facts(), user_feedback, self.config)
+
+    def compute_reward(self, spacetime: Spacetime, user_feedback: Feedback | None = None) -> float:
+        """Return the number alone, in [-1, 1]."""
+        return self.reward(spacetime, user_feedback).value
+
+    def extract_experience(self, spacetime: Spacetime, user_feedback: Feedback | None = None) -> dict[str, Any]:
+        """Return observation, action (the tool's name), reward, done, info."""
+        return experience_in(spacetime.run().to_json(), self.reward(spacetime, user_feedback).value)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,12 +55,12 @@ class ReflectionMetrics:
     successful_query_lengths: list[int] = field(default_factory=list[int])
     failed_query_lengths: list[int] = field(default_factory=list[int])
     late_feedback: int = 0
-    """Feedback that came after its grace time: kept, not learned from."""
+    """Feedback that came after its grace time: stored, not learned from."""
     last_updated: datetime | None = None
 
 
 class ReflectionBuffer:
-    """Keeps the last `capacity` episodes in a `RunLog`."""
+    """Store the last `capacity` episodes in a `RunLog`."""
 
     def __init__(
         self,
@@ -76,11 +93,11 @@ class ReflectionBuffer:
     async def store(
         self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None
     ) -> Reward:
-        """Keep an episode; it is on disk when this returns. The same Spacetime again is later feedback."""
+        """Store an episode; it is on disk when this returns. Storing the same Spacetime again adds feedback."""
         return await asyncio.to_thread(self.store_now, spacetime, feedback, reward)
 
     def store_now(self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None) -> Reward:
-        """`store` for programs without an event loop."""
+        """Do the same as `store` without an event loop."""
         return self.runs.put(spacetime.run(), feedback, reward)
 
     def get_recent_episodes(self, n: int = 10) -> list[dict[str, Any]]:
@@ -178,11 +195,11 @@ class ReflectionBuffer:
         return self.runs.export(path)
 
     def import_(self, path: str | Path) -> int:
-        """Take in what `export` wrote; episodes that are already here are replaced. Return how many there were."""
+        """Read what `export` wrote; existing episodes are replaced. Return the number of episodes."""
         return self.runs.import_(path)
 
     def clear(self) -> None:
-        """Forget every episode."""
+        """Delete every episode."""
         self.runs.clear()
 
     def close(self) -> None:
@@ -191,9 +208,7 @@ class ReflectionBuffer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 

@@ -1,11 +1,10 @@
-"""WeavingShuttle: a `ToolAgent` by its earlier names."""
+"""WeavingShuttle: a `ToolAgent` under HoloLoom's names."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -35,14 +34,14 @@ TOOL_TO_INDEX = {name: index for index, name in enumerate(SHIPPED)}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, and what is to be kept with it."""
+    """A question, and metadata to store with it."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
 
 
 class PolicyView:
-    """`shuttle.policy`: its core is what chooses, and what a PPOTrainer trains. It outlives every query."""
+    """`shuttle.policy`: its core chooses tools and is trained by a PPOTrainer; it stays the same over all queries."""
 
     def __init__(self, agent: ToolAgent) -> None:
         self._agent = agent
@@ -57,9 +56,9 @@ class PolicyView:
 
 
 class WeavingShuttle:
-    """Weaves queries, reflects on them and learns. Async; `…_sync` and `…_now` need no event loop.
+    """Answer queries, store their rewards and learn. Async; `…_sync` and `…_now` need no event loop.
 
-    The `ToolAgent` behind it is `shuttle.agent`; everything of it that has no name here can be asked of the shuttle too.
+    `shuttle.agent` is the `ToolAgent`; its other attributes are available on the shuttle too.
     """
 
     def __init__(self, tools: Iterable[Tool] = (), *, buffer: ReflectionBuffer | None = None, **options: Any) -> None:
@@ -78,18 +77,18 @@ class WeavingShuttle:
 
     async def weave(self, query: str | Query, *, pattern: str | Depth | None = None, **options: Any) -> Spacetime:
         """Answer a query; `options` are those of `ToolAgent.answer_async`."""
-        asked = query if isinstance(query, Query) else Query(query)
-        run = await self.agent.answer_async(asked.text, depth=pattern, metadata=asked.metadata, **options)
+        query = query if isinstance(query, Query) else Query(query)
+        run = await self.agent.answer_async(query.text, depth=pattern, metadata=query.metadata, **options)
         return Spacetime.of(run)
 
     def weave_sync(self, query: str | Query, **options: Any) -> Spacetime:
-        otherwise = "an event loop is running here; use `await agent.weave(…)` instead of weave_sync"
-        return run_sync(self.weave(query, **options), otherwise)
+        message = "an event loop is running; use `await agent.weave(…)` instead of weave_sync"
+        return run_sync(self.weave(query, **options), message)
 
     async def reflect(
         self, spacetime: Spacetime, feedback: Feedback | None = None, reward: float | None = None
     ) -> Reward:
-        """Keep a woven query with its reward; it is on disk when this returns."""
+        """Store an answered query with its reward; it is on disk when this returns."""
         return await asyncio.to_thread(self.reflect_sync, spacetime, feedback, reward)
 
     def reflect_sync(
@@ -113,26 +112,26 @@ class WeavingShuttle:
         return self.agent.explain(spacetime.run(), nearest)
 
     def apply_learning_signals(self, signals: Iterable[LearningSignal]) -> list[str]:
-        """Act on suggestions; return a sentence for each thing that was changed."""
+        """Apply suggestions; return one sentence per change."""
         changes, thresholds, core = list[str](), self.agent.thresholds, self.agent.chooser
         for signal in signals:
             tool, kind = signal.tool, signal.signal_type
             if kind == "pattern_preference" and signal.pattern and signal.pattern != self.preferred_card:
                 self.agent.preferred_depth = signal.pattern
-                changes.append(f"queries without a card of their own get {signal.pattern}")
+                changes.append(f"queries without a card use {signal.pattern}")
             elif kind == "threshold_adjustment" and tool and signal.confidence_threshold:
                 thresholds[tool] = signal.confidence_threshold
-                changes.append(f"{tool} is taken only from {signal.confidence_threshold:.0%} expected success on")
+                changes.append(f"{tool} is used only above {signal.confidence_threshold:.0%} expected success")
             elif kind == "threshold_adjustment" and isinstance(core, PPOChooser):
                 core.config = replace(core.config, sharpness=max(20.0, 0.8 * core.config.sharpness))
-                changes.append(f"exploration goes up: sharpness is now {core.config.sharpness:.0f}")
+                changes.append(f"exploration increased: sharpness is now {core.config.sharpness:.0f}")
             elif kind == "bandit_update" and tool in thresholds and (signal.reward or 0.0) >= 0.5:
                 del thresholds[tool]
-                changes.append(f"{tool} does well again and is taken freely")
+                changes.append(f"{tool} succeeds again and is used without a threshold")
         return changes
 
     async def analyze_and_learn(self, force: bool = False) -> list[str]:
-        """Look back, act on the suggestions, and learn; return what was changed."""
+        """Analyse the buffer, apply the suggestions and learn; return the changes."""
         changes = self.apply_learning_signals(await self.buffer.analyze_and_learn(force))
         await self.learn()
         return changes
@@ -140,15 +139,13 @@ class WeavingShuttle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.agent.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.agent.close()
 
 
@@ -172,7 +169,7 @@ def encode_action(tool: str, names: Mapping[str, int] = TOOL_TO_INDEX) -> int:
 
 def decode_action(index: int, names: Mapping[str, int] = TOOL_TO_INDEX) -> str:
     """Return the tool with that index."""
-    for name, at in names.items():
-        if at == index:
+    for name, position in names.items():
+        if position == index:
             return name
     raise UnknownOption(f"no tool has index {index}; there are {len(names)}")

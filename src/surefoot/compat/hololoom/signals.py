@@ -1,4 +1,4 @@
-"""Suggestions from the last episodes, and what a shuttle does with them."""
+"""Suggestions from the last episodes, for `WeavingShuttle.apply_learning_signals`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSignal:
-    """A suggestion, its evidence, and its priority (0 … 1). `WeavingShuttle.apply_learning_signals` acts on it."""
+    """A suggestion, its evidence and its priority (0 … 1)."""
 
     signal_type: str
     """bandit_update, pattern_preference or threshold_adjustment."""
@@ -26,16 +26,16 @@ class LearningSignal:
     priority: float = 0.5
 
 
+# HoloLoom's minimum number of episodes for a suggestion.
 FEWEST = 10
-"""Episodes below which nothing is suggested."""
 
 
 def signals_of(episodes: Sequence[dict[str, Any]]) -> list[LearningSignal]:
-    """From episodes as `get_recent_episodes` gives them; most important first."""
+    """Return the suggestions from episodes of `get_recent_episodes`, the most important first."""
     if len(episodes) < FEWEST:
         return []
-    found = [*_tools(episodes), *_patterns(episodes), *_failing(episodes), *_monotony(episodes)]
-    return sorted(found, key=lambda signal: -signal.priority)
+    signals = [*_tools(episodes), *_patterns(episodes), *_failing(episodes), *_monotony(episodes)]
+    return sorted(signals, key=lambda signal: -signal.priority)
 
 
 def _tools(episodes: Sequence[dict[str, Any]]) -> list[LearningSignal]:
@@ -99,7 +99,7 @@ def _failing(episodes: Sequence[dict[str, Any]]) -> list[LearningSignal]:
             signal_type="threshold_adjustment",
             tool=tool,
             confidence_threshold=0.5,
-            recommendation=f"{tool} fails in {failures[tool] / count:.0%} of {count} uses: take it only where it is likely right",
+            recommendation=f"{tool} fails in {failures[tool] / count:.0%} of {count} uses: use it only if likely to succeed",
             evidence={"uses": count, "failure_rate": failures[tool] / count},
             priority=0.7,
         )

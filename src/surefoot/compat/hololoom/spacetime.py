@@ -1,4 +1,4 @@
-"""Spacetime and WeavingTrace: a `ToolRun` by its earlier names, and collections of them."""
+"""Spacetime and WeavingTrace: a `ToolRun` under HoloLoom's names, and collections of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from surefoot.decide.tools.run import (
 )
 from surefoot.learn.checkpoint.atomic_files import REAL_FS, replace_file
 
+# Key of a run's metadata for the fields that a run does not have.
 _EXTRAS = "hololoom"
-"""Key of a run's metadata for fields that a run has not."""
 _TRACE_EXTRAS = ("context_shards_count", "tool_selected", "bandit_statistics", "analytical_metrics")
 
 
 @dataclass(slots=True, kw_only=True)
 class WeavingTrace:
-    """What happened on the way, stage by stage."""
+    """The stages of an answer."""
 
     start_time: datetime = field(default_factory=now)
     end_time: datetime | None = None
@@ -55,7 +55,7 @@ class WeavingTrace:
 
 @dataclass(slots=True, kw_only=True)
 class Spacetime:
-    """A woven query."""
+    """An answered query."""
 
     query_text: str
     response: str
@@ -73,7 +73,7 @@ class Spacetime:
 
     @classmethod
     def of(cls, run: ToolRun) -> Self:
-        """Return a run by the earlier names."""
+        """Return a run under HoloLoom's names."""
         metadata = {"pattern_card" if k == "depth" else k: v for k, v in run.metadata.items()}
         selected = "" if run.tool == "error" else run.tool
         extras = {"tool_selected": selected, "context_shards_count": len(run.trace.context_ids)}
@@ -85,7 +85,7 @@ class Spacetime:
         return cls(**values)
 
     def run(self) -> ToolRun:
-        """Return it as a run; what a run has no field for goes into its metadata."""
+        """Return it as a run; fields that a run does not have go into its metadata."""
         values, trace = _renamed(self, EARLIER_RUN), _renamed(self.trace, EARLIER_TRACE)
         extras = {name: trace.pop(name) for name in _TRACE_EXTRAS}
         extras["context_summary"] = values.pop("context_summary")
@@ -94,13 +94,13 @@ class Spacetime:
         return ToolRun(**values)
 
     def add_quality_score(self, score: float, feedback: str | None = None) -> None:
-        """Set a score from 0 to 1, and words if there are any."""
+        """Set a score from 0 to 1, and an optional comment."""
         run = self.run()
         run.add_quality(score, feedback)
         self.quality_score, self.user_feedback = run.quality, run.comment
 
     def observation(self) -> dict[str, Any]:
-        """Return what was noticed about the query."""
+        """Return the observation of the query."""
         return experience_in(self.run().to_json(), 0.0)["observation"]
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Spacetime:
         return from_json(cls, values)
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON: the file is there whole or not at all."""
+        """Write it as JSON, atomically."""
         replace_file(REAL_FS, Path(path), msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2))
 
     @classmethod
@@ -132,7 +132,7 @@ class Spacetime:
         return self.from_dict(self.to_dict())
 
     def summarize(self) -> dict[str, Any]:
-        """Return one line's worth."""
+        """Return a short summary."""
         return {
             "query": self.query_text[:100],
             "tool": self.tool_used,

@@ -22,9 +22,9 @@ def PPOConfig(**names: Any) -> learn_config.PPOConfig:  # a class in HoloLoom's 
 
 
 class BufferTrainer:
-    """One learner on the policy itself. Episodes are learned from once as fresh ones, and reused afterwards.
+    """Train the policy. Episodes are learned from once as new ones, and reused afterwards.
 
-    Log-probabilities are those of the moment of the choice; they are kept with the episode.
+    Log-probabilities are those at the time of the choice; they are stored with the episode.
     """
 
     def __init__(self, policy: Any, config: learn_config.PPOConfig | None = None) -> None:
@@ -40,7 +40,7 @@ class BufferTrainer:
         self._cursor: dict[int, int] = {}
 
     async def train_on_buffer(self, buffer: ReflectionBuffer, min_samples: int = 32) -> dict[str, float]:
-        """Make one PPO update on what is new in the buffer and a share of what is old; {} while it has too few episodes."""
+        """Make one PPO update on the new episodes and a share of the old ones; return {} if there are too few."""
         return await asyncio.to_thread(self.train_now, buffer, min_samples)
 
     def train_now(self, buffer: ReflectionBuffer, min_samples: int = 32) -> dict[str, float]:
@@ -54,7 +54,7 @@ class BufferTrainer:
         report = self.policy.update() if report is None else report
         if report is None:
             raise ConfigError(
-                "no episode in the buffer holds a choice of this policy's encoder; there is nothing to learn"
+                "no episode in the buffer has a choice of this policy's encoder; there is nothing to learn from"
             )
         self.total_samples += report.samples
         names = ("policy_loss", "value_loss", "entropy", "kl_divergence", "approx_kl", "clip_fraction")
@@ -72,7 +72,7 @@ class BufferTrainer:
         return {"total_updates": len(self.history), "total_samples": self.total_samples, **means}
 
     def save_checkpoint(self, path: str | Path) -> Path:
-        """Save weights, optimiser, outcome model and log, in files that run no code."""
+        """Save weights, optimizer, outcome model and log, without pickle."""
         state = self.policy.state()
         weights = state.pop("weights")
         return save_checkpoint(Path(path), self.policy.learner.updates, {"weights": weights, "chooser": state})
@@ -82,5 +82,5 @@ class BufferTrainer:
         self.policy.set_state({**parts["chooser"], "weights": parts["weights"]})
 
 
+# HoloLoom's name.
 PPOTrainer = BufferTrainer
-"""HoloLoom's name for it."""

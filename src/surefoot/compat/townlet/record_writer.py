@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -14,7 +13,7 @@ from surefoot.errors import TelemetryError
 from surefoot.telemetry.reader import LineProblem, read_line, read_records
 from surefoot.telemetry.schema import Record, UpdateRecord
 
-_THEIR_NAMES = {ours: theirs for theirs, ours in old.OUR_NAMES.items()}
+_OLD_NAMES = {new: name for name, new in old.OUR_NAMES.items()}
 
 
 def flat_lines(update: UpdateRecord, *, offset: int) -> list[dict[str, Any]]:
@@ -29,31 +28,32 @@ def flat_lines(update: UpdateRecord, *, offset: int) -> list[dict[str, Any]]:
 
 def _flat(update: UpdateRecord, epoch: Mapping[str, float | None], i: int, epochs: int, offset: int) -> dict[str, Any]:
     m = {**update.m, **epoch}
-    theirs = {_THEIR_NAMES.get(name, name): x for name, x in m.items() if x is not None}
-    line: dict[str, Any] = {key: float(theirs.get(key, 0.0)) for key in old.BASE}
+    values = {_OLD_NAMES.get(name, name): x for name, x in m.items() if x is not None}
+    line: dict[str, Any] = {key: float(values.get(key, 0.0)) for key in old.BASE}
     line["epoch"] = float(update.m.get("epoch") or i + 1)
     line["steps"] = float(update.env_steps)
-    line |= {key: float(x) for key, x in theirs.items() if key in old.LATE + old.SOCIAL or _extra(key)}
+    line |= {
+        key: float(x)
+        for key, x in values.items()
+        if key in old.LATE + old.SOCIAL or key.startswith(("conflict.", "baseline_"))
+    }
     line["telemetry_version"] = 1.1
-    line |= {key: float(theirs.get(key, 0.0)) for key in old.CONFLICT}
+    line |= {key: float(values.get(key, 0.0)) for key in old.CONFLICT}
     seconds = [x for x in update.seconds.values() if x is not None]
+    # 1.1 requires these numbers; where the update has none, the closest one that it has.
     guesses = {
         "epoch_duration_sec": sum(seconds) / epochs,
         "cycle_id": max(update.updates - 1, 0),
-        "batch_entropy_mean": theirs.get("loss_entropy", 0.0),
-        "kl_divergence_max": abs(theirs.get("kl_divergence", 0.0)),
-        "rollout_ticks": theirs.get("transitions", 0.0),
+        "batch_entropy_mean": values.get("loss_entropy", 0.0),
+        "kl_divergence_max": abs(values.get("kl_divergence", 0.0)),
+        "rollout_ticks": values.get("transitions", 0.0),
         "log_stream_offset": offset,
     }
-    line |= {key: float(theirs.get(key, guesses.get(key, 0.0))) for key in old.NEW_IN_1_1}
+    line |= {key: float(values.get(key, guesses.get(key, 0.0))) for key in old.NEW_IN_1_1}
     mode = update.labels.get("data_mode", "rollout")
     line["data_mode"] = mode if mode in old.DATA_MODES else "rollout"
     bad = [name.removeprefix("m.") for name in update.nonfinite]
     return line | ({"nonfinite": ", ".join(bad)} if bad else {})
-
-
-def _extra(key: str) -> bool:
-    return key.startswith(("conflict.", "baseline_"))
 
 
 class FlatMirror:
@@ -80,7 +80,7 @@ class FlatMirror:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -92,7 +92,7 @@ def _last_offset(path: Path) -> int:
         for number, line in enumerate(file, 1):
             item = read_line(path.name, number, line) if line.strip() else None
             if isinstance(item, LineProblem):
-                raise TelemetryError(f"{item}; --ppo-log goes on only with a log that is whole: give a new file")
+                raise TelemetryError(f"{item}; --ppo-log only appends to a log without errors: give a new file")
             if isinstance(item, UpdateRecord):
                 last = max(last, int(item.m.get("log_stream_offset") or 0))
     return last

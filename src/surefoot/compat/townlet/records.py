@@ -20,43 +20,24 @@ Version = Literal["1.0", "1.1", "1.2"]
 VERSIONS: tuple[Version, ...] = ("1.0", "1.1", "1.2")
 
 BASE = (
-    "epoch",
-    "updates",
-    "transitions",
-    "loss_policy",
-    "loss_value",
-    "loss_entropy",
-    "loss_total",
-    "clip_fraction",
-    "adv_mean",
-    "adv_std",
-    "grad_norm",
-    "kl_divergence",
-    "lr",
-    "steps",
+    *("epoch", "updates", "transitions", "loss_policy", "loss_value", "loss_entropy", "loss_total", "clip_fraction"),
+    *("adv_mean", "adv_std", "grad_norm", "kl_divergence", "lr", "steps"),
 )
+# Required of 1.0 and 1.1 only after they were published.
 LATE = ("clip_fraction_max", "clip_triggered_minibatches", "adv_zero_std_batches", "adv_min_std")
-"""Required of 1.0 and 1.1 only after they were published."""
 BASELINE = ("baseline_sample_count", "baseline_reward_mean", "baseline_reward_sum", "baseline_reward_sum_mean")
 NEW_IN_1_1 = (
-    "epoch_duration_sec",
-    "cycle_id",
-    "batch_entropy_mean",
-    "batch_entropy_std",
-    "grad_norm_max",
-    "kl_divergence_max",
-    "reward_advantage_corr",
-    "rollout_ticks",
-    "log_stream_offset",
-    "queue_conflict_events",
-    "queue_conflict_intensity_sum",
+    *("epoch_duration_sec", "cycle_id", "batch_entropy_mean", "batch_entropy_std", "grad_norm_max"),
+    *("kl_divergence_max", "reward_advantage_corr", "rollout_ticks", "log_stream_offset"),
+    *("queue_conflict_events", "queue_conflict_intensity_sum"),
 )
 ANNEAL_WORDS = ("anneal_stage", "anneal_dataset")
 DATA_MODES = ("replay", "rollout", "mixed")
 
+# A number outside its range is valid in every version, but deserves a warning.
 RANGES = {"reward_advantage_corr": (-1.0, 1.0), "chat_quality_mean": (0.0, 1.0), "clip_fraction": (0.0, 1.0)}
-"""A number outside its range is no error in any version, but worth a warning."""
 
+# Names of the same numbers in a record of version 2; all others keep their name inside `m`.
 OUR_NAMES = {
     "loss_policy": "policy_loss",
     "loss_value": "value_loss",
@@ -71,12 +52,10 @@ OUR_NAMES = {
     "updates": "minibatches",
     "batch_entropy_std": "entropy_std",
 }
-"""Names of the same numbers in a record of version 2; all others keep their name inside `m`."""
 
 REQUIRED: dict[Version, tuple[str, ...]] = {
     "1.0": BASE + CONFLICT,
-    "1.1": BASE + CONFLICT + NEW_IN_1_1,
-    "1.2": BASE + CONFLICT + NEW_IN_1_1,
+    **dict.fromkeys(("1.1", "1.2"), BASE + CONFLICT + NEW_IN_1_1),
 }
 """Numbers that every line of a version must have."""
 _REQUIRED_SETS = {version: frozenset(keys) for version, keys in REQUIRED.items()}
@@ -89,6 +68,7 @@ KNOWN_1_2 = (
     | {*ANNEAL_NUMBERS, *ANNEAL_FLAGS}
     | {"duration_sec", "telemetry_version"}
 )
+# The largest integer up to which a float64 holds every integer exactly.
 _MOST = float(2**53)
 
 
@@ -109,18 +89,18 @@ def errors(line: Flat, version: Version) -> list[str]:
         missing = [key for key in REQUIRED[version] if key not in line]
         problems.append(f"{', '.join(missing)} missing; {version} demands a finite number for each")
     for key, x in line.items():
-        if (
-            (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version"
-        ):  # the common case first, for speed
+        # A finite float first, for speed: nearly every value is one.
+        if (type(x) is float and x - x == 0.0) or key in _WORDS or key == "telemetry_version":
             continue
         if problem := _number_problem(key, line, version):
             problems.append(problem)
     if version == "1.0":
         early = [key for key in NEW_IN_1_1 if key in line]
         if early:
-            problems.append(f"{', '.join(early)} came with 1.1; leave them out or say telemetry_version 1.1")
-    else:
-        problems += _mode_problem(line, version)
+            problems.append(f"{', '.join(early)} came with 1.1; leave them out or set telemetry_version to 1.1")
+    elif (mode := line.get("data_mode")) not in DATA_MODES:
+        actual = f"data_mode is {mode!r}" if "data_mode" in line else "data_mode missing"
+        problems.append(f"{actual}; {version} demands one of {', '.join(DATA_MODES)}")
     if version == "1.2" and not line.keys() <= KNOWN_1_2:
         unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
@@ -132,7 +112,7 @@ def oddities(line: Flat, version: Version) -> list[str]:
     """Return warnings: unknown keys, numbers out of range, a missing version."""
     problems: list[str] = []
     if "telemetry_version" not in line:
-        problems.append('no telemetry_version; read as 1.0, "telemetry_version": 1.0 would say so')
+        problems.append('no telemetry_version; read as 1.0; add "telemetry_version": 1.0')
     if version != "1.2":
         unknown = [key for key in line if key not in KNOWN_1_2 and not _conflict(key)]
         if unknown:
@@ -140,20 +120,12 @@ def oddities(line: Flat, version: Version) -> list[str]:
     for key, (low, high) in RANGES.items():
         x: Any = line.get(key)
         if _is_number(x) and not low <= x <= high:
-            problems.append(f"{key} is {x:g}; it lies between {low:g} and {high:g}")
+            problems.append(f"{key} is {x:g}; it must be between {low:g} and {high:g}")
     some = [key for key in BASELINE if key in line]
     if some and len(some) < len(BASELINE):
         lacking = [key for key in BASELINE if key not in line]
         problems.append(f"{', '.join(some)} without {', '.join(lacking)}; a baseline has all four")
     return problems
-
-
-def _mode_problem(line: Flat, version: Version) -> list[str]:
-    mode = line.get("data_mode")
-    if mode in DATA_MODES:
-        return []
-    actual = f"data_mode is {mode!r}" if "data_mode" in line else "data_mode missing"
-    return [f"{actual}; {version} demands one of {', '.join(DATA_MODES)}"]
 
 
 def _number_problem(key: str, line: Flat, version: Version) -> str | None:
@@ -164,9 +136,9 @@ def _number_problem(key: str, line: Flat, version: Version) -> str | None:
         return f"{key} is {_shown(x)}; {version} demands a finite number"
     if key in BASELINE or key == "baseline_log_prob_mean":
         # The published rules checked a baseline only if all four numbers were present.
-        return f"{key} is {_shown(x)}; a finite number is right" if all(k in line for k in BASELINE) else None
+        return f"{key} is {_shown(x)}; it must be a finite number" if all(k in line for k in BASELINE) else None
     if version == "1.2" and key in (*ANNEAL_NUMBERS, *ANNEAL_FLAGS) and not (x is None or isinstance(x, bool)):
-        return f"{key} is {_shown(x)}; a finite number, true, false or null is right"
+        return f"{key} is {_shown(x)}; it must be a finite number, true, false or null"
     return None
 
 
@@ -189,21 +161,11 @@ def _shown(x: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "…"
 
 
-def from_1_0(line: Flat) -> Flat:
-    """Return a 1.0 line as 1.1: numbers that 1.0 did not measure are absent, not zero."""
-    return {**line, "telemetry_version": "1.1"}
-
-
-def from_1_1(line: Flat) -> Flat:
-    """Return a 1.1 line as 1.2, which only added the keys of annealing."""
-    return {**line, "telemetry_version": "1.2"}
-
-
-def from_1_2(line: Flat, *, number: int, before: float) -> UpdateRecord:
-    """Return a 1.2 line as a record of version 2.
+def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> UpdateRecord:
+    """Return a line of any of these versions as a record of version 2; never raises.
 
     `number` is its line in the file, which gives `seq` and `updates` (`epoch` restarts with every cycle); `before` is the
-    number of seconds that the lines above took.
+    number of seconds that the lines above took. Numbers that an older version did not measure are absent, not zero.
     """
     m: dict[str, float | None] = {}
     labels: dict[str, str] = {}
@@ -214,8 +176,8 @@ def from_1_2(line: Flat, *, number: int, before: float) -> UpdateRecord:
             labels[key] = x
         elif key not in ("steps", "epoch_duration_sec") and (isinstance(x, bool) or _is_number(x)):
             m[OUR_NAMES.get(key, key)] = float(x)
-    duration = seconds_of(line)
-    steps = line.get("steps")
+    duration, steps = line.get("epoch_duration_sec"), line.get("steps")
+    duration = min(max(float(duration), 0.0), 1e12) if duration is not None and _is_number(duration) else 0.0
     return UpdateRecord(
         v=VERSION,
         run="",
@@ -227,18 +189,3 @@ def from_1_2(line: Flat, *, number: int, before: float) -> UpdateRecord:
         seconds={"epoch": duration} if "epoch_duration_sec" in line else {},
         labels=labels,
     )
-
-
-def seconds_of(line: Flat) -> float:
-    """Return the duration of the epoch, 0 if the line does not have it."""
-    x = line.get("epoch_duration_sec")
-    return min(max(float(x), 0.0), 1e12) if x is not None and _is_number(x) else 0.0
-
-
-def migrate(line: Flat, version: Version, *, number: int, before: float = 0.0) -> UpdateRecord:
-    """Return a line of any of these versions as a record of version 2; never raises, whatever the line contains."""
-    if version == "1.0":
-        line = from_1_0(line)
-    if version in ("1.0", "1.1"):
-        line = from_1_1(line)
-    return from_1_2(line, number=number, before=before)

@@ -15,7 +15,7 @@ from surefoot.core.batch import Batch
 from surefoot.core.losses import value_loss
 from surefoot.core.masked import masked_mean
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, Interval, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import Config, documented, knob
 from surefoot.data.trajectory import Recording, Trajectory
 from surefoot.errors import RecordingError
 from surefoot.learn.config import AT_LEAST_ONE, PPOConfig
@@ -33,6 +33,7 @@ CLOSEST_TO_BOUND = 0.999
 MAX_GRAD_NORM = 0.5
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneConfig(Config):
     """How episodes are cloned: maximum likelihood of the actions, and optionally a critic of their returns."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from surefoot.data.kinds import NOT_NEGATIVE, UNIT, Interval, choice, integer, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import Config, documented, knob
 from surefoot.data.seeds import seed_for
 from surefoot.envs.api import View
 from surefoot.envs.gym.snapshot import rng_from_json, rng_to_json
@@ -24,6 +24,7 @@ LATEST = -1
 """Who plays against itself as it is now."""
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfPlayConfig(Config):
     """Whom a learner plays against."""

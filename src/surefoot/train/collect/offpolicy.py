@@ -21,7 +21,7 @@ import torch
 from surefoot.core.batch import Batch
 from surefoot.core.losses import LOG_RATIO_LIMIT
 from surefoot.data.kinds import NOT_NEGATIVE, POSITIVE, UNIT, integer, optional, real
-from surefoot.data.knobs import Config, knob
+from surefoot.data.knobs import Config, documented, knob
 from surefoot.data.rollout import Rollout
 from surefoot.errors import ConfigError, ReplayError
 from surefoot.nets.policy import Policy
@@ -30,6 +30,7 @@ from surefoot.nets.policy import Policy
 PIECE = 8192
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRules(Config):
     """Which old data is used, and how far it is trusted."""

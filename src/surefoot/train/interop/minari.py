@@ -91,11 +91,11 @@ def _minari() -> Any:
 
 
 def _trajectory(episode: Any, spaces: Spaces) -> Trajectory:
-    looked = spaces.look(episode.observations)
-    mask = looked.action_mask
+    observations = spaces.read(episode.observations)
+    mask = observations.action_mask
     terminated = bool(np.asarray(episode.terminations)[-1])
     return Trajectory(
-        obs=looked.obs,
+        obs=observations.obs,
         action=_world_action(np.asarray(episode.actions), spaces.gym_action, spaces.action),
         reward=np.asarray(episode.rewards, np.float64),
         terminated=terminated,

@@ -1,4 +1,4 @@
-"""What people bring from Stable-Baselines3: each name works here, or says in one sentence what replaces it."""
+"""Names of Stable-Baselines3: each works here, or raises an error that names its replacement."""
 
 from __future__ import annotations
 
@@ -25,10 +25,19 @@ AnyEnv = TypeVar("AnyEnv")
 
 
 class VecNormalize:
-    """Asks PPO to standardise observations and scale rewards in this world; the world itself stays as it is.
+    """Tells `PPO` to normalize observations and rewards of a world; the world itself is not changed.
 
-    The statistics are kept by the policy and the collector, so that they are saved, loaded and frozen with the model:
-    there is no second file to lose, and nothing to switch off before an evaluation.
+    The statistics are part of the policy and the collector, so they are saved and loaded with the model: there is no second
+    file, and nothing to switch off before an evaluation.
+
+    Args:
+        venv: The environment.
+        training: Accepted for compatibility; evaluations never update the statistics.
+        norm_obs: Normalize observations.
+        norm_reward: Divide rewards by the running deviation of the discounted return.
+        clip_obs: Limit of normalized observations.
+        clip_reward: Limit of scaled rewards.
+        gamma: Discount; must be the learner's. Default: the learner's.
     """
 
     def __init__(
@@ -44,7 +53,6 @@ class VecNormalize:
         self.world = make_world(venv)
         self.training = training
         self.gamma = gamma
-        """Must be the learner's own (PPO checks it); None takes that."""
         self.settings: dict[str, Any] = {
             "normalize_obs": norm_obs,
             "normalize_reward": norm_reward,
@@ -54,21 +62,27 @@ class VecNormalize:
 
     @property
     def num_envs(self) -> int:
-        """Streams of the world."""
+        """Number of streams."""
         return self.world.num_envs
 
     def save(self, path: str) -> NoReturn:
         """Not needed: `model.save` writes the statistics with the weights."""
-        raise ConfigError(f"nothing to write to {path}: the statistics are in the policy, model.save(…) saves them")
+        raise ConfigError(f"{path} was not written: the statistics are in the policy; call model.save(…)")
 
     @classmethod
     def load(cls, path: str, venv: Any = None) -> NoReturn:
         """Not needed: `PPO.load` brings the statistics with the weights."""
-        raise ConfigError(f"nothing to read from {path}: the statistics are in the policy, PPO.load(…) brings them")
+        raise ConfigError(f"{path} was not read: the statistics are in the policy; call PPO.load(…)")
 
 
 def Monitor(env: AnyEnv, filename: str | None = None, **options: Any) -> AnyEnv:
-    """The env as it is: returns and lengths of episodes are always kept, raw, by whoever collects."""
+    """Return the env unchanged: raw returns and lengths of episodes are always recorded.
+
+    Args:
+        env: The environment.
+        filename: Not supported; raises `ConfigError`.
+        options: Ignored.
+    """
     if filename is not None:
         raise ConfigError(
             f"Monitor(filename={filename!r}) writes nothing here; train with `surefoot train` and write the file from "
@@ -78,18 +92,18 @@ def Monitor(env: AnyEnv, filename: str | None = None, **options: Any) -> AnyEnv:
 
 
 def DummyVecEnv(env_fns: Sequence[Callable[[], SingleEnv]]) -> World:
-    """A world of the envs these functions build, stepped one after the other in this process."""
+    """Return a world of the envs that these functions build, stepped in this process."""
     return EnvsWorld(list(env_fns))
 
 
 def SubprocVecEnv(env_fns: Sequence[Callable[[], SingleEnv]], start_method: str | None = None) -> World:
-    """A world of the envs these functions build, each in a process of its own: for envs slower than about 1 ms."""
+    """Return a world of the envs that these functions build, one process each: for envs slower than about 1 ms."""
     vector = AsyncVectorEnv(list(env_fns), context=start_method, autoreset_mode=AutoresetMode.SAME_STEP)
     return VectorWorld(vector)
 
 
 def set_random_seed(seed: int, using_cuda: bool = False) -> None:
-    """Seed the global generators of Python, numpy and torch, for code of your own: nothing in here draws from them."""
+    """Seed the global generators of Python, numpy and torch. Only your own code uses them; this package does not."""
     import torch
 
     random.seed(seed)
@@ -100,10 +114,10 @@ def set_random_seed(seed: int, using_cuda: bool = False) -> None:
 
 
 _CALLBACKS = {
-    "EvalCallback": "`surefoot train --eval-every N` evaluates, or call evaluate_policy in a callback of your own",
-    "CheckpointCallback": "call model.save(…) in a callback of your own; `surefoot train` saves by itself",
+    "EvalCallback": "`surefoot train --eval-every N` evaluates, or call evaluate_policy in a callback",
+    "CheckpointCallback": "call model.save(…) in a callback; `surefoot train` saves by itself",
     "StopTrainingOnRewardThreshold": "return False from a callback once model.recent_return is high enough",
-    "StopTrainingOnMaxEpisodes": "return False from a callback once enough is enough",
+    "StopTrainingOnMaxEpisodes": "return False from a callback after as many episodes as you want",
     "StopTrainingOnNoModelImprovement": "return False from a callback once model.recent_return no longer rises",
     "ProgressBarCallback": "learn(…, progress_bar=True) shows one",
     "EveryNTimesteps": "look at model.num_timesteps in a callback",
@@ -116,8 +130,8 @@ _CALLBACK_RULE = (
 
 
 def watchers(callback: Any) -> list[Watcher]:
-    """The callables in `callback` (None, one, or a list); SB3's callbacks are refused with what replaces them."""
-    found: list[Any] = []
+    """Return the callables in `callback` (None, one, or a list). Raise `ConfigError` for SB3's callback classes."""
+    callbacks: list[Any] = []
     for watcher in callback if isinstance(callback, list | tuple) else [] if callback is None else [callback]:
         name, foreign = _sb3_class(watcher)
         if foreign:
@@ -126,12 +140,12 @@ def watchers(callback: Any) -> list[Watcher]:
         if not callable(watcher):
             raise ConfigError(f"callback is {watcher!r}; {_CALLBACK_RULE}")
         _refuse_other_arguments(watcher)
-        found.append(watcher)
-    return found
+        callbacks.append(watcher)
+    return callbacks
 
 
 def says_stop(answer: Any) -> bool:
-    """True for False, Python's or numpy's; None goes on."""
+    """Return whether a callback returned False (Python's or numpy's); None continues."""
     return isinstance(answer, bool | np.bool_) and not answer
 
 
@@ -177,11 +191,11 @@ _REPLACED = {
 
 
 def refuse_replaced(settings: Mapping[str, Any]) -> None:
-    """ConfigError for an argument of SB3's PPO or its policy_kwargs that is something else here."""
+    """Raise `ConfigError` for an argument of SB3's PPO or policy_kwargs that has a replacement here."""
     inner = settings.get("policy_kwargs") or {}
     for name in (*settings, *(inner if isinstance(inner, Mapping) else ())):
         if name in _REPLACED:
-            raise ConfigError(f"{name} is not taken: {_REPLACED[name]}")
+            raise ConfigError(f"{name} is not supported: {_REPLACED[name]}")
 
 
 _ATTRIBUTES = {
@@ -194,12 +208,12 @@ _ATTRIBUTES = {
     "lr_schedule": "model.spec.ppo.lr is the schedule",
     "observation_space": "model.spaces.gym_observation is Gymnasium's",
     "action_space": "model.spaces.gym_action is Gymnasium's",
-    "n_envs": "model.spec.ppo.envs says it",
+    "n_envs": "use model.spec.ppo.envs",
     "n_steps": "use model.spec.ppo.rollout_steps",
 }
 
 
 def refuse_attribute(name: str) -> NoReturn:
-    """AttributeError for something SB3's PPO has and ours has elsewhere, or has not."""
+    """Raise `AttributeError`, with the replacement of an attribute of SB3's PPO."""
     advice = f"; {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""
     raise AttributeError(f"PPO has no {name!r}{advice}")

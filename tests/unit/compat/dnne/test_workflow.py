@@ -50,16 +50,16 @@ def test_six_nodes_come_in_with_their_widgets_and_two_delays() -> None:
     assert check(found.graph).errors == []
 
 
-def test_the_report_says_what_became_of_what() -> None:
+def test_the_notes_list_every_change() -> None:
     notes = "\n".join(from_workflow(WORKFLOW).notes)
-    for said in (
+    for message in (
         "becomes surefoot/CartPoleContinuous-v0",
         "max_push_effort=10",
-        "what the agent acted on",
-        "a time limit is no end",
-        "begins with ready",
+        "which the agent acted on",
+        "a time limit is not termination",
+        "starts with ready",
     ):
-        assert said in notes
+        assert message in notes
 
 
 def test_it_runs_and_learns_from_what_it_saw() -> None:
@@ -68,22 +68,22 @@ def test_it_runs_and_learns_from_what_it_saw() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda w: w["nodes"][0]["widgets_values"].__setitem__(0, "Ant"), "Isaac task 'Ant' needs Isaac Lab"),
         (lambda w: w["nodes"][0].__setitem__("type", "CameraNode"), "no node called 'CameraNode'"),
-        (lambda w: w.__setitem__("version", 1.0), "0.4 is read"),
+        (lambda w: w.__setitem__("version", 1.0), "it must be 0.4"),
         (lambda w: w["links"].append([99, 1, 0, 77, 0, "X"]), "there is no such node"),
         (lambda w: w["links"].append([99, 1, 1, 2, 0, "X"]), "two sources"),
         (lambda w: w["links"].append("x"), r"must be \[id, from"),
         (lambda w: w["nodes"][5]["inputs"][0].__setitem__("name", "stat"), "no input 'stat'"),
-        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "each once"),
+        (lambda w: w["nodes"].append({"id": 1, "type": "ORNode"}), "unique integers"),
         (lambda w: w["nodes"][2]["widgets_values"].extend([1, 2]), "7 widgets, not 9"),
         (lambda w: w.__setitem__("nodes", {}), "not a ComfyUI workflow"),
     ],
 )
-def test_a_broken_or_foreign_workflow_is_one_clear_error(change, said: str) -> None:
-    with pytest.raises(GraphError, match=said):
+def test_a_broken_or_foreign_workflow_is_one_clear_error(change, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         from_workflow(changed(change))
 
 

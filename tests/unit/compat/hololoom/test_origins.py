@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.compat.hololoom import PPOConfig, PPOTrainer, QueryCache, ReflectionBuffer, WeavingShuttle, tool
+from surefoot.compat.hololoom import QueryCache, ReflectionBuffer, WeavingShuttle, tool
 from surefoot.compat.hololoom.shuttle import Memory
 from surefoot.compat.hololoom.spacetime import Spacetime, WeavingTrace
-from surefoot.decide.policy.ppo import PPO_DEFAULTS
 
 HERE = Path(__file__).parents[2]
 DEFECTS = {
@@ -33,24 +32,24 @@ DEFECTS = {
     ),
     "helpful was ignored": "decide/test_rewards.py::test_helpful_replaces_the_reward",
     "every stored episode was a torn JSON file without a loader": (
-        "compat/hololoom/test_shuttle.py::test_episodes_are_there_again_after_the_buffer_is_opened_anew"
+        "compat/hololoom/test_buffer.py::test_episodes_are_there_again_after_the_buffer_is_opened_anew"
     ),
-    "Spacetime.save never worked": "compat/hololoom/test_shuttle.py::test_a_spacetime_comes_back_equal_from_a_file",
-    "save_all never worked": "compat/hololoom/test_shuttle.py::test_many_are_saved_loaded_and_counted",
+    "Spacetime.save never worked": "compat/hololoom/test_spacetime.py::test_a_spacetime_comes_back_equal_from_a_file",
+    "save_all never worked": "compat/hololoom/test_spacetime.py::test_many_are_saved_loaded_and_counted",
     "from_dict dropped analytical_metrics": "compat/hololoom/test_origins.py::test_no_field_of_the_trace_is_dropped",
     "looking for patterns sliced a deque": (
         "compat/hololoom/test_origins.py::test_a_full_buffer_is_looked_back_on_and_consolidated"
     ),
-    "pruning removed nothing": "compat/hololoom/test_shuttle.py::test_consolidation_really_removes",
-    "signals were only logged": "compat/hololoom/test_shuttle.py::test_signals_are_found_and_acted_on",
+    "pruning removed nothing": "compat/hololoom/test_buffer.py::test_consolidation_really_removes",
+    "signals were only logged": "compat/hololoom/test_signals.py::test_signals_are_found_and_acted_on",
     "observations and actions were random tensors": (
-        "compat/hololoom/test_shuttle.py::test_a_batch_has_the_real_observations_and_actions"
+        "compat/hololoom/test_buffer.py::test_a_batch_has_the_real_observations_and_actions"
     ),
     "old log-probabilities were those of the moment of training": (
         "compat/hololoom/test_shuttle.py::test_the_log_prob_learned_with_is_the_one_of_the_choice"
     ),
-    "batch_size was never used": "compat/hololoom/test_origins.py::test_the_minibatch_size_is_used",
-    "the whole buffer was new at each update": "compat/hololoom/test_origins.py::test_an_episode_is_new_only_once",
+    "batch_size was never used": "compat/hololoom/test_trainer.py::test_the_minibatch_size_is_used",
+    "the whole buffer was new at each update": "compat/hololoom/test_trainer.py::test_an_episode_is_new_only_once",
     "the cache's key was the text alone, its object shared, a miss counted twice": (
         "compat/hololoom/test_shuttle.py::test_a_cached_answer_is_a_copy_and_belongs_to_one_policy"
     ),
@@ -112,37 +111,6 @@ def test_a_full_buffer_is_looked_back_on_and_consolidated(encoder):
     signals, told = asyncio.run(_look_back(buffer))
     assert signals >= 1
     assert told["left"] == len(buffer) <= 50
-
-
-def trained(encoder, minibatch: int) -> tuple[WeavingShuttle, PPOTrainer]:
-    agent = WeavingShuttle([answer, sing], encoder=encoder)
-    trainer = PPOTrainer(agent.policy.core, PPOConfig(batch_size=minibatch, n_epochs=2, target_kl=None))
-    for _ in range(40):
-        agent.buffer.store_now(agent.weave_sync("a question"), {"helpful": True})
-    return agent, trainer
-
-
-def test_the_minibatch_size_is_used(encoder):
-    steps = dict[int, int]()
-    for size in (8, 20):
-        agent, trainer = trained(encoder, size)
-        core = agent.policy.core
-        core.config = type(core.config)(reuse=0)
-        reports = list[int]()
-        update = core.learner.update
-        core.learner.update = lambda rollout, u=update, r=reports: (r.append((done := u(rollout)).minibatches), done)[1]
-        trainer.train_now(agent.buffer)
-        steps[size] = sum(reports)
-    assert steps == {8: 2 * 40 // 8, 20: 2 * 40 // 20}
-    assert PPO_DEFAULTS.minibatch_size == 64
-
-
-def test_an_episode_is_new_only_once(encoder):
-    agent, trainer = trained(encoder, 64)
-    trainer.train_now(agent.buffer)
-    outcomes = agent.policy.core.model.outcomes
-    trainer.train_now(agent.buffer)
-    assert outcomes == agent.policy.core.model.outcomes == 40
 
 
 def test_a_repeated_query_can_be_learned_from(encoder):

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from surefoot.compat.hololoom import (
-    FabricCollection,
     QueryCache,
-    ReflectionBuffer,
-    RewardConfig,
     Spacetime,
     TrainingSchedule,
     WeavingShuttle,
@@ -24,11 +19,10 @@ from surefoot.compat.hololoom import (
     encode_observation,
     tool,
 )
-from surefoot.compat.hololoom.signals import signals_of
 from surefoot.decide.promotion import GateConfig
 from surefoot.decide.tools.depth import BARE, FAST, FUSED, select_depth
 from surefoot.decide.tools.query_features import VOCABULARY, detect_cues
-from surefoot.errors import ConfigError, DecisionError, RecordingError, ToolError, UnknownOption
+from surefoot.errors import ConfigError, DecisionError, ToolError, UnknownOption
 
 
 @tool
@@ -84,156 +78,6 @@ def test_an_error_of_a_tool_is_in_the_trace_and_costs_reward(encoder):
     assert (found.tool_used, found.confidence) == ("broken", 0.0)
     assert made.reflect_sync(found).value < 0
     assert found.decision is not None, "a choice that failed is learned from"
-
-
-def test_a_spacetime_comes_back_equal_from_a_file(encoder, tmp_path: Path):
-    # There, every saved episode stopped at "start_time": datetimes are not JSON.
-    found = agent(encoder).weave_sync("play a song")
-    found.add_quality_score(0.8, "fine")
-    found.trace.analytical_metrics = {"kept": [1, 2.5], "odd": math.inf}
-    found.save(tmp_path / "s.json")
-    again = Spacetime.load(tmp_path / "s.json")
-    assert again == found
-    assert isinstance(again.trace.start_time, datetime)
-    assert again.trace.analytical_metrics == {"kept": [1, 2.5], "odd": math.inf}
-
-
-def test_many_are_saved_loaded_and_counted(tmp_path: Path):
-    fabric = FabricCollection([woven("a"), woven("b", 0.3)])
-    fabric.save_all(tmp_path)
-    again = FabricCollection.load_all(tmp_path)
-    assert list(again) == list(fabric)
-    assert again.get_statistics()["tool_distribution"] == {"a": 1, "b": 1}
-    assert again.get_statistics()["success_rate"] == 0.5
-    assert len(again.filter_by_tool("a")) == 1
-
-
-def test_what_json_cannot_hold_and_fields_nobody_knows_are_refused():
-    with pytest.raises(RecordingError, match="cannot contain"):
-        woven(metadata={"f": print}).to_dict()
-    with pytest.raises(RecordingError, match="'colour' is not a field"):
-        Spacetime.from_dict({**woven().to_dict(), "colour": "red"})
-
-
-def test_episodes_are_there_again_after_the_buffer_is_opened_anew(tmp_path: Path):
-    # There was no loader at all.
-    one = ReflectionBuffer(persist_path=tmp_path)
-    found = woven()
-    one.store_now(found, {"helpful": True, "comment": "nice"})
-    one.close()
-    two = ReflectionBuffer(persist_path=tmp_path)
-    (episode,) = two.get_recent_episodes()
-    assert episode["spacetime"] == found
-    assert (episode["reward"], episode["raw_reward"], episode["success"]) == (1.0, 1.0, True)
-    assert episode["feedback"] == {"helpful": True, "comment": "nice"}
-
-
-def test_a_batch_has_the_real_observations_and_actions():
-    # There, they were random tensors.
-    buffer = ReflectionBuffer()
-    for name in ("calc", "search", "calc"):
-        buffer.store_now(woven(name), {"rating": 5})
-    batch = buffer.get_ppo_batch(batch_size=2)
-    assert batch["actions"] == ["search", "calc"]
-    assert batch["rewards"] == [1.0, 1.0]
-    assert batch["dones"] == [True, True]
-    assert set(batch["observations"][0]) == {
-        *(
-            "motifs_detected",
-            "embedding_scales_used",
-            "context_shards_count",
-            "retrieval_mode",
-            "threads_activated_count",
-        )
-    }
-    assert len(buffer.get_ppo_batch(64, recent_only=False)["actions"]) == 3
-
-
-def test_the_buffer_is_first_in_first_out():
-    buffer = ReflectionBuffer(capacity=5)
-    for i in range(12):
-        buffer.store_now(woven(f"t{i}"))
-    assert len(buffer) == 5
-    assert [e["spacetime"].tool_used for e in buffer.get_recent_episodes(9)] == [f"t{i}" for i in range(7, 12)]
-
-
-def test_feedback_within_the_grace_time_counts_and_later_is_only_kept():
-    found = woven(confidence=0.5)
-    buffer = ReflectionBuffer(grace=60.0)
-    buffer.store_now(found)
-    assert buffer.store_now(found, {"rating": 0}).value == -1.0
-    assert buffer.get_recent_episodes()[0]["raw_reward"] == -1.0
-    assert buffer.runs.store.finished(0) == [], "nothing is learned before its grace time is over"
-    strict = ReflectionBuffer(grace=0.0)
-    strict.store_now(found)
-    before = strict.get_recent_episodes()[0]["raw_reward"]
-    strict.store_now(found, {"rating": 0})
-    assert strict.get_recent_episodes()[0]["raw_reward"] == before
-    assert strict.get_metrics().late_feedback == 1
-
-
-def test_consolidation_really_removes():
-    # There, episodes to be pruned were only counted.
-    buffer = ReflectionBuffer(capacity=20, learning_window=4)
-    for i in range(18):
-        buffer.store_now(woven(f"t{i}"), {"rating": 0})
-    told = buffer.consolidate_now()
-    assert told == {"pruned": 14, "merged": 0, "left": 4}
-    assert len(buffer) == 4
-
-
-def test_export_and_import_are_equal_and_a_torn_file_takes_nothing_in(tmp_path: Path):
-    one, two = ReflectionBuffer(), ReflectionBuffer()
-    for i in range(3):
-        one.store_now(woven(f"t{i}"), {"rating": i})
-    assert one.export(tmp_path / "e.ndjson") == 3
-    assert two.import_(tmp_path / "e.ndjson") == 3
-    assert [e["spacetime"] for e in two.get_recent_episodes()] == [e["spacetime"] for e in one.get_recent_episodes()]
-    (tmp_path / "torn.ndjson").write_bytes((tmp_path / "e.ndjson").read_bytes()[:-40])
-    three = ReflectionBuffer()
-    with pytest.raises(RecordingError, match="line 3"):
-        three.import_(tmp_path / "torn.ndjson")
-    assert len(three) == 0
-
-
-def test_recommendations_are_by_success_confidence_and_use():
-    buffer = ReflectionBuffer()
-    for _ in range(4):
-        buffer.store_now(woven("good", 0.8), {"helpful": True})
-        buffer.store_now(woven("bad", 0.2), {"helpful": False})
-    scores = buffer.get_tool_recommendations()
-    assert list(scores) == ["good", "bad"]
-    assert scores["good"] == pytest.approx(0.5 + 0.3 * 0.8 + 0.2 * 0.04)
-
-
-def test_signals_are_found_and_acted_on(encoder):
-    # There, they were only logged.
-    buffer = ReflectionBuffer(learning_window=50)
-    made = agent(encoder, buffer=buffer)
-    for i in range(30):
-        buffer.store_now(woven("weather", metadata={"pattern_card": "fused"}), {"helpful": i % 5 == 0})
-    signals = asyncio.run(buffer.analyze_and_learn(force=True))
-    assert [s.signal_type for s in signals] == [
-        *("bandit_update", "threshold_adjustment", "pattern_preference", "threshold_adjustment")
-    ]
-    before = made.policy.core.config.sharpness
-    done = made.apply_learning_signals(signals)
-    assert len(done) == 3
-    assert made.preferred_card == "fused"
-    assert made.thresholds == {"weather": 0.5}
-    assert made.policy.core.config.sharpness < before
-    assert asyncio.run(buffer.analyze_and_learn()) == [], "not again so soon"
-    assert signals_of(buffer.get_recent_episodes(9)) == []
-
-
-def test_a_tool_below_its_threshold_is_left_out_before_the_draw(encoder):
-    made = agent(encoder)
-    made.thresholds["music"] = 1.1
-    found = made.weave_sync("play a song and music")
-    assert found.tool_used == "weather"
-    assert found.trace.tool_probabilities == {"weather": pytest.approx(1.0)}, "the probability is the true one"
-    made.thresholds["weather"] = 1.1
-    assert made.weave_sync("play a song and music").tool_used == "music", "if none is likely enough, all may be taken"
 
 
 def test_the_likeliest_tool_is_taken_with_the_confidence_of_its_worth(encoder):
@@ -390,11 +234,6 @@ def test_retrieval_with_every_card_works_at_every_scale(encoder):
         made.memory.add(f"fact number {i} about music and rain", f"f{i}")
     counts = [made.weave_sync("music", pattern=card).trace.context_shards_count for card in ("bare", "fast", "fused")]
     assert counts == [3, 6, 10]
-
-
-def test_a_slow_reward_config_is_the_buffers_own():
-    buffer = ReflectionBuffer(reward_config=RewardConfig(base_weight=1.0, efficiency_weight=0.0))
-    assert buffer.store_now(woven(confidence=0.25)).value == pytest.approx(0.25)
 
 
 def test_weave_sync_inside_a_loop_says_what_to_do(encoder):

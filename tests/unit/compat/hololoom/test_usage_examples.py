@@ -6,11 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-import pytest
-
 from surefoot.compat.hololoom import WeavingShuttle, tool
-from surefoot.compat.hololoom.trainer import PPOTrainer as Trainer
-from surefoot.errors import PolicyError
 
 BASIC = """
 from surefoot.compat.hololoom import ReflectionBuffer
@@ -126,24 +122,3 @@ def test_the_seeds_examples_run_with_only_their_imports_changed(encoder, tmp_pat
 
     run(MONITORING, names | {"buffer": done["buffer"]})
     assert "Improvement: " in capsys.readouterr().out
-
-
-def test_the_trainer_saves_and_loads_and_sums_up(encoder, tmp_path: Path):
-    shuttle = WeavingShuttle([answer, other], encoder=encoder)
-    trainer = Trainer(shuttle.policy.core)
-    for _ in range(40):
-        shuttle.buffer.store_now(shuttle.weave_sync("a question"), {"helpful": True})
-    assert trainer.train_now(shuttle.buffer, min_samples=41) == {}, "too few"
-    trainer.train_now(shuttle.buffer)
-    trainer.train_now(shuttle.buffer)
-    assert trainer.get_metrics_summary()["total_updates"] == 2
-    trainer.save_checkpoint(tmp_path / "c")
-    fresh = WeavingShuttle([answer, other], encoder=encoder)
-    Trainer(fresh.policy.core).load_checkpoint(tmp_path / "c")
-    one, two = (each.policy.core.policy.weight.detach() for each in (shuttle, fresh))
-    assert one.equal(two)
-
-
-def test_only_a_ppo_core_can_be_trained(encoder):
-    with pytest.raises(PolicyError, match="chooser='ppo'"):
-        Trainer(WeavingShuttle([answer], encoder=encoder, chooser="residual").policy.core)

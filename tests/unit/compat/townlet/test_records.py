@@ -71,7 +71,7 @@ def test_a_baseline_is_looked_at_only_when_it_is_whole():
 
 
 def test_a_correlation_of_seven_is_odd():
-    assert "lies between -1 and 1" in old.oddities(sample("1.1") | {"reward_advantage_corr": 7.0}, "1.1")[0]
+    assert "must be between -1 and 1" in old.oddities(sample("1.1") | {"reward_advantage_corr": 7.0}, "1.1")[0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class PromptsRlaifArgs:
     """Train a prompt policy on preferences (RLAIF).
 
     In each round the policy mutates prompts, a judge compares the versions, and the scorer that rewards the policy is
-    fitted to the preferences. Every few rounds you are asked about some of the same pairs; your answer replaces the
+    fitted to the preferences. Every few rounds you compare some of the same pairs; your answer replaces the
     judge's and counts five times.
 
         surefoot prompts rlaif --prompts my_prompts.txt --human-every 3 --name judged

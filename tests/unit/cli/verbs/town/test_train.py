@@ -1,6 +1,5 @@
 """The town's commands: what makes no sense together is refused with a reason; promotion remembers."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -66,45 +65,6 @@ def test_a_schedule_is_read_and_a_wrong_one_named() -> None:
         with pytest.raises(ConfigError):
             parse_stages(wrong)
     assert main(["town", "train", "queue_conflict", "--mode", "anneal", "--anneal-schedule", "bc"]) == 64
-
-
-def test_a_bad_scenario_a_bad_sample_and_an_unknown_agent_are_one_sentence(tmp_path: Path, capsys) -> None:
-    bad = tmp_path / "bad.yaml"
-    bad.write_text("name: bad\nticks: 3\nagnts: []\n")
-    assert main(["town", "scenarios", str(bad)]) == 2
-    assert "bad.yaml:3: unknown key 'agnts'; did you mean 'agents'?" in capsys.readouterr().err
-    assert main(["town", "replay", str(tmp_path / "none.npz"), "--validate"]) == 2
-    assert main(["town", "samples", "-o", str(tmp_path / "s")]) == 0
-    assert main(["town", "replay", str(tmp_path / "s/replay_manifest.json"), "--validate"]) == 0
-    assert main(["town", "replay", str(tmp_path / "s/replay_manifest.json"), "--agent", "zoe"]) == 2
-    assert "no sample of zoe" in capsys.readouterr().err
-    assert main(["town", "capture", "queue_conflict", "-o", str(tmp_path), "--agent-id", "zoe", "--ticks", "2"]) == 2
-    assert "no agent zoe" in capsys.readouterr().err
-
-
-def test_a_film_is_a_page_a_gif_or_refused(tmp_path: Path) -> None:
-    page = tmp_path / "town.html"
-    assert main(["town", "film", "queue_conflict", "-o", str(page), "--ticks", "30"]) == 0
-    text = page.read_text()
-    assert '"scene":' in text
-    assert "pushes" in text
-    assert "{{FILM}}" not in text
-    assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.txt")]) == 64
-    gif = tmp_path / "town.gif"
-    assert main(["town", "film", "queue_conflict", "-o", str(gif), "--ticks", "3"]) == 0
-    assert gif.read_bytes()[:6] == b"GIF89a"
-
-
-@pytest.mark.parametrize("verb", [["capture", "-o", "c"], ["watch", "--plain"], ["film", "-o", "f.html"]])
-def test_no_ticks_at_all_are_refused(verb: list[str], capsys) -> None:
-    assert main(["town", verb[0], "queue_conflict", *verb[1:], "--ticks", "0"]) == 64
-    assert "--ticks is 0" in capsys.readouterr().err
-
-
-def test_an_mp4_without_its_package_is_one_sentence(tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    assert main(["town", "film", "queue_conflict", "-o", str(tmp_path / "town.mp4"), "--ticks", "3"]) == 2
-    assert "imageio-ffmpeg" in capsys.readouterr().err
 
 
 def test_fewer_towns_live_longer_between_updates_but_no_longer_than_an_episode() -> None:

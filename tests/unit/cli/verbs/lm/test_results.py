@@ -1,0 +1,35 @@
+"""`surefoot lm constitution`, and the samples of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from surefoot.cli.main import main
+from surefoot.cli.verbs.lm.results import _samples
+
+
+@pytest.mark.parametrize("words", [["walk"], ["run"], ["check"]])
+def test_an_unknown_action_or_a_missing_argument_is_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lm", "constitution", *words]) == 64
+    assert "`run CONFIG.yaml`, `check TEXT` or `show`" in capsys.readouterr().err
+
+
+def test_a_text_is_checked_against_the_principles_that_show_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lm", "constitution", "show"]) == 0
+    names = {line.partition(" (")[0] for line in capsys.readouterr().out.splitlines()}
+    code = main(["lm", "constitution", "check", "Good morning.", "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert code == int(result["any_flagged"])
+    assert set(result["flagged_principles"]) <= names
+
+
+def test_an_incomplete_last_line_of_samples_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "samples.ndjson"
+    assert _samples(path) == []
+    path.write_text('{"step": 1}\n{"step": 2}\n{"st')
+    assert _samples(path) == [{"step": 1}, {"step": 2}]

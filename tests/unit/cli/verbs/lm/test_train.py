@@ -1,0 +1,32 @@
+"""`surefoot lm ppo`, `sft` and `reward`: which settings belong to which part."""
+
+from __future__ import annotations
+
+import pytest
+
+from surefoot.cli.main import main, read_arguments
+from surefoot.cli.verbs.lm.train import settings
+
+
+def test_settings_are_divided_between_the_language_model_and_ppo() -> None:
+    assert settings({"beta": "0.1", "lr": "1e-5", "steps": "3"}) == ({"beta": "0.1", "steps": "3"}, {"lr": "1e-5"})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lm", "ppo"], "--model is missing"),
+        (["lm", "ppo", "--model", "m", "--prompts", "p"], "--reward is missing"),
+        (["lm", "sft", "--model", "m", "--data", "d", "-o", "o", "--set", "clip=0.1"], "does not apply to fine-tuning"),
+        (["lm", "reward", "--model", "m", "--pairs", "d", "-o", "o", "--set", "epoch=1"], "did you mean epochs"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    assert message in capsys.readouterr().err
+
+
+def test_the_earlier_steps_option_is_a_setting() -> None:
+    assert read_arguments("lm ppo", ["--steps", "5", "--set", "beta=0.1"]).set == ("steps=5", "beta=0.1")
